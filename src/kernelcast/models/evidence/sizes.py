@@ -20,7 +20,9 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
 MEASURES = ("work_items", "instructions", "bytes", "analytic_s")
-"""Measures of work, the plainest first: it is kept unless another foretells a kernel better."""
+"""Measures of work. Instructions are kept where all launches know them, else work-items, unless
+another foretells a kernel better."""
+_ITEMS, _INSTRUCTIONS = 0, 1
 MOST_SIZES = 16
 """Of more known sizes the latest count: more bring no accuracy, and cost time."""
 # What the level of a kernel's times may differ by from the median of its sizes.
@@ -35,6 +37,8 @@ _BESIDE_WORK_S = 100e-6
 _MOST_BESIDE = 0.99
 # Votes of a size on the rate of a kernel; fewer, down to none, the less of its time is work.
 _MOST_VOTES = 4.0
+# How far time may stray from instructions, where work-items execute e times as many as any known.
+_OF_MIX = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +151,8 @@ class SizeTable:
     coefficients: Numbers
     inverse: Numbers
     beside: Numbers
+    least_mix: float
+    most_mix: float
     working_sets: tuple[float, ...]
     caches: Mapping[str, float]
 
@@ -180,6 +186,7 @@ class SizeTable:
         # How far off work alone foretells if a part of a known time does not grow with it.
         steady = np.log1p(self.beside * np.expm1(self.work - work))
         variance += float(np.abs(steady).min()) ** 2
+        variance += self._doubt_mix(log_work[_INSTRUCTIONS] - log_work[_ITEMS]) ** 2
         boundary = find_boundary(working_set_bytes, self.working_sets, self.caches)
         if boundary:
             variance += settings.crossing_sd**2
@@ -190,6 +197,13 @@ class SizeTable:
             sizes=len(self.work),
             boundary=boundary,
         )
+
+    def _doubt_mix(self, mix: float) -> float:
+        """Give the deviation for work-items that do more or less than those of known sizes."""
+        if math.isnan(mix) or math.isnan(self.least_mix):
+            return 0.0
+        beyond = max(0.0, mix - self.most_mix, self.least_mix - mix)
+        return beyond * (_OF_MIX if self.measure != _ITEMS else 1.0)
 
 
 def tabulate_sizes(
@@ -215,13 +229,16 @@ def tabulate_sizes(
         msg = "other sizes: none are known; give at least one"
         raise InputError(msg)
     latest = sorted(known, key=lambda one: one.at_s)[-MOST_SIZES:]
-    best = _tabulate_by(latest, settings, 0)
+    mixes = [one.log_work[_INSTRUCTIONS] - one.log_work[_ITEMS] for one in latest]
+    is_counted = all(map(math.isfinite, mixes))
+    best = _tabulate_by(latest, settings, _INSTRUCTIONS if is_counted else _ITEMS)
     if len(latest) >= _FEWEST_TO_CHOOSE:
         best = _choose_measure(latest, settings, best)
     measure, work, level, coefficients, inverse, beside, _ = best
     return SizeTable(
         settings, measure, work, np.array([one.at_s for one in latest]), float(work.mean()), level,
-        coefficients, inverse, beside, tuple([one.working_set_bytes for one in latest]),
+        coefficients, inverse, beside, min(mixes) if is_counted else math.nan,
+        max(mixes) if is_counted else math.nan, tuple([one.working_set_bytes for one in latest]),
         caches or {},
     )  # fmt: skip
 
@@ -234,8 +251,8 @@ def _choose_measure(
 ) -> _Tabulated:
     """Give the measure that errs least on the kernel's own sizes, each left out."""
     best, least = plainest, settings.gain * plainest[-1]
-    for measure in range(1, len(MEASURES)):
-        if all(math.isfinite(one.log_work[measure]) for one in known):
+    for measure in range(len(MEASURES)):
+        if measure != plainest[0] and all(math.isfinite(one.log_work[measure]) for one in known):
             found = _tabulate_by(known, settings, measure)
             if found[-1] < least:
                 best, least = found, found[-1]

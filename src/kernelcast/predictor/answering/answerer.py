@@ -246,7 +246,7 @@ class Answerer:
         estimate, facts = outcome.estimate, outcome.facts
         identity = request.as_run(outcome).identify()
         told, evidence = estimate.explain(), self.evidence.find(request.device)
-        work = measure_launch(request.problem, estimate.ndrange, facts)
+        work = measure_launch(request.problem, identity, estimate.ndrange, facts)
         correction = learned.correction
         if correction is not None and correction.in_domain:
             fused = replace(fused, log_seconds=fused.log_seconds + correction.log_factor)
@@ -320,7 +320,7 @@ class Answerer:
             pieces=tuple(self.evidence.weigh_models(problem, device, seconds, learned)),
             evidence=self.evidence.find(device),
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
-            work=measure_launch(problem, ndrange, None),
+            work=measure_launch(problem, identity, ndrange, None),
         )
 
     def _find_failures(self, device_id: str) -> str:

@@ -16,6 +16,7 @@ from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.models.static.model import StaticAnswer
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
+from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.kernel_sizes import (
     KernelSizes,
     Work,
@@ -231,9 +232,11 @@ class EvidenceMaker:
 
     def observe(self, identity: LaunchIdentity, work: Work | None, history: LaunchHistory) -> bool:
         """Take the usual time of a launch; tell whether other sizes have to be answered anew."""
-        if identity.ndrange is None or identity.ndrange.local_size is None:
+        ndrange = identity.ndrange
+        if ndrange is None or ndrange.local_size is None:
             return False
-        return self.sizes.observe(identity, work or count_items(identity.ndrange), history)
+        work = work or count_items(ndrange, identity.parameters.get(INSTRUCTIONS))
+        return self.sizes.observe(identity, work, history)
 
 
 def _find_age(moment: SampledMoment) -> float:
@@ -251,15 +254,21 @@ def _weigh_learned(learned: StaticAnswer) -> Piece:
     )
 
 
-def measure_launch(problem: Problem, ndrange: NDRange, facts: LaunchFacts | None) -> Work:
+def measure_launch(
+    problem: Problem, identity: LaunchIdentity | None, ndrange: NDRange, facts: LaunchFacts | None
+) -> Work:
     """Give the work of a launch, as far as it is known."""
+    told = identity.parameters.get(INSTRUCTIONS) if identity else None
+    plain = count_items(ndrange, told, float(problem.buffer_bytes))
     if facts is None:
-        return count_items(ndrange, float(problem.buffer_bytes))
+        return plain
     logs, working_set = measure_work(
         {**facts.values, "static.work_items_count": float(ndrange.work_item_count),
          "static.buffer_bytes": float(problem.buffer_bytes)}
     )  # fmt: skip
-    return Work(logs=logs, working_set_bytes=working_set)
+    # Counted alike for launches that were sampled and for those that were not.
+    counted = plain.logs[1] if told is not None else logs[1]
+    return Work(logs=(logs[0], counted, *logs[2:]), working_set_bytes=working_set)
 
 
 @lru_cache(maxsize=64)

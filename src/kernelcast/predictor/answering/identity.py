@@ -14,6 +14,8 @@ from kernelcast.records.launch_identity import (
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
+INSTRUCTIONS = "instructions"
+"""Parameter of an identity: how many a launch executes by its source, see `count_work`."""
 FileStamps = tuple[tuple[str, int, int], ...]
 """Path, time of the last change in nanoseconds, and size of each file of a buffer's content."""
 
@@ -39,7 +41,7 @@ def identify_launch(
     ndrange : NDRange, optional
         Replaces the problem's index space: local size chosen.
     parameters : mapping, optional
-        What a problem file calls the sizes; no part of the identity.
+        What describes the size; no part of the identity.
 
     Raises
     ------

@@ -59,12 +59,15 @@ def name_size(launch: LaunchIdentity) -> SizeKey:
     return launch.ndrange, launch.arguments_digest
 
 
-_UNKNOWN = (math.nan,) * (len(MEASURES) - 1)
+_UNKNOWN = (math.nan,) * (len(MEASURES) - 2)
 
 
-def count_items(ndrange: NDRange, working_set_bytes: float = math.nan) -> Work:
-    """Give the work of a launch of which nothing but its index space and buffers is known."""
-    logs = (math.log(ndrange.work_item_count), *_UNKNOWN)
+def count_items(
+    ndrange: NDRange, instructions: object = None, working_set_bytes: float = math.nan
+) -> Work:
+    """Give the work of a launch of which its index space, source and buffers are known."""
+    counted = math.log(instructions) if isinstance(instructions, int | float) else math.nan
+    logs = (math.log(ndrange.work_item_count), counted, *_UNKNOWN)
     return Work(logs=logs, working_set_bytes=working_set_bytes)
 
 
@@ -236,7 +239,7 @@ def _take_stored(kernel: _Kernel, stored: Mapping[SizeKey, LaunchHistory]) -> No
         if before is not None:
             work = Work(logs=before.log_work, working_set_bytes=before.working_set_bytes)
         elif key[0] is not None:
-            work = count_items(key[0])
+            work = count_items(key[0], history.instructions)
         else:
             continue
         known = _know_history(work, history)

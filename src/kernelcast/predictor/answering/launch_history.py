@@ -129,9 +129,12 @@ class LaunchHistory:
     ----------
     known : Plausible
         What is known of the launch beside its observations; see `hold_against`.
+    instructions : float or None
+        How many it executes, where the store tells that.
     """
 
     known: Plausible = field(default_factory=Plausible)
+    instructions: object = None
     _all: deque[Seen] = field(default_factory=lambda: deque(maxlen=2 * RECENT))
     _recent: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
     _aside: deque[tuple[Seen, str]] = field(default_factory=lambda: deque(maxlen=RECENT))

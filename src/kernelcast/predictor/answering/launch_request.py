@@ -1,10 +1,11 @@
 """What is asked: one launch on one device, and what its answer may be made of."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.launches.stand_ins import find_stand_in
 from kernelcast.predictor.answering.executors import Executor, ReportProgress
-from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.answering.identity import INSTRUCTIONS, identify_launch
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.records.device import DeviceDescription
@@ -51,9 +52,21 @@ class LaunchRequest:
         """Say what the launch is remembered under; None if a buffer's file cannot be read."""
         seed = self.policy.settings.seed
         try:
-            return identify_launch(self.problem, self.device, seed=seed)
+            return identify_launch(
+                self.problem, self.device, seed=seed, parameters=self._describe_size()
+            )
         except InputError:  # sampling will say so better
             return None
+
+    def _describe_size(self) -> Mapping[str, float]:
+        """Say how much the launch does, where its source may be read in this process."""
+        ndrange = self.problem.ndrange
+        if not getattr(self.executor, "reads_sources", False) or ndrange.local_size is None:
+            return {}
+        from kernelcast.launches.source_work import count_work
+
+        instructions = count_work(self.problem, ndrange)
+        return {} if instructions is None else {INSTRUCTIONS: instructions}
 
     def ask_model(self, *, foretells: bool) -> ModelTask:
         """Give what the models are asked that need no samples."""

@@ -1,6 +1,7 @@
 """Has a program's own objects sampled, in the program's own process."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from kernelcast.launches.live import LiveLaunch
 from kernelcast.predictor.answering.executors import ReportProgress
@@ -27,6 +28,7 @@ class LiveObjects:
     A driver's crash or hang is the program's: no time limit can end it.
     """
 
+    reads_sources: ClassVar = True
     launch: LiveLaunch
 
     def sample(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cachetools import LRUCache
 
 from kernelcast.launches.data_folder import choose_store
+from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.kernel_sizes import (
     KernelKey,
     SizeKey,
@@ -227,7 +228,7 @@ class Memory:
         store = self.open(may_create=False)
         if store is None:
             return {}
-        from kernelcast.training_data.store.plain import load_ndrange
+        from kernelcast.training_data.store.plain import load_mapping, load_ndrange
         from kernelcast.training_data.store.selection import Selection
 
         wanted = replace(
@@ -240,7 +241,7 @@ class Memory:
         )
         stamp = self._stamp()
         found: dict[SizeKey, LaunchHistory] = {}
-        rows = [*store.read_newest(wanted, (*_COLUMNS, "ndrange", "arguments_digest"),
+        rows = [*store.read_newest(wanted, (*_COLUMNS, "ndrange", "arguments_digest", "parameters"),
                                    most=_NEWEST_OF_KERNEL)]  # fmt: skip
         listed = set[SizeKey]()
         for row in rows:
@@ -248,7 +249,11 @@ class Memory:
             listed.add((ndrange, row.arguments_digest))
             if ndrange is not None and ndrange.local_size is not None:
                 key = (ndrange, row.arguments_digest)
-                found.setdefault(key, LaunchHistory()).add(_see(row))
+                if key not in found:
+                    found[key] = LaunchHistory(
+                        instructions=load_mapping(row.parameters).get(INSTRUCTIONS)
+                    )
+                found[key].add(_see(row))
         if stamp is not None and len(rows) < _NEWEST_OF_KERNEL:
             with self._lock:
                 self._listed[name_kernel(identity)] = stamp, frozenset(listed)

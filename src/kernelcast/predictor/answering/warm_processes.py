@@ -32,6 +32,7 @@ class WarmProcesses:
     """
 
     samples_here: ClassVar = True
+    reads_sources: ClassVar = True
     children: WarmChildren = field(default_factory=WarmChildren)
 
     def sample(

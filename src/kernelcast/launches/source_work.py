@@ -1,0 +1,92 @@
+"""How many instructions a launch executes by its source, where its sizes decide that."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.symbols import Symbol, SymbolKind
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.instructions import count_instructions
+from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import count_blocks
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+
+_OF_SIZES = frozenset({SymbolKind.SCALAR, SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT,
+                       SymbolKind.GLOBAL_OFFSET})  # fmt: skip
+_OF_LAUNCHES = _OF_SIZES | {SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID}
+Scalars = tuple[tuple[str, int], ...]
+
+
+def count_work(problem: Problem, ndrange: NDRange) -> float | None:
+    """Count the instructions of a launch without running it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel and arguments.
+    ndrange : NDRange
+        Its index space; the local size is chosen.
+
+    Returns
+    -------
+    float or None
+        Of all work-items together. None where the source cannot be read or counted. Launches of a
+        kernel whose arguments and sizes decide nothing of what a work-item does have one
+        instruction per work-item: then nothing has to be counted.
+    """
+    items = float(ndrange.work_item_count)
+    try:
+        source = _Source(analyse(problem.kernel).facts)
+        if not _depends_on_sizes(source):
+            return items
+        if ndrange.local_size is None:
+            return None
+        scalars = tuple(bind_scalars(source.facts, problem.arguments).items())
+        return items * _count(source, ndrange, scalars)
+    except KernelcastError:
+        return None
+
+
+class _Source:
+    """Facts as part of a key: by identity, for they are long to hash."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, facts: KernelFacts) -> None:
+        self.facts = facts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Source) and other.facts is self.facts
+
+    def __hash__(self) -> int:
+        return id(self.facts)
+
+
+@lru_cache(maxsize=4096)
+def _count(source: _Source, ndrange: NDRange, scalars: Scalars) -> float:
+    """Give the instructions of a work-item, in the mean."""
+    facts = source.facts
+    sample = count_statically(facts, ndrange, dict(scalars), choose_work_groups(ndrange))
+    sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
+    return max(1.0, float((count_blocks(facts, sample) @ sizes)[sample.is_present].mean()))
+
+
+@lru_cache(maxsize=256)
+def _depends_on_sizes(source: _Source) -> bool:
+    """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
+    facts = source.facts
+    turns = (one.condition if one.trip_count is None else one.trip_count for one in facts.loops)
+    guards = (one.guard.symbols() for one in facts.reaches)
+    return any(not _OF_LAUNCHES.isdisjoint(_kinds(one.symbols())) for one in turns) or any(
+        one and _kinds(one) <= _OF_SIZES for one in guards
+    )
+
+
+def _kinds(symbols: Iterable[Symbol]) -> set[SymbolKind]:
+    return {one.kind for one in symbols}
