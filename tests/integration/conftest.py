@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -38,16 +38,18 @@ _LARGEST_ARRAY_BYTES = 2**22
 _PEAK_SHAPES = slice(0, 8, 2)
 
 
-@pytest.fixture(scope="session")
-def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a data folder for all tests: what one has built, another finds."""
-    return tmp_path_factory.mktemp("data")
+@pytest.fixture(scope="session", autouse=True)
+def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give a data folder for all tests that have none: what one has built, another finds."""
+    folder = tmp_path_factory.mktemp("data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELCAST_DATA", str(folder))
+        yield folder
 
 
 @pytest.fixture(autouse=True)
-def _no_earlier_samples(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_earlier_samples(shared_data: Path) -> None:
     """Have each test sample for itself, whatever others have sampled, or the user before."""
-    monkeypatch.setenv("KERNELCAST_DATA", str(shared_data))
     shutil.rmtree(shared_data / "samples", ignore_errors=True)
 
 

@@ -153,3 +153,27 @@ def test_settings_are_learned_from_kernels() -> None:
 def test_few_sizes_change_no_settings() -> None:
     """Keeps what stands where next to nothing is known."""
     assert fit_sizes([known_at(15.0, 16.0)], SETTINGS) == SETTINGS
+
+
+def _looped(items: float, turns: float) -> KnownSize:
+    """Make a launch whose work-items loop: e^turns times as many instructions as they are."""
+    work = (items, items + turns, math.nan, math.nan)
+    return KnownSize(log_work=work, log_seconds=items + turns - 20.0, noise=0.01, at_s=0.0)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_instructions_are_followed_where_they_are_counted(count: int) -> None:
+    """Takes a longer loop for more work, and is less sure where no known size looped as long."""
+    table = tabulate_sizes([_looped(14.0 + place, 3.0) for place in range(count)], SETTINGS)
+    longer = table.predict((14.0, 18.0, math.nan, math.nan), 0.0)
+    assert longer.log_seconds == pytest.approx(-2.0, abs=0.05)
+    assert longer.measure == "instructions"
+    assert longer.variance > 2 * table.predict((15.0, 18.0, math.nan, math.nan), 0.0).variance
+
+
+def test_loops_of_a_length_between_known_ones_raise_no_doubt() -> None:
+    """What was seen to follow instructions is trusted to do so."""
+    seen = tabulate_sizes([_looped(14.0, 1.0), _looped(14.0, 5.0)], SETTINGS)
+    alike = tabulate_sizes([_looped(14.0, 3.0), _looped(14.0, 3.0)], SETTINGS)
+    asked = (14.0, 4.0 + 14.0, math.nan, math.nan)
+    assert seen.predict(asked, 0.0).variance < alike.predict(asked, 0.0).variance
