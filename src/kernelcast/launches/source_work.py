@@ -36,9 +36,9 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
     Returns
     -------
     float or None
-        Of all work-items together. None where the source cannot be read or counted. Launches of a
-        kernel whose arguments and sizes decide nothing of what a work-item does have one
-        instruction per work-item: then nothing has to be counted.
+        Of all work-items together. None where the source cannot be read, or data decide what is
+        executed. Launches of a kernel whose arguments and sizes decide nothing of what a work-item
+        does have one instruction per work-item: then nothing has to be counted.
     """
     items = float(ndrange.work_item_count)
     try:
@@ -48,7 +48,8 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
         if ndrange.local_size is None:
             return None
         scalars = tuple(bind_scalars(source.facts, problem.arguments).items())
-        return items * _count(source, ndrange, scalars)
+        counted = _count(source, ndrange, scalars)
+        return None if counted is None else items * counted
     except KernelcastError:
         return None
 
@@ -69,10 +70,12 @@ class _Source:
 
 
 @lru_cache(maxsize=4096)
-def _count(source: _Source, ndrange: NDRange, scalars: Scalars) -> float:
-    """Give the instructions of a work-item, in the mean."""
+def _count(source: _Source, ndrange: NDRange, scalars: Scalars) -> float | None:
+    """Give the instructions of a work-item, in the mean; None where they are guessed."""
     facts = source.facts
     sample = count_statically(facts, ndrange, dict(scalars), choose_work_groups(ndrange))
+    if not all(sample.is_exact):
+        return None
     sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
     return max(1.0, float((count_blocks(facts, sample) @ sizes)[sample.is_present].mean()))
 

@@ -17,9 +17,12 @@ def measure_work(features: Mapping[str, float]) -> tuple[tuple[float, ...], floa
     items = features["static.work_items_count"]
     moved = [features.get(f"counters.global_{kind}_bytes_per_work_item", math.nan)
              for kind in ("load", "store")]  # fmt: skip
+    # Where data end a loop, counts are those of the few work-groups that were looked at.
+    is_counted = not features.get("static.uncounted_loops_count", 0.0)
+    instructions = features.get("counters.issued_instructions_per_work_item", math.nan)
     works = (
         items,
-        items * features.get("counters.issued_instructions_per_work_item", math.nan),
+        items * instructions if is_counted else math.nan,
         items * sum(moved),
         features.get("analytic.estimate_s", math.nan),
     )

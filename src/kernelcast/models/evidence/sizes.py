@@ -20,8 +20,9 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
 MEASURES = ("work_items", "instructions", "bytes", "analytic_s")
-"""Measures of work. Instructions are kept where all launches know them, else work-items, unless
-another foretells a kernel better."""
+"""Measures of work. Where instructions of all launches are known, they or work-items are taken,
+whichever foretells a kernel's own sizes better; of few sizes instructions. Others have to foretell
+them much better."""
 _ITEMS, _INSTRUCTIONS = 0, 1
 MOST_SIZES = 16
 """Of more known sizes the latest count: more bring no accuracy, and cost time."""
@@ -35,6 +36,8 @@ _FEWEST_TO_CHOOSE = 3
 # What a launch may take beside its work: 3 us on Intel's runtime, 8 us on PoCL, 230 us on rusticl.
 _BESIDE_WORK_S = 100e-6
 _MOST_BESIDE = 0.99
+# A measure is better from such a share of the other one's error on.
+_BETTER = 0.9
 # Votes of a size on the rate of a kernel; fewer, down to none, the less of its time is work.
 _MOST_VOTES = 4.0
 # How far time may stray from instructions, where work-items execute e times as many as any known.
@@ -233,6 +236,10 @@ def tabulate_sizes(
     is_counted = all(map(math.isfinite, mixes))
     best = _tabulate_by(latest, settings, _INSTRUCTIONS if is_counted else _ITEMS)
     if len(latest) >= _FEWEST_TO_CHOOSE:
+        items = _tabulate_by(latest, settings, _ITEMS) if is_counted else best
+        # Where known work-items all do as much, the two differ by rounding alone.
+        if items[-1] < _BETTER * best[-1]:
+            best = items
         best = _choose_measure(latest, settings, best)
     measure, work, level, coefficients, inverse, beside, _ = best
     return SizeTable(
