@@ -31,7 +31,7 @@ def _look(frame, event, arg):
     while one is not None:
         name = one.f_globals.get("__name__", "")
         path = one.f_code.co_filename
-        if "/kernelcast/" in path and one.f_code.co_name != "<listcomp>":  # no frame from 3.12 on
+        if "/kernelcast/" in path:
             stack.append(path.rpartition("/kernelcast/")[2][:-3].replace("/", ".") + ":"
                          + getattr(one.f_code, "co_qualname", one.f_code.co_name))
         one = one.f_back

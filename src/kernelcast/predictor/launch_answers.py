@@ -167,25 +167,11 @@ class LaunchAnswers:
         return self.launches.find(identity) if self._remembers else KnownLaunch(identity=identity)
 
     def _make_ready(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
-        """Recall what was observed; sample where that does not answer."""
-        with known.lock:
-            history = self._recall(known, request.policy)
-            if known.answer is None and known.basis is None:
-                self._answerer.check(history, request)
-            if known.answer is not None:
-                return known
-            if known.before_shift is None and known.outcome is not None:
-                return known
-            if self._has_history(known, request.policy):
-                if known.basis is None:
-                    known.basis = self._answerer.describe(request, known.identity)
-                return known
+        """Recall what was observed; sample where that does not answer, as often as that pays."""
+        if self._is_answered(known, request):
+            return known
         if not request.policy.settings.samples:
             return self._model(known, request)
-        return self._sample(known, request)
-
-    def _sample(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
-        """Sample as often as that pays, beside what an earlier process has sampled."""
         may_spare = self._may_spare(known, request)
         kept = self._answerer.recall_samples(request) if may_spare else None
         if kept is None:
@@ -200,6 +186,22 @@ class LaunchAnswers:
                 )
         request = request.with_moments(moments)
         return self._take_outcome(known, request, self._answerer.sample(request, kept))
+
+    def _is_answered(self, known: KnownLaunch, request: LaunchRequest) -> bool:
+        """Recall what was observed; tell whether nothing has to be sampled or modelled."""
+        with known.lock:
+            history = self._recall(known, request.policy)
+            if known.answer is None and known.basis is None:
+                self._answerer.check(history, request)
+            if known.answer is not None:
+                return True
+            if known.before_shift is None and known.outcome is not None:
+                return True
+            if not self._has_history(known, request.policy):
+                return False
+            if known.basis is None:
+                known.basis = self._answerer.describe(request, known.identity)
+            return True
 
     def keep_samples(self, request: LaunchRequest, known: KnownLaunch) -> None:
         """Have the next process find the samples of a launch."""
