@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
@@ -14,6 +13,7 @@ from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
@@ -42,37 +42,21 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
     """
     items = float(ndrange.work_item_count)
     try:
-        source = _Source(analyse(problem.kernel).facts)
-        if not _depends_on_sizes(source):
+        if not _depends_on_sizes(problem.kernel):
             return items
         if ndrange.local_size is None:
             return None
-        scalars = tuple(bind_scalars(source.facts, problem.arguments).items())
-        counted = _count(source, ndrange, scalars)
+        scalars = bind_scalars(analyse(problem.kernel).facts, problem.arguments)
+        counted = _count(problem.kernel, ndrange, tuple(scalars.items()))
         return None if counted is None else items * counted
     except KernelcastError:
         return None
 
 
-class _Source:
-    """Facts as part of a key: by identity, for they are long to hash."""
-
-    __slots__ = ("facts",)
-
-    def __init__(self, facts: KernelFacts) -> None:
-        self.facts = facts
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Source) and other.facts is self.facts
-
-    def __hash__(self) -> int:
-        return id(self.facts)
-
-
 @lru_cache(maxsize=4096)
-def _count(source: _Source, ndrange: NDRange, scalars: Scalars) -> float | None:
+def _count(kernel: Kernel, ndrange: NDRange, scalars: Scalars) -> float | None:
     """Give the instructions of a work-item, in the mean; None where they are guessed."""
-    facts = source.facts
+    facts = analyse(kernel).facts
     sample = count_statically(facts, ndrange, dict(scalars), choose_work_groups(ndrange))
     if not all(sample.is_exact):
         return None
@@ -81,9 +65,9 @@ def _count(source: _Source, ndrange: NDRange, scalars: Scalars) -> float | None:
 
 
 @lru_cache(maxsize=256)
-def _depends_on_sizes(source: _Source) -> bool:
+def _depends_on_sizes(kernel: Kernel) -> bool:
     """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
-    facts = source.facts
+    facts = analyse(kernel).facts
     turns = (one.condition if one.trip_count is None else one.trip_count for one in facts.loops)
     guards = (one.guard.symbols() for one in facts.reaches)
     return any(not _OF_LAUNCHES.isdisjoint(_kinds(one.symbols())) for one in turns) or any(
