@@ -88,6 +88,7 @@ class LaunchAnswers:
 
     def renew(self) -> None:
         """Have answers made anew, since another version of a model is to be used."""
+        self._answerer.corrections.forget()
         for known in self.launches.list_all():
             with known.lock:
                 known.answer = known.sampled = known.basis = None

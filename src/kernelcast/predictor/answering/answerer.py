@@ -23,6 +23,7 @@ from kernelcast.predictor.answering.facts_store import (
     write_facts,
 )
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
+from kernelcast.predictor.answering.known_corrections import KnownCorrections, move
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.learned import Influences, Learned, correct
@@ -75,6 +76,7 @@ class Answerer:
     samples_store: SamplesStore | None = None
     foretell: Foretell | None = None
     evidence: EvidenceMaker = field(init=False)
+    corrections: KnownCorrections = field(default_factory=KnownCorrections)
     _facts: KnownFacts = field(init=False)
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
 
@@ -146,7 +148,7 @@ class Answerer:
             If the launch cannot be sampled.
         """
         policy, taken = request.policy, () if before is None else before.moments
-        wants_row = self._wants_row(request)
+        wants_row = self._wants_row(request) and self.corrections.find(request) is None
         known = self._facts.find(request) if wants_row else None
         wants_row = wants_row and not isinstance(known, str)
         task = EstimateTask(
@@ -179,8 +181,11 @@ class Answerer:
         """Weigh samples, and ask learned models of them, each model once for all its launches."""
         pieces = [self._weigh(*one) for one in sampled]
         fused = [fuse([piece for piece in one if piece.kind in CORRECTED] or one) for one in pieces]
-        found = [self._find_model(request.policy, outcome) for request, outcome in sampled]
-        if any(one.found for one in found):
+        found = [
+            self._find_model(request, outcome, said)
+            for (request, outcome), said in zip(sampled, fused, strict=True)
+        ]
+        if any(one.found and one.correction is None for one in found):
             self._correct(sampled, fused, found)
         return [
             self._make_basis(request, outcome, ours, said, learned)
@@ -213,8 +218,9 @@ class Answerer:
             start_from,
         )
 
-        for model in {id(one.found): one.found for one in found if one.found}.values():
-            places = [place for place, one in enumerate(found) if one.found is model]
+        asked = [one.found if one.correction is None else None for one in found]
+        for model in {id(one): one for one in asked if one}.values():
+            places = [place for place, one in enumerate(asked) if one is model]
             rows = [
                 start_from(row, fused[place]) if model.corrects_fused else row
                 for place in places
@@ -234,6 +240,7 @@ class Answerer:
                     ),
                     influences=Influences(partial(find_influences, fitted, row, schema)),
                 )
+                self.corrections.keep(sampled[place][0], found[place])
 
     def _make_basis(
         self,
@@ -348,12 +355,16 @@ class Answerer:
             self.trained_models.has(device_id, name) for name in policy.methods.models
         )
 
-    def _find_model(self, policy: Policy, outcome: EstimateOutcome) -> Learned:
+    def _find_model(
+        self, request: LaunchRequest, outcome: EstimateOutcome, fused: FusedEstimate
+    ) -> Learned:
+        policy = request.policy
         if not (policy.settings.uses_models and policy.methods.computes(Tier.HYBRID)):
             return Learned(absence=_NOT_ASKED)
         device_id = outcome.estimate.device_id
         if outcome.row is None:
-            return Learned(failure=outcome.row_failure)
+            known = None if outcome.row_failure else self.corrections.find(request)
+            return Learned(failure=outcome.row_failure) if known is None else move(known, fused)
         lookup = self.trained_models.find(device_id, outcome.row.vector.schema)
         failures = "; ".join(lookup.failures)
         if lookup.found is None:
