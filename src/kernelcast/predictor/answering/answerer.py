@@ -22,6 +22,7 @@ from kernelcast.predictor.answering.facts_store import (
     KnownFacts,
     write_facts,
 )
+from kernelcast.predictor.answering.further_models import add_models
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
 from kernelcast.predictor.answering.known_corrections import KnownCorrections, move
 from kernelcast.predictor.answering.launch_history import LaunchHistory
@@ -30,7 +31,7 @@ from kernelcast.predictor.answering.learned import Influences, Learned, correct
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.moments import append_moments
 from kernelcast.predictor.answering.plausibility import expect
-from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
 from kernelcast.predictor.answering.trained_models import TrainedModels
@@ -159,10 +160,13 @@ class Answerer:
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=known if isinstance(known, LaunchFacts) else None,
         )
+        executor = request.executor
+        if request.is_live and before is None and policy.settings.plan.moments > 1:
+            from kernelcast.predictor.answering.live_objects import stop_early  # loaded by now
+
+            executor = stop_early(executor, partial(self.evidence.is_enough, request))
         with self.lock_of(request.device.id):
-            outcome = request.executor.sample(
-                task, timeout_s=policy.timeout_s, report=request.report
-            )
+            outcome = executor.sample(task, timeout_s=policy.timeout_s, report=request.report)
         self.evidence.note_overhead(outcome)
         outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
         if isinstance(known, str):
@@ -264,7 +268,7 @@ class Answerer:
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
         absence = {} if correction else {Tier.HYBRID.value: learned.failure or learned.absence}
         return Basis(
-            estimate=self._add_models(estimate, outcome, request.policy.methods),
+            estimate=add_models(self.trained_models, estimate, outcome, request.policy.methods),
             pieces=tuple(pieces),
             evidence=evidence,
             learned=learned,
@@ -370,30 +374,3 @@ class Answerer:
         if lookup.found is None:
             return Learned(failure=failures)
         return Learned(found=lookup.found, passed_over=failures)
-
-    def _add_models(
-        self, estimate: Estimate, outcome: EstimateOutcome, methods: MethodChoice
-    ) -> Estimate:
-        """Put other models of the registry side by side."""
-        row = outcome.row
-        if row is None or not methods.models:
-            return estimate
-        from kernelcast.predictor.answering.forecasting import forecast_methods
-
-        schema = row.vector.schema
-        lookups = {
-            name: self.trained_models.find(estimate.device_id, schema, name)
-            for name in methods.models
-        }
-        models = {name: one.found.stored for name, one in lookups.items() if one.found}
-        found_s = forecast_methods(models, row)
-        failures = [
-            f"{name} does not stand beside the answer: {'; '.join(one.failures)}"
-            for name, one in lookups.items()
-            if one.failures and not one.found
-        ]
-        return replace(
-            estimate,
-            estimates_s={**estimate.estimates_s, **found_s},
-            warnings=(*estimate.warnings, *failures),
-        )
