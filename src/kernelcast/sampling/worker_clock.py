@@ -23,7 +23,8 @@ from typing import TypeAlias
 
 from kernelcast.records.samples import LaunchTime
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.waiting import count_others, leave_waiting_out, read_waiting
+from kernelcast.sampling.other_programs import count_others
+from kernelcast.sampling.waiting import leave_waiting_out, read_waiting
 
 _THREADS = Path("/proc/self/task")
 # clock_gettime(2): bits of the clock that counts one thread's nanoseconds on a processor.
@@ -322,9 +323,10 @@ class LaunchTimer:
         if not self.uses_event_timer:
             return host_s
         event_s = _event_seconds(event)
-        # A launch that waits for a processor works on none meanwhile.
-        beside_s = min(host_s - event_s, time.process_time() - process_s)
-        if beside_s > _COMPILES_S:
+        beside_s = host_s - event_s
+        # A launch that waits for a processor works on none meanwhile. Who compiles waits too: for
+        # a linker, and for the disk that keeps what was compiled.
+        if min(beside_s, time.process_time() - process_s) > _COMPILES_S:
             self.note_compiled(beside_s)
         return event_s
 

@@ -253,7 +253,7 @@ def test_without_workers_the_clock_stands() -> None:
 
 
 def test_what_is_compiled_before_a_launch_is_told() -> None:
-    """Work of the process beside a launch's own time is the compiler's; waiting is nobody's."""
+    """What a working process takes beside a launch is the compiler's; waiting alone is nobody's."""
     told: list[float] = []
     timer = LaunchTimer(_Queue(), uses_event_timer=True, note_compiled=told.append)  # type: ignore[arg-type]
 
@@ -261,6 +261,7 @@ def test_what_is_compiled_before_a_launch_is_told() -> None:
         begin_s = time.process_time()
         while time.process_time() - begin_s < 0.02:
             pass
+        time.sleep(0.02)  # for its linker
         return _enqueue(1_000)()
 
     def wait_and_run() -> Any:  # noqa: ANN401 - stands for pyopencl's event
@@ -271,7 +272,7 @@ def test_what_is_compiled_before_a_launch_is_told() -> None:
     assert not told
     assert timer.by_clock(compile_and_run) == pytest.approx(1e-6)
     assert len(told) == 1
-    assert told[0] >= 0.0199
+    assert told[0] >= 0.0399
 
 
 def test_a_whole_run_is_timed_by_the_clock() -> None:
