@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -88,6 +89,12 @@ def test_finds_threads_on_a_busy_machine() -> None:
     """Finds threads that never had their processors for themselves."""
     disturbed = [_trial({1: 5.0, 2: 4.8}), _trial({1: 4.4, 2: 4.9}), _trial({1: 2.0, 2: 2.3})]
     assert judge_trials(disturbed, processors=2) == WorkerClock(threads=(1, 2), cores=2)
+
+
+def test_a_thread_that_waits_for_a_processor_works_too() -> None:
+    """Counts the thread that other programs kept from its part of each trial."""
+    kept_out = replace(_trial({1: 10.0, 2: 1.5, 3: 0.1}), waited_s={1: 0.1, 2: 19.0, 3: 0.1})
+    assert judge_trials([kept_out], processors=2) == WorkerClock(threads=(1, 2), cores=2)
 
 
 def test_a_caller_that_works_along_counts() -> None:
