@@ -1,10 +1,9 @@
 """Has a program's own objects sampled, in the program's own process."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from kernelcast.launches.live import LiveLaunch
-from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.executors import CountsHere, ReportProgress
 from kernelcast.predictor.answering.measuring import model_alone, run_estimate
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -15,7 +14,7 @@ from kernelcast.predictor.answering.tasks import (
 
 
 @dataclass(frozen=True, slots=True)
-class LiveObjects:
+class LiveObjects(CountsHere):
     """Samples one launch where its buffers are; an `Executor`.
 
     Parameters
@@ -28,7 +27,6 @@ class LiveObjects:
     A driver's crash or hang is the program's: no time limit can end it.
     """
 
-    reads_sources: ClassVar = True
     launch: LiveLaunch
 
     def sample(

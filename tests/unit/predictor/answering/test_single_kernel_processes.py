@@ -21,6 +21,7 @@ STAND_INS = """
 import os, signal
 from dataclasses import replace
 
+import kernelcast.launches.source_work as source_work
 import kernelcast.predictor.answering.measuring as measuring
 import kernelcast.sampling.discovery as discovery
 import kernelcast.sampling.session as session
@@ -34,6 +35,16 @@ def run_estimate(session, task, *, keep, report, give_up=None):
     return replace(outcome, row_failure=str(os.getpid()))
 
 
+def count_problem(problem, _):
+    if problem.name == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    items = problem.ndrange.work_item_count
+    return {"none": (), "two": (items, items), "few": (items / 2,), "many": (1e13 * items,)}.get(
+        problem.name, (items * float(problem.name),)
+    )
+
+
+source_work.count_problem = count_problem
 measuring.run_estimate = run_estimate
 discovery.find_devices = lambda: []
 discovery.choose_device = lambda device_id, _: (device_id,)
@@ -149,3 +160,42 @@ def test_all_processes_end_with_it(executor: SingleKernelProcesses) -> None:
     assert all(map(is_gone, found))
     executor.make_ready(["one"])
     assert not executor._spares
+
+
+def count(
+    executor: SingleKernelProcesses, name: str, *, items: int = 640, asks: bool = True
+) -> float | None:
+    """Have the instructions of a problem counted; give those of a work-item."""
+    problem = make_problem(work_groups=items // 64)
+    found = executor.count_work(replace(problem, name=name), "", asks=asks)
+    return None if found is None else found / items
+
+
+def test_instructions_are_counted_once_where_the_source_may_be_read(
+    executor: SingleKernelProcesses,
+) -> None:
+    """By the kernel's process; each size is asked once, and known to who may not ask."""
+    assert count(executor, "7", asks=False) is None
+    assert count(executor, "7") == 7
+    assert count(executor, "8") == 7
+    assert count(executor, "8", asks=False) == 7
+    assert count(executor, "8", items=1280) == 8
+
+
+@pytest.mark.parametrize("name", ["none", "two", "few", "many", "1e300", "nan", "-1", "die"])
+def test_counts_are_a_strangers_word(executor: SingleKernelProcesses, name: str) -> None:
+    """What cannot be one is none; the next launch is asked for as if nothing had happened."""
+    assert count(executor, name) is None
+    assert count(executor, "9", items=1280) == 9
+
+
+def test_who_reads_sources_is_another_process_than_who_samples(
+    executor: SingleKernelProcesses,
+) -> None:
+    """Observations are counted while the kernel's device is at work; a sampling's own reads it."""
+    sampling = ask(executor)
+    assert count(executor, "5") == 5
+    (reading,) = [one for key, one in executor._kernels.items() if not key[0]]
+    assert reading._child is not None
+    assert reading._child.process.pid != sampling
+    assert ask(executor) == sampling
