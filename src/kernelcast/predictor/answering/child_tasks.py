@@ -41,7 +41,7 @@ def make_ready_fully(device_id: str) -> None:
     import_module("kernelcast.features.access")
     import_module("kernelcast.predictor.answering.gathering")
     session = _open(device_id)
-    with session.lock:
+    with session.lock, session.turns.measuring():
         session.try_out()
 
 

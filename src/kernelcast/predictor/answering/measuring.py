@@ -106,7 +106,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     )
     built_s, tried_s = session.building_s, session.trials_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
-    with watching as watch, session.lock:
+    turns = session.turns
+    with watching as watch, session.lock, turns.preparing():
         report(BUILDING)
         session.whole_kernel(kernel)
         report(_name_preparation(problem, is_live=is_checked))
@@ -121,6 +122,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 task.settings,
                 arguments=problem.arguments,
                 started_s=started_s,
+                turn=turns.measuring,
             )
 
             def make_outcome() -> tuple[EstimateOutcome, SampledEstimate]:
@@ -149,7 +151,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 if keep is not None:
                     keep(make_outcome()[0])
                 report(COUNTING)
-                found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
+                with turns.preparing():
+                    found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
                 report("sampling at another moment")
             sampling.take_rest()
             outcome, sampled = make_outcome()

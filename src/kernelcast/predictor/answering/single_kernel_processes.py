@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Final
 
 from cachetools import LRUCache
@@ -35,12 +36,13 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.workers import Confinement, Task, WarmChild, take_result
+from kernelcast.workers import Confinement, SharedFile, Task, WarmChild, take_result
 
 _READY: Final = "kernelcast.predictor.answering.child_tasks:make_ready_fully:{}"
 _COUNT: Final = Task(
     entry="kernelcast.launches.source_work:count_problem", returns=tuple[float, ...]
 )
+_TAKE_TURNS: Final = "kernelcast.sampling.core_turns:take_turns_by"
 _NO_DEVICE: Final = ""
 """Processes that only read sources count as a device's that is none."""
 _IDLE_S: Final = 30.0
@@ -76,6 +78,8 @@ class SingleKernelProcesses:
     ----------
     confinement : Confinement or None
         What they may see; None: what we see.
+    turns : Path or None
+        File by which they take turns on processors that their devices share; None: they take none.
     apart_s : float
         Time after a sampling until further processes are started to wait, in seconds.
 
@@ -86,6 +90,7 @@ class SingleKernelProcesses:
 
     samples_here: ClassVar = True
     confinement: Confinement | None = None
+    turns: Path | None = None
     apart_s: float = _APART_S
     _spares: dict[str, WarmChild] = field(default_factory=dict)
     _kernels: "OrderedDict[tuple[str, str, str], WarmChild]" = field(default_factory=OrderedDict)
@@ -196,7 +201,8 @@ class SingleKernelProcesses:
         return child
 
     def _make(self) -> WarmChild:
-        return WarmChild(_IDLE_S, self.confinement)
+        shared = None if self.turns is None else SharedFile(self.turns, _TAKE_TURNS)
+        return WarmChild(_IDLE_S, self.confinement, shared)
 
     def _start_spares_soon(self) -> None:
         """Start what is missing once nobody has asked for a while: who asks again comes first."""
