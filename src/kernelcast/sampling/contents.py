@@ -3,7 +3,8 @@
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -103,24 +104,32 @@ class FillOrder:
 
 
 def fill_ranges(orders: Sequence[FillOrder]) -> None:
-    """Fill buffers, on all of the host's processors.
+    """Fill buffers, on all of the host's processors where there is more than a little to fill.
 
     Raises
     ------
     InputError
         As `make_array`.
     """
-    if not orders:
+    cuts = [(one, begin, end) for one in orders for begin, end in _cut(one)]
+    if sum(end - begin for _, begin, end in cuts) <= _FILLED_AT_ONCE:
+        # To start threads takes longer.
+        _fill_cuts(orders, cuts, map)
         return
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        writers = [*threads.map(_open_content, orders)]
-        pieces = [
-            (write, one.array.reshape(-1)[begin:end], begin)
-            for one, write in zip(orders, writers, strict=True)
-            for begin, end in _cut(one)
-        ]
-        for _ in threads.map(_write_piece, pieces):
-            pass
+        _fill_cuts(orders, cuts, threads.map)
+
+
+def _fill_cuts(
+    orders: Sequence[FillOrder],
+    cuts: Sequence[tuple[FillOrder, int, int]],
+    apply: Callable[..., Iterable[Any]],
+) -> None:
+    writers = dict(zip(map(id, orders), apply(_open_content, orders), strict=True))
+    pieces = [
+        (writers[id(one)], one.array.reshape(-1)[begin:end], begin) for one, begin, end in cuts
+    ]
+    deque(apply(_write_piece, pieces), maxlen=0)
 
 
 def _write_piece(piece: tuple[Write, Array, int]) -> None:
