@@ -1,9 +1,11 @@
 """Runs the service under uvicorn, in one process or several."""
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -103,9 +105,23 @@ def keep_files_together() -> None:
         os.environ.setdefault(_MATPLOTLIB_VARIABLE, str(folder / "matplotlib"))
 
 
+def _end_with_parent() -> None:
+    """End in order once the process that has started this one is gone; else it keeps the port."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
+
+
 def make_app() -> FastAPI:
     """Make the application of one process."""
     set_up_logs()
     keep_files_together()
     hold_shared_folder()
+    _end_with_parent()
     return create_app(load_settings(os.environ[_SETTINGS_VARIABLE]))
