@@ -148,7 +148,7 @@ class LaunchAnswers:
         An answer `beside` that stands is given back where it now has to say of others observations
         that they are not believed.
         """
-        identity = request.identify()
+        identity = request.identify(asks=False)
         if identity is None:
             return None
         known = self._find(identity)

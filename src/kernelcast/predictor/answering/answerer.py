@@ -287,8 +287,9 @@ class Answerer:
             If the model has no answer.
         """
         device, policy = request.device, request.policy
-        if self.evidence.has_sizes(identity, policy):
-            return self.describe(request, identity)
+        basis = self.describe(request, identity)
+        if self._is_told_by_sizes(basis, identity, policy):
+            return basis
         task = request.ask_model(foretells=self.foretell is None)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         depends = outcome.depends_on_contents
@@ -296,7 +297,7 @@ class Answerer:
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
         basis = self.describe(request, identity, found, outcome.notes, outcome.learned)
-        if not basis.pieces and not self.evidence.has_sizes(identity, policy):
+        if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
             may_model = is_wanted or policy.methods.uses(Tier.LEARNED)
             raise refuse_unsampled(device.id, is_wanted=may_model)
         failures = self._find_failures(device.id) if policy.settings.uses_models else ""
@@ -305,6 +306,11 @@ class Answerer:
             estimate=replace(basis.estimate, ndrange=outcome.ndrange),
             learned=Learned(passed_over=failures),
         )
+
+    def _is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
+        """Tell whether other sizes can answer a launch alone."""
+        maker = self.evidence
+        return maker.has_sizes(identity, policy) and bool(maker.ask_sizes(basis, identity, policy))
 
     def describe(
         self,
