@@ -42,7 +42,7 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
     """
     items = float(ndrange.work_item_count)
     try:
-        if not _depends_on_sizes(problem.kernel):
+        if not depends_on_sizes(problem.kernel):
             return items
         if ndrange.local_size is None:
             return None
@@ -65,7 +65,7 @@ def _count(kernel: Kernel, ndrange: NDRange, scalars: Scalars) -> float | None:
 
 
 @lru_cache(maxsize=256)
-def _depends_on_sizes(kernel: Kernel) -> bool:
+def depends_on_sizes(kernel: Kernel) -> bool:
     """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
     facts = analyse(kernel).facts
     turns = (one.condition if one.trip_count is None else one.trip_count for one in facts.loops)
