@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kernelcast.launches.size_program import SizeProgram
 
 _MOST_PLANS, _MOST = 256, 4096
+_COUNTED = True, (True, True, False, False), None
+_UNCOUNTED = True, (True, False, False, False), None
 _FIELDS = frozenset(one.name for one in fields(Estimate))
 
 
@@ -193,7 +195,7 @@ class _Plan:
             return None
         model, coverage = self.basis.evidence.model, self.basis.estimate.coverage
         is_counted = per_item == per_item
-        found = tables.get((True, (True, is_counted, False, False), None))
+        found = tables.get(_COUNTED if is_counted else _UNCOUNTED)
         if found is None or found[0] is not model:
             return None
         items = math.prod(sizes)
@@ -253,7 +255,7 @@ def _replace_number(argument: Argument, number: float) -> Argument:
 
 
 class SizePlans:
-    """Plans of kernels; threads share them.
+    """Plans of kernels; threads share them, and read them without a lock.
 
     Parameters
     ----------
@@ -269,14 +271,13 @@ class SizePlans:
         self._is_possible = not (
             policy.settings.samples or policy.methods.shadow or answerer.foretell
         )
-        self._plans: LRUCache[Hashable, _Plan] = LRUCache(_MOST_PLANS)
+        self._plans: dict[Hashable, _Plan] = {}
         self._observed: LRUCache[Hashable, set[tuple[int, ...]]] = LRUCache(_MOST)
         self._lock = threading.Lock()
 
     def answer(self, name: "LiveName") -> Estimate | None:
         """Answer a launch of live objects by its kernel's plan; None where there is none."""
-        with self._lock:
-            plan = self._plans.get((name.kernel_key, *name.launch_key[1:3]))
+        plan = self._plans.get((name.kernel_key, *name.launch_key[1:3]))
         return None if plan is None else plan.answer(name)
 
     def learn(self, name: "LiveName", request: LaunchRequest, known: KnownLaunch) -> None:
@@ -299,7 +300,10 @@ class SizePlans:
         if before is not None:
             plan.older = before.older | before.answers
         with self._lock:
+            self._plans.pop(key, None)
             self._plans[key] = plan
+            if len(self._plans) > _MOST_PLANS:
+                del self._plans[next(iter(self._plans))]
 
     def _make(
         self, name: "LiveName", request: LaunchRequest, basis: Basis, identity: LaunchIdentity

@@ -148,7 +148,9 @@ class SizeTable(NamedTuple):
     Launches are asked for one by one, and for so few numbers NumPy's calls take longer.
     """
 
-    settings: SizeSettings
+    terms: tuple[float, ...]
+    """Of the settings: variance of a size and its reach, of the slope, of a launch alone, reach
+    in time, scale, and variance beyond a cache."""
     measure: int
     works: tuple[float, ...]
     recent: tuple[float, ...]
@@ -194,14 +196,13 @@ class SizeTable(NamedTuple):
         self, log_work: Sequence[float], at_s: float, working_set_bytes: float
     ) -> tuple[float, float, str]:
         """Give the numbers alone: `log_seconds`, `variance` and `boundary` of `predict`."""
-        settings = self.settings
         work = log_work[self.measure]
         if math.isnan(work):
             msg = f"other sizes: {MEASURES[self.measure]} of this one is not known; count it first"
             raise InputError(msg)
         moved = work - self.centre
-        faded = math.exp(min(self.newest_s - at_s, 0.0) / settings.time_reach_s)
-        size, slope, reach = settings.size_sd**2, settings.slope_sd**2, settings.size_reach
+        size, reach, slope, own, reach_s, scale, crossing = self.terms
+        faded = math.exp(min(self.newest_s - at_s, 0.0) / reach_s)
         shared, steady = [], math.inf
         for known, recent, beside in zip(self.works, self.recent, self.beside, strict=True):
             apart = known - work
@@ -209,15 +210,13 @@ class SizeTable(NamedTuple):
             shared.append(near + recent * faded + _LEVEL**2)
             # How far off work alone foretells if a part of a known time does not grow with it.
             steady = min(steady, abs(math.log1p(beside * math.expm1(apart))))
-        own = _LEVEL**2 + size + settings.time_sd**2 + slope * moved**2
-        own += noise_variance(settings, settings.usual_noise)
         column = np.array(shared)
-        left = own - float(column.dot(self.inverse.dot(column)))
-        variance = settings.scale * max(left, _LEAST_VARIANCE) + steady**2
+        left = own + slope * moved**2 - float(column.dot(self.inverse.dot(column)))
+        variance = scale * max(left, _LEAST_VARIANCE) + steady**2
         variance += self._doubt_mix(log_work[_INSTRUCTIONS] - log_work[_ITEMS]) ** 2
         boundary = find_boundary(working_set_bytes, self.working_sets, self.caches)
         if boundary:
-            variance += settings.crossing_sd**2
+            variance += crossing
         told = sum(map(mul, shared, self.coefficients))
         return work + self.level + told, variance, boundary
 
@@ -264,8 +263,14 @@ def tabulate_sizes(
     measure, work, level, coefficients, inverse, beside, _ = best
     at_s = np.array([one.at_s for one in latest])
     recent = settings.time_sd**2 * np.exp((at_s - at_s[-1]) / settings.time_reach_s)
+    own = _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2
+    terms = (
+        settings.size_sd**2, settings.size_reach, settings.slope_sd**2,
+        own + noise_variance(settings, settings.usual_noise),
+        settings.time_reach_s, settings.scale, settings.crossing_sd**2,
+    )  # fmt: skip
     return SizeTable(
-        settings, measure, tuple(work.tolist()), tuple(recent.tolist()), tuple(beside.tolist()),
+        terms, measure, tuple(work.tolist()), tuple(recent.tolist()), tuple(beside.tolist()),
         float(at_s[-1]), float(work.mean()), level, tuple(coefficients.tolist()), inverse,
         min(mixes) if is_counted else math.nan,
         max(mixes) if is_counted else math.nan, tuple([one.working_set_bytes for one in latest]),
