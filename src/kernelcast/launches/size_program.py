@@ -1,7 +1,7 @@
 """What sizes decide of a kernel's launches, as one Python function that is written once."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -16,12 +16,15 @@ from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.trips import Loop, find_loops, known_part
 from kernelcast.features.overruns import OverrunCheck
-from kernelcast.launches.source_work import depends_on_sizes
+from kernelcast.records.arguments import Argument, ScalarArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import MAX_DIMENSIONS
+from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
 
+_OF_SIZES = frozenset({SymbolKind.SCALAR, SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT,
+                       SymbolKind.GLOBAL_OFFSET})  # fmt: skip
+_OF_LAUNCHES = _OF_SIZES | {SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID}
 SizeProgram: TypeAlias = Callable[[Sequence[int], Sequence[float]], float | None]
 """Takes global sizes that the local size divides, and a number per argument: bytes of a buffer,
 value of a scalar. Gives instructions of a work-item, as `count_work` counts them; NaN where nobody
@@ -30,7 +33,12 @@ knows them; None where that takes a closer look, or the launch may leave a buffe
 
 @lru_cache(maxsize=256)
 def write_program(
-    kernel: Kernel, local_size: tuple[int, ...], offset: tuple[int, ...], scalars: frozenset[int]
+    kernel: Kernel,
+    local_size: tuple[int, ...],
+    offset: tuple[int, ...],
+    scalars: frozenset[int],
+    *,
+    checks_bounds: bool = True,
 ) -> SizeProgram | None:
     """Write the function of a kernel's launches.
 
@@ -41,7 +49,9 @@ def write_program(
     local_size, offset : tuple of int
         Of the launches, in each of their dimensions.
     scalars : frozenset of int
-        Positions of arguments that are one whole number.
+        As of `find_scalars`.
+    checks_bounds : bool
+        Whether launches that may leave a buffer take a closer look.
 
     Returns
     -------
@@ -53,7 +63,8 @@ def write_program(
         code = _begin(facts, local_size, offset, scalars)
         buffers = {one.name: f"v{place}" for place, one in enumerate(facts.parameters)
                    if one.is_pointer and one.space is not MemorySpace.LOCAL}  # fmt: skip
-        OverrunCheck(facts).write(code, buffers)
+        if checks_bounds:
+            OverrunCheck(facts).write(code, buffers)
         if depends_on_sizes(kernel):
             _write_work(code, facts)
         else:
@@ -65,11 +76,50 @@ def write_program(
     def run(sizes: Sequence[int], values: Sequence[float]) -> float | None:
         try:
             found: float | None = tell(sizes, values)
-        except (EvaluationError, ZeroDivisionError):
+        except (ValueError, ZeroDivisionError):  # of EvaluationError, and of too few arguments
             return None
         return found
 
     return run
+
+
+def ask_program(
+    kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument], *, checks_bounds: bool
+) -> float | None:
+    """Ask the function of a kernel about one launch; see `SizeProgram`."""
+    if ndrange.local_size is None or not ndrange.is_uniform:
+        return None
+    program = write_program(
+        kernel, ndrange.local_size, ndrange.global_offset, find_scalars(arguments),
+        checks_bounds=checks_bounds,
+    )  # fmt: skip
+    numbers = [one.values[0] if isinstance(one, ScalarArgument) else one.bytes for one in arguments]
+    return None if program is None else program(ndrange.global_size, numbers)
+
+
+def find_scalars(arguments: Sequence[Argument]) -> frozenset[int]:
+    """Find the arguments that are one whole number, by position."""
+    return frozenset(
+        place for place, one in enumerate(arguments)
+        if isinstance(one, ScalarArgument)
+        and one.element.lanes == 1
+        and one.element.dtype.kind in "iu"
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def depends_on_sizes(kernel: Kernel) -> bool:
+    """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
+    facts = analyse(kernel).facts
+    turns = (one.condition if one.trip_count is None else one.trip_count for one in facts.loops)
+    guards = (one.guard.symbols() for one in facts.reaches)
+    return any(not _OF_LAUNCHES.isdisjoint(_kinds(one.symbols())) for one in turns) or any(
+        one and _kinds(one) <= _OF_SIZES for one in guards
+    )
+
+
+def _kinds(symbols: Iterable[Symbol]) -> set[SymbolKind]:
+    return {one.kind for one in symbols}
 
 
 def _begin(

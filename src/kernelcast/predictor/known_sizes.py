@@ -308,18 +308,16 @@ class SizePlans:
     def _make(
         self, name: "LiveName", request: LaunchRequest, basis: Basis, identity: LaunchIdentity
     ) -> _Plan | None:
-        from kernelcast.launches.size_program import write_program
+        from kernelcast.launches.size_program import find_scalars, write_program
 
         problem = request.problem
         kinds = [_name_kind(one) for one in problem.arguments]
         is_unseen = self._answerer.watch_store(identity)
         if name.launch_key[1] is None or is_unseen is None or _UNPLANNED in kinds:
             return None
-        whole = frozenset(
-            place for place, one in enumerate(kinds) if one and np.dtype(one).kind in "iu"
-        )
+        ndrange, scalars = problem.ndrange, find_scalars(problem.arguments)
         program = write_program(
-            problem.kernel, problem.ndrange.known_local_size, problem.ndrange.global_offset, whole
+            problem.kernel, ndrange.known_local_size, ndrange.global_offset, scalars
         )
         if program is None:
             return None

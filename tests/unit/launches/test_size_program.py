@@ -6,12 +6,13 @@ import random
 import pytest
 
 from kernelcast.features.analysis import analyse
-from kernelcast.launches.bounds_check import list_overruns
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.overruns import OverrunCheck
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.size_program import write_program
-from kernelcast.launches.source_work import count_work
-from kernelcast.records.arguments import BufferArgument, ScalarArgument
+from kernelcast.launches.size_program import ask_program, depends_on_sizes, write_program
+from kernelcast.launches.source_work import count_by_work_groups
+from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.training_data.applications import find_kernels
@@ -23,28 +24,28 @@ SIZES = 3
 def count_agreements(problem: Problem, shrink: int) -> int:
     """Compare one launch, its buffers made smaller; tell whether the program knows it."""
     ndrange, _ = choose_local_size(problem.ndrange)
-    scalars = [
-        place for place, one in enumerate(problem.arguments)
-        if isinstance(one, ScalarArgument) and one.element.dtype.kind in "iu"
-    ]  # fmt: skip
-    program = write_program(
-        problem.kernel, ndrange.known_local_size, ndrange.global_offset, frozenset(scalars)
-    )
     arguments = [
         BufferArgument(element=one.element, count=one.count // shrink)
         if isinstance(one, BufferArgument)
         else one
         for one in problem.arguments
     ]
-    numbers = [one.values[0] if isinstance(one, ScalarArgument) else one.bytes for one in arguments]
-    if program is None or not ndrange.is_uniform:
-        return 0
-    told = program(ndrange.global_size, numbers)
+    told = ask_program(problem.kernel, ndrange, arguments, checks_bounds=True)
     if told is None:
         return 0
-    assert not list_overruns(problem.kernel, ndrange, arguments)
-    work = None if math.isnan(told) else ndrange.work_item_count * told
-    assert work == count_work(problem, ndrange)
+    facts = analyse(problem.kernel).facts
+    scalars = bind_scalars(facts, arguments)
+    buffers = {
+        parameter.name: one.bytes
+        for parameter, one in zip(facts.parameters, arguments, strict=True)
+        if isinstance(one, BufferArgument)
+    }
+    assert not OverrunCheck(facts).find(ndrange, buffers, scalars)
+    if depends_on_sizes(problem.kernel):
+        counted = count_by_work_groups(problem.kernel, ndrange, tuple(scalars.items()))
+        assert counted is None if math.isnan(told) else counted == told
+    else:
+        assert told == 1.0
     return 1
 
 
