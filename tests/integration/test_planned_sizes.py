@@ -177,4 +177,12 @@ def test_what_does_not_fit_is_refused_as_ever(
     launch = make(64 * 18)
     with pytest.raises(SignatureError):
         planned.estimate(replace(launch, args=[*launch.args[:3], np.float32(1), launch.args[4]]))
+    zero = make(64 * 19, s=0.0, n=0)
+    assert isinstance(planned.estimate(zero), PlannedEstimate)
+    with pytest.raises(SignatureError):  # the same bytes
+        planned.estimate(replace(zero, args=[*zero.args[:3], np.float32(0), zero.args[4]]))
+    with pytest.raises(SignatureError):
+        planned.estimate(replace(launch, args=launch.args[:4]))
+    with pytest.raises(OverrunError):
+        planned.estimate(replace(launch, args=[None, *launch.args[1:]]))
     assert planned.estimate(replace(launch, local_size=(32,))).ndrange.local_size == (32,)

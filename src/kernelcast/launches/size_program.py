@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from kernelcast.expressions import Condition, EvaluationError, conjunction
+from kernelcast.expressions import Condition, conjunction
 from kernelcast.expressions.comparisons import Comparison
 from kernelcast.expressions.conditions import TRUE, Unknown
 from kernelcast.expressions.interval_code import Bound, IntervalCode

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from cachetools import LRUCache
 
 from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.models.evidence.sizes import SizeTable
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from kernelcast.launches.live import LiveName
     from kernelcast.launches.size_program import SizeProgram
 
-_MOST_PLANS, _MOST = 256, 4096
+_MOST_PLANS, _MOST, _MOST_OBSERVED = 256, 1024, 100_000
 _COUNTED = True, (True, True, False, False), None
 _UNCOUNTED = True, (True, False, False, False), None
 _FIELDS = frozenset(one.name for one in fields(Estimate))
@@ -78,6 +77,9 @@ class _Told(NamedTuple):
     answer: tuple[float, float, str]
 
 
+_Answers = dict[Hashable, tuple[_Told, PlannedEstimate]]
+
+
 class Settled(NamedTuple):
     """A launch's answer with all that stands behind it."""
 
@@ -120,20 +122,22 @@ class _Plan:
     is_unseen: Callable[[tuple[int, ...]], bool]
     observed: set[tuple[int, ...]] = field(default_factory=set)
     tables: SizeTables | None = None
-    answers: dict[Hashable, tuple[_Told, PlannedEstimate]] = field(default_factory=dict)
-    older: dict[Hashable, tuple[_Told, PlannedEstimate]] = field(default_factory=dict)
+    answers: _Answers = field(default_factory=dict)
+    older: _Answers = field(default_factory=dict)
     buffers: set[Hashable] = field(default_factory=set)
 
     def answer(self, name: "LiveName") -> Estimate | None:
         """Answer a launch; None where that takes a closer look."""
         sizes, _, _, given = name.launch_key
-        tables = self.watch()
+        tables = self.watch() if len(given) == len(self.kinds) else None
         if tables is None or sizes in self.observed or not self.is_unseen(sizes):
             return None
         if tables is not self.tables:
-            self.older |= self.answers
+            self.older = _join(self.older, self.answers)
             self.tables, self.answers = tables, {}
-        key = sizes, tuple([one[1] if type(one) is tuple else one for one in given])
+        # Buffers by their bytes, whatever their place in memory; scalars by type and value.
+        key = sizes, tuple([one[1] if kind == "" and type(one) is tuple else one
+                            for one, kind in zip(given, self.kinds, strict=True)])  # fmt: skip
         found = self.answers.get(key)
         if found is None:
             numbers = None if key in self.older else self._read(name, given)
@@ -151,7 +155,7 @@ class _Plan:
 
     def _read(self, name: "LiveName", given: Sequence[Any]) -> tuple[float, ...] | None:
         """Give bytes of buffers and values of scalars; None where they may not fit the kernel."""
-        if len(given) != len(self.kinds) or not self._fits(name.launch_key[0]):
+        if not self._fits(name.launch_key[0]):
             return None
         found: list[float] = []
         for place, (one, kind) in enumerate(zip(given, self.kinds, strict=True)):
@@ -254,6 +258,12 @@ def _replace_number(argument: Argument, number: float) -> Argument:
     return replace(argument, count=int(number) // argument.element.bytes)
 
 
+def _join(older: _Answers, newer: _Answers) -> _Answers:
+    """Give the last of both."""
+    found = older | newer
+    return dict([*found.items()][-_MOST:])
+
+
 class SizePlans:
     """Plans of kernels; threads share them, and read them without a lock.
 
@@ -272,7 +282,7 @@ class SizePlans:
             policy.settings.samples or policy.methods.shadow or answerer.foretell
         )
         self._plans: dict[Hashable, _Plan] = {}
-        self._observed: LRUCache[Hashable, set[tuple[int, ...]]] = LRUCache(_MOST)
+        self._observed: dict[Hashable, set[tuple[int, ...]]] = {}
         self._lock = threading.Lock()
 
     def answer(self, name: "LiveName") -> Estimate | None:
@@ -291,14 +301,14 @@ class SizePlans:
         with self._lock:
             before = self._plans.get(key)
             observed = self._observed.setdefault(_name_kernel(known.identity), set())
-        if len(observed) > _MOST or (before is not None and before.stands()):
+        if len(observed) >= _MOST_OBSERVED or (before is not None and before.stands()):
             return
         plan = self._make(name, request, known.basis, known.identity)
         if plan is None:
             return
         plan.observed = observed
         if before is not None:
-            plan.older = before.older | before.answers
+            plan.older = _join(before.older, before.answers)
         with self._lock:
             self._plans.pop(key, None)
             self._plans[key] = plan
@@ -338,11 +348,18 @@ class SizePlans:
     def observe(self, known: KnownLaunch) -> Settled | None:
         """Take that a launch is observed now; give what was answered of it by a plan."""
         identity, found = known.identity, None
+        if not self._is_possible or identity.ndrange is None:
+            return None
         with self._lock:
-            plans = [*self._plans.values()] if self._is_possible else []
+            plans = [*self._plans.values()]
             observed = self._observed.setdefault(_name_kernel(identity), set())
-        if plans and identity.ndrange is not None and len(observed) <= _MOST:
-            observed.add(identity.ndrange.global_size)
+        observed.add(identity.ndrange.global_size)
+        if len(observed) > _MOST_OBSERVED:
+            # Forgotten where no plan will be made any more.
+            observed.pop()
+            with self._lock:
+                self._plans = {key: one for key, one in self._plans.items()
+                               if one.observed is not observed}  # fmt: skip
         for one in plans:
             found = found or one.find(identity)
         return found
