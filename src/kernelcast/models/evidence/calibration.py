@@ -214,13 +214,13 @@ def calibrate(
                 if pieces:
                     found = (place, fuse(pieces))
                     held_out.setdefault(name_situation(pieces), []).append(found)
+    suffice = {name: found for name, found in held_out.items() if len(found) >= _LEAST_ROWS}
     return replace(
         model,
         intervals={
-            name: _calibrate_intervals(rows, numbers, found)
-            for name, found in held_out.items()
-            if len(found) >= _LEAST_ROWS
+            name: _calibrate_intervals(rows, numbers, found) for name, found in suffice.items()
         },
+        widest={name: max(one.variance for _, one in found) for name, found in suffice.items()},
         facts={"rows": len(rows), "kernels": len(np.unique(numbers))},
         samplers=tuple(samplers),
     )
@@ -362,7 +362,7 @@ def _calibrate_intervals(
     found: Sequence[tuple[int, FusedEstimate]],
 ) -> Calibration:
     residuals = np.array([rows[place].size.log_seconds - one.log_seconds for place, one in found])
-    signs = np.array([describe_difficulty(one) for _, one in found])
+    signs = np.array([describe_difficulty(one.variance, one.disagreement) for _, one in found])
     numbers = np.unique(groups[[place for place, _ in found]], return_inverse=True)[1]
     every = calibrate_interval(residuals, signs, np.zeros(len(found)), numbers.astype(np.intp))
     if len(every.scores) <= MOST_SCORES:

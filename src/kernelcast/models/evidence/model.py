@@ -83,6 +83,8 @@ class EvidenceModel:
         Of the learned and the analytic model's times.
     intervals : mapping of str to Calibration
         By the kinds that an estimate rests on, see `name_situation`.
+    widest : mapping of str to float
+        Largest variance that each of `intervals` was calibrated with.
     facts : mapping of str to float
         Rows and kernels behind it.
     samplers : tuple of int
@@ -94,6 +96,7 @@ class EvidenceModel:
     sizes: SizeSettings = field(default_factory=SizeSettings)
     plain: Mapping[Kind, PlainVariance] = field(default_factory=dict)
     intervals: Mapping[str, Calibration] = field(default_factory=dict)
+    widest: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, float] = field(default_factory=dict)
     samplers: tuple[int, ...] = ()
 
@@ -238,6 +241,9 @@ class EvidenceModel:
     def surround(self, fused: FusedEstimate, coverage: float) -> Interval:
         """Put an interval around an estimate: conformal, calibrated on unseen kernels.
 
+        Variance beyond all that was calibrated with, as of a size far from the known ones, counts
+        as that of a normal error.
+
         Parameters
         ----------
         fused : FusedEstimate
@@ -262,8 +268,11 @@ class EvidenceModel:
         if calibration is None:
             width = _find_quantile(coverage) * math.sqrt(variance * max(1.0, disagreement**2))
         else:
-            difficulty = 0.5 * math.log(variance), math.log(1.0 + disagreement)
+            difficulty = describe_difficulty(variance, disagreement)
             width = calibration.half_width_alone(difficulty, coverage)
+            beyond = variance - self.widest.get(situation, math.inf)
+            if beyond > 0.0:
+                width = math.hypot(width, _find_quantile(coverage) * math.sqrt(beyond))
         seconds, factor = math.exp(log_seconds), math.exp(min(width, 20.0))
         return Interval(
             seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=coverage
@@ -296,9 +305,9 @@ def _name_kinds(kinds: frozenset[Kind]) -> str:
     return "+".join(kind for kind in _LEADING if kind in kinds) or "+".join(sorted(kinds))
 
 
-def describe_difficulty(fused: FusedEstimate) -> tuple[float, float]:
+def describe_difficulty(variance: float, disagreement: float) -> tuple[float, float]:
     """Give what an interval's width depends on: the variance, and how pieces disagree."""
-    return 0.5 * math.log(fused.variance), math.log(1.0 + fused.disagreement)
+    return 0.5 * math.log(variance), math.log(1.0 + disagreement)
 
 
 @lru_cache(maxsize=16)
