@@ -111,14 +111,14 @@ def count_trips(
             return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
         trips = np.clip(widen(value, shape), 0, LARGEST)
         return trips + loop.extra, facts.is_exact
-    known = _known_part(facts.condition)
+    known = known_part(facts.condition)
     if known == TRUE or not known.symbols() - {loop.symbol} <= bindings.keys():
         return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
     trips, is_finished = _simulate(known, loop.symbol, bindings, shape, budget)
     return trips + loop.extra, is_finished and facts.is_exact
 
 
-def _known_part(condition: Condition) -> Condition:
+def known_part(condition: Condition) -> Condition:
     """Give what of a condition does not depend on data."""
     if condition.is_exact:
         return condition

@@ -1,7 +1,7 @@
 """The parts of an answer: what is remembered, sampled, learned and modelled of one launch."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -108,6 +108,10 @@ class Answerer:
         except KernelcastError as error:
             failure = f"the store of observations does not answer: {error}"
             return Remembered(absence=failure, failure=failure)
+
+    def watch_store(self, identity: LaunchIdentity) -> Callable[[tuple[int, ...]], bool] | None:
+        """Give what tells of index spaces that nothing was observed; see `Memory.watch`."""
+        return None if self.memory is None else self.memory.watch(identity)
 
     def check(self, history: LaunchHistory, request: LaunchRequest) -> None:
         """Have a history set aside what cannot be; see `check_history`."""

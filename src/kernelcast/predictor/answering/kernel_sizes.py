@@ -29,6 +29,8 @@ KernelKey = tuple[str, str, str]
 SizeKey = tuple[NDRange | None, str]
 """Index space and digest of the arguments, whatever the kernel is called."""
 _TableName = tuple[bool, tuple[bool, ...], SizeKey | None]
+SizeTables = dict[_TableName, tuple[EvidenceModel, SizeTable]]
+"""By whether sizes were observed, which measures are known, and which size is left out."""
 
 
 T = TypeVar("T")
@@ -82,11 +84,11 @@ class _Kernel:
     depends_on_contents: bool | None = None
     stored: set[SizeKey] = field(default_factory=set)
     asked_s: float = -math.inf
-    tables: dict[_TableName, tuple[EvidenceModel, SizeTable]] = field(default_factory=dict)
+    tables: SizeTables = field(default_factory=dict)
 
     def forget_tables(self) -> None:
         """Have tables made anew, since a size is another."""
-        self.tables.clear()
+        self.tables = {}
 
 
 class KernelSizes:
@@ -207,6 +209,19 @@ class KernelSizes:
                     weigh = model.weigh_sizes if is_observed else model.weigh_estimates
                     return weigh(answer)
         return None
+
+    def watch(self, launch: LaunchIdentity) -> Callable[[], SizeTables | None]:
+        """Give what gives a kernel's tables, the same ones until a size is another.
+
+        None where contents decide, or the store has to be asked again.
+        """
+        kernel, clock = self._find_locked(launch), self._clock
+
+        def look() -> SizeTables | None:
+            stands = kernel.depends_on_contents is False and clock() < kernel.asked_s + _STANDS_S
+            return kernel.tables if stands else None
+
+        return look
 
     def _find_locked(self, launch: LaunchIdentity) -> _Kernel:
         with self._lock:
