@@ -7,7 +7,7 @@ from typing import Final
 import islpy
 
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.axes import list_axes
+from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.choices import minimum
 from kernelcast.expressions.comparisons import less, less_equal
 from kernelcast.expressions.conditions import TRUE, Condition
@@ -175,24 +175,15 @@ class LaunchPoints:
 
     def _replace(self, split: frozenset[int]) -> dict[Symbol, Operand]:
         """Give sizes and scalars their values, and global ids of split dimensions their parts."""
-        found: dict[Symbol, Operand] = {
-            Symbol(SymbolKind.SCALAR, name): value
-            for name, value in self.scalars.items()
-            if abs(value) < _LARGEST
-        }
+        small = {name: value for name, value in self.scalars.items() if abs(value) < _LARGEST}
+        found: dict[Symbol, Operand] = {**bind_names(small)}
         for axis in list_axes(self.ndrange):
             group_id, local_id, global_id = (Symbol(kind, axis=axis.number) for kind in _IDS)
             start = Expr.symbol(group_id) * axis.local
-            found |= {
-                Symbol(SymbolKind.GLOBAL_SIZE, axis=axis.number): axis.items,
-                Symbol(SymbolKind.GROUP_COUNT, axis=axis.number): axis.groups,
-                Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis.number): axis.offset,
-                Symbol(SymbolKind.LOCAL_SIZE, axis=axis.number): (
-                    minimum(axis.local, axis.items - start)
-                    if axis.items % axis.local
-                    else axis.local
-                ),
-            }
+            is_even = axis.items % axis.local == 0
+            found |= axis.bind_sizes(
+                axis.local if is_even else minimum(axis.local, axis.items - start)
+            )
             if axis.number in split:
                 found[global_id] = start + local_id + axis.offset
         return found

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind
+from kernelcast.expressions.axes import bind_names
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
 
@@ -179,7 +180,7 @@ class LoopNest:
             if merged[name] < 1:
                 msg = f"{self.name}: {name} is {merged[name]}; expected at least 1"
                 raise InputError(msg)
-        return {Symbol(SymbolKind.SCALAR, name): value for name, value in merged.items()}
+        return bind_names(merged)
 
     def without_branches(self) -> "LoopNest":
         """Give the nest in which each iteration executes all accesses and operations."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import NestLoop
 from kernelcast.features.written_accesses.arrays import WrittenArray
 from kernelcast.features.written_accesses.kernel import WrittenKernel
@@ -92,7 +93,7 @@ def _read_space(loops: tuple[NestLoop, ...], constants: Mapping[str, int]) -> ND
             "index space"
         )
         raise FieldError(name="loops", message=message)
-    values = {Symbol(SymbolKind.SCALAR, name): value for name, value in constants.items()}
+    values = bind_names(constants)
     sizes, starts = [], []
     for loop in reversed(loops):
         bounds = (loop.start, loop.stop)

@@ -23,8 +23,6 @@ class Architecture:
         32-bit registers that one work-item can have.
     local_granularity_bytes : int
         Local memory is allocated in multiples of this.
-    local_reserved_bytes : int
-        Local memory that the runtime takes from every work-group.
     l1_banks_bytes : int
         Bytes that all banks of the L1 cache deliver in a cycle.
     lanes_per_pass : int
@@ -44,7 +42,6 @@ class Architecture:
     schedulers: int
     max_registers: int
     local_granularity_bytes: int
-    local_reserved_bytes: int
     l1_banks_bytes: int
     lanes_per_pass: int
     issued_lanes: int
@@ -56,20 +53,20 @@ class Architecture:
 # allocated per warp in units of 256, thus 8 per work-item.
 NVIDIA = Architecture(
     name="nvidia", register_granularity=8, register_file=65536, schedulers=4, max_registers=255,
-    local_granularity_bytes=256, local_reserved_bytes=0, l1_banks_bytes=128, lanes_per_pass=32,
+    local_granularity_bytes=256, l1_banks_bytes=128, lanes_per_pass=32,
     issued_lanes=128, issues_all_in_turn=True,
 )  # fmt: skip
 # AMD's ISA documents: CDNA has four SIMDs of 256 registers for each of 64 lanes (the 512 of CDNA 2
 # and 3 are shared with the accumulation registers), allocated in units of 8.
 CDNA = Architecture(
     name="cdna", register_granularity=8, register_file=65536, schedulers=4, max_registers=256,
-    local_granularity_bytes=512, local_reserved_bytes=0, l1_banks_bytes=64, lanes_per_pass=16,
+    local_granularity_bytes=512, l1_banks_bytes=64, lanes_per_pass=16,
     issued_lanes=64, spreads_loads=True,
 )  # fmt: skip
 # RDNA 2: two SIMDs per compute unit, 1024 registers for each of 32 lanes, units of 16.
 RDNA = Architecture(
     name="rdna", register_granularity=16, register_file=65536, schedulers=2, max_registers=256,
-    local_granularity_bytes=512, local_reserved_bytes=0, l1_banks_bytes=128, lanes_per_pass=32,
+    local_granularity_bytes=512, l1_banks_bytes=128, lanes_per_pass=32,
     issued_lanes=64,
 )  # fmt: skip
 _AMD_WORDS = ("amd", "instinct", "radeon", "gfx")

@@ -153,11 +153,6 @@ def bind_contents(
     return found
 
 
-def bind_names(scalars: dict[str, int]) -> dict[Symbol, Value]:
-    """Give scalars' symbols their values."""
-    return {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
-
-
 def _check(numbers: npt.NDArray[np.int64], ndrange: NDRange) -> None:
     count = ndrange.work_group_count
     wrong = numbers[(numbers < 0) | (numbers >= count)]

@@ -4,7 +4,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions import Expr
+from kernelcast.expressions.axes import bind_names
 from kernelcast.features.written_accesses.parser import Parser
 from kernelcast.features.written_accesses.scope import FUNCTIONS, KEYWORDS, Scope
 from kernelcast.records.arguments import ElementType
@@ -51,7 +52,7 @@ class WrittenArray:
         """
         if not self.extents:
             return None
-        values = {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
+        values = bind_names(scalars)
         size = self.element.bytes
         for axis, extent in enumerate(self.extents):
             count = int(extent.evaluate(values))

@@ -30,7 +30,7 @@ class Assessment:
     seconds : float
         Of the launch.
     limiter : str
-        The one whose removal saves most of it, see `Limits.find_largest`: a key of `times`.
+        The one whose removal saves most of it, see `Limits.choose_largest`: a key of `times`.
     times : mapping of str to float
         Seconds that each limiter alone would take.
     without : mapping of str to float

@@ -82,16 +82,17 @@ class Limits:
         alone_s = _overlap((arithmetic_s, self.beside_s, max(memory_s, path_s)), self.power)
         return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
 
-    def find_largest(self) -> str:
+    def choose_largest(self, without: Mapping[str, float]) -> str:
         """Name the limiter whose removal saves most time; of equal savings, the longest.
 
         Where several take about equally long, no removal saves more than `_NEGLIGIBLE` of the
         time: then the longest of all is named.
-        """
-        return self.choose_largest(self.list_without())
 
-    def choose_largest(self, without: Mapping[str, float]) -> str:
-        """Name it, given what `list_without` gives."""
+        Parameters
+        ----------
+        without : mapping of str to float
+            From `list_without`.
+        """
         whole = self.combine()
         saved = {name: whole - seconds for name, seconds in without.items()}
         if max(saved.values()) < _NEGLIGIBLE * whole:

@@ -17,6 +17,7 @@ from kernelcast.expressions import (
     Unknown,
 )
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 
@@ -107,16 +108,9 @@ class BoxAccess:
 
 def bind_sizes(launch: ModelledLaunch) -> dict[Symbol, Expr | Symbol | int]:
     """Give the values of all sizes, offsets and scalar arguments of a launch."""
-    bound: dict[Symbol, Expr | Symbol | int] = {
-        Symbol(SymbolKind.SCALAR, name): value for name, value in launch.scalars.items()
-    }
-    grid = Grid.of(launch.ndrange)
-    offsets = _three(launch.ndrange.global_offset, fill=0)
-    for axis in range(MAX_DIMENSIONS):
-        bound[Symbol(SymbolKind.LOCAL_SIZE, axis=axis)] = grid.local[axis]
-        bound[Symbol(SymbolKind.GLOBAL_SIZE, axis=axis)] = grid.items[axis]
-        bound[Symbol(SymbolKind.GROUP_COUNT, axis=axis)] = grid.counts[axis]
-        bound[Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis)] = offsets[axis]
+    bound: dict[Symbol, Expr | Symbol | int] = {**bind_names(launch.scalars)}
+    for axis in list_axes(launch.ndrange):
+        bound |= axis.bind_sizes(axis.local)
     return bound
 
 
