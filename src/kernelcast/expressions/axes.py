@@ -13,25 +13,17 @@ Number = TypeVar("Number")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One dimension of an index space; one work-item long where the index space has it not.
-
-    Parameters
-    ----------
-    number : int
-        Which, 0 to 2.
-    items, groups : int
-        Work-items and work-groups along it.
-    local : int
-        Work-items of a whole work-group along it; the last work-group may have fewer.
-    offset : int
-        First global id.
-    """
+    """One dimension of an index space; one work-item long where the index space has it not."""
 
     number: int
+    """Which, 0 to 2."""
     items: int = 1
     groups: int = 1
+    """Work-items and work-groups along it."""
     local: int = 1
+    """Work-items of a whole work-group along it; the last work-group may have fewer."""
     offset: int = 0
+    """First global id."""
 
     def bind(self, group: Value, local: Value, local_size: Value) -> dict[Symbol, Value]:
         """Give ids and sizes their values.

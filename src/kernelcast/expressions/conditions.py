@@ -107,15 +107,10 @@ FALSE = Always(False)
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Condition):
-    """A condition on data, which nobody knows before the kernel runs.
-
-    Parameters
-    ----------
-    sources : tuple of str
-        Names of the buffers on which it depends.
-    """
+    """A condition on data, which nobody knows before the kernel runs."""
 
     sources: tuple[str, ...] = ()
+    """Names of the buffers on which it depends."""
 
     @property
     def is_exact(self) -> bool:

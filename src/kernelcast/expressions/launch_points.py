@@ -28,47 +28,30 @@ _LARGEST: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class PlacedAccesses:
-    """Accesses that differ by a number of bytes only, and the points that do them.
-
-    Parameters
-    ----------
-    points : PointSet
-        Work-items and iterations.
-    symbols : tuple of Symbol
-        The points' coordinates: `SLAB` if there are slabs, ids of the slowest dimension first,
-        and loops.
-    offset_bytes : Expr
-        What the accesses' offsets have in common, over these symbols: the quasi-affine part.
-    curved_bytes : Expr
-        The other part, to be added: products of ids, powers.
-    members : tuple of (int, MemoryAccess)
-        What is to be added for each.
-    """
+    """Accesses that differ by a number of bytes only, and the points that do them."""
 
     points: PointSet
+    """Work-items and iterations."""
     symbols: tuple[Symbol, ...]
+    """The points' coordinates: `SLAB` if there are slabs, ids of the slowest dimension first, and
+    loops."""
     offset_bytes: Expr
+    """What the accesses' offsets have in common, over these symbols: the quasi-affine part."""
     curved_bytes: Expr
+    """The other part, to be added: products of ids, powers."""
     members: tuple[tuple[int, MemoryAccess], ...]
+    """What is to be added for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPoints:
-    """The index space of a launch as conditions on ids.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The index space; its local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments.
-    slabs : SlabSpace, optional
-        Into which it is cut.
-    """
+    """The index space of a launch as conditions on ids."""
 
     ndrange: NDRange
+    """The index space; its local size is chosen."""
     scalars: Mapping[str, int]
     slabs: SlabSpace | None = None
+    """Into which it is cut."""
 
     def place(
         self, accesses: Iterable[MemoryAccess], context: islpy.Context, *, is_exact: bool
@@ -77,8 +60,6 @@ class LaunchPoints:
 
         Parameters
         ----------
-        accesses : iterable of MemoryAccess
-            The accesses.
         context : islpy.Context
             Of `make_context`.
         is_exact : bool

@@ -142,8 +142,6 @@ class LaunchShapes:
         ----------
         ndrange : NDRange
             The launch, with this local size.
-        scalars : mapping of str to int
-            Values of its scalar arguments.
         looked_at : LookedAt
             Of its work-groups.
 

@@ -31,34 +31,21 @@ from kernelcast.records.operations import MemoryOperation, MemorySpace, Operatio
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Analysis:
-    """The facts about a kernel, with the syntax tree they were read from.
-
-    Parameters
-    ----------
-    facts : KernelFacts
-        What is passed on to other rooms.
-    tree : SyntaxTree
-        The unit.
-    function : Node
-        The kernel's definition.
-    blocks : BlockList
-        Places of the counters and of the memory operations.
-    """
+    """The facts about a kernel, with the syntax tree they were read from."""
 
     facts: KernelFacts
+    """What is passed on to other rooms."""
     tree: SyntaxTree
+    """The unit."""
     function: Node
+    """The kernel's definition."""
     blocks: BlockList
+    """Places of the counters and of the memory operations."""
 
 
 @lru_cache(maxsize=64)
 def analyse(kernel: Kernel) -> Analysis:
     """Analyse a kernel's source.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel with its build options.
 
     Returns
     -------
@@ -105,8 +92,6 @@ def read_facts_with(kernel: Kernel, known_buffers: frozenset[str]) -> KernelFact
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel with its build options.
     known_buffers : frozenset of str
         Parameters whose contents are known and that the kernel does not write.
 

@@ -66,28 +66,19 @@ _TERSE_OUTPUT = 17  # print a declaration without its body
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParsedSource:
-    """A source as libclang understands it.
-
-    Parameters
-    ----------
-    source : str
-        The text that was parsed.
-    unit : clang.cindex.TranslationUnit
-        Its syntax tree; incomplete near the errors.
-    errors : tuple of str
-        The first 20 errors, each as ``name:line:column: message``.
-    language : str
-        The version of OpenCL C it was parsed as, such as ``CL3.0``.
-    placeholders : tuple of Placeholder
-        Names that the source does not define; they are declared in `unit`, which is otherwise the
-        same. The errors are those of the source as it is.
-    """
+    """A source as libclang understands it."""
 
     source: str
+    """The text that was parsed."""
     unit: cindex.TranslationUnit
+    """Its syntax tree; incomplete near the errors."""
     errors: tuple[str, ...]
+    """The first 20 errors, each as ``name:line:column: message``."""
     language: str
+    """The version of OpenCL C it was parsed as, such as ``CL3.0``."""
     placeholders: tuple[Placeholder, ...] = ()
+    """Names that the source does not define; they are declared in `unit`, which is otherwise the
+    same. The errors are those of the source as it is."""
 
     @property
     def is_clean(self) -> bool:
@@ -106,8 +97,6 @@ def parse_source(
 
     Parameters
     ----------
-    source : str
-        OpenCL C text.
     build_options : sequence of str
         Options for the device's compiler; the preprocessor's, ``-cl-std`` (the version that is
         tried first), ``-cl-fast-relaxed-math`` and ``-cl-single-precision-constant`` are used.

@@ -24,27 +24,18 @@ _MOST_DETAIL = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SplitSafety:
-    """How a launch may be split.
-
-    Parameters
-    ----------
-    space : SlabSpace
-        The slabs.
-    rules : mapping of str to MergeRule
-        By buffer.
-    footprints : mapping of str to WrittenRanges
-        What each slab writes, for buffers that merge by ranges.
-    refusals : tuple of str
-        Why it may not be split; empty if it may.
-    unread : frozenset of str
-        Buffers that merge by ranges and are never read.
-    """
+    """How a launch may be split."""
 
     space: SlabSpace
+    """The slabs."""
     rules: Mapping[str, MergeRule] = field(default_factory=dict)
+    """By buffer."""
     footprints: Mapping[str, WrittenRanges] = field(default_factory=dict)
+    """What each slab writes, for buffers that merge by ranges."""
     refusals: tuple[str, ...] = ()
+    """Why it may not be split; empty if it may."""
     unread: frozenset[str] = frozenset()
+    """Buffers that merge by ranges and are never read."""
 
     @property
     def is_proven(self) -> bool:
@@ -64,21 +55,13 @@ def assess_split(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     space : SlabSpace
         Index space and slabs.
-    scalars : mapping of str to int
-        Values of scalar arguments.
     sizes_bytes : mapping of str to int
         Size of each buffer by its name.
     assumes_independence : bool
         Whether the caller vouches that no work-group reads what another one writes; then what
         cannot be proven is no reason to refuse. Atomic operations still are.
-
-    Returns
-    -------
-    SplitSafety
 
     Notes
     -----

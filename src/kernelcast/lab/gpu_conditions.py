@@ -22,27 +22,18 @@ _ROWS = {"x": "in the same row", "y": "in rows before", "z": "in layers before"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveShare:
-    """What a wave of work-groups shares with those before it: a layer condition of the L2 cache.
-
-    Parameters
-    ----------
-    others : str
-        Where the others lie.
-    work_groups_back : int
-        How many work-groups before, about.
-    shared_bytes : float
-        Loads of a wave that they have loaded as well.
-    oversubscription : float
-        Bytes touched in between over the capacity of the cache; the condition holds below 1.
-    hit_rate : float
-        Part that is still there.
-    """
+    """What a wave of work-groups shares with those before it: a layer condition of the L2 cache."""
 
     others: str
+    """Where the others lie."""
     work_groups_back: int
+    """How many work-groups before, about."""
     shared_bytes: float
+    """Loads of a wave that they have loaded as well."""
     oversubscription: float
+    """Bytes touched in between over the capacity of the cache; the condition holds below 1."""
     hit_rate: float
+    """Part that is still there."""
 
 
 def model_nest_on_gpu(

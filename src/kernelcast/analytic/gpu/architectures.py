@@ -7,46 +7,31 @@ from kernelcast.records.machine import MachineDescription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """A family of GPUs.
-
-    Parameters
-    ----------
-    name : str
-        ``nvidia``, ``cdna``, ``rdna`` or ``unknown``.
-    register_granularity : int
-        32-bit registers per work-item are allocated in multiples of this.
-    register_file : int
-        32-bit registers of a compute unit, where the description has none.
-    schedulers : int
-        Parts of a compute unit that keep their own registers; a warp lives in one of them.
-    max_registers : int
-        32-bit registers that one work-item can have.
-    local_granularity_bytes : int
-        Local memory is allocated in multiples of this.
-    l1_banks_bytes : int
-        Bytes that all banks of the L1 cache deliver in a cycle.
-    lanes_per_pass : int
-        Work-items whose addresses are looked at together.
-    issued_lanes : int
-        Work-items of a compute unit for which an instruction is issued in a cycle.
-    issues_all_in_turn : bool
-        Whether loads, addresses and branches take the slots of arithmetic.
-    spreads_loads : bool
-        Whether the loads of a work-item spread over its life, in the order of the program, even
-        where registers hold all of them.
-    """
+    """A family of GPUs."""
 
     name: str
+    """``nvidia``, ``cdna``, ``rdna`` or ``unknown``."""
     register_granularity: int
+    """32-bit registers per work-item are allocated in multiples of this."""
     register_file: int
+    """32-bit registers of a compute unit, where the description has none."""
     schedulers: int
+    """Parts of a compute unit that keep their own registers; a warp lives in one of them."""
     max_registers: int
+    """32-bit registers that one work-item can have."""
     local_granularity_bytes: int
+    """Local memory is allocated in multiples of this."""
     l1_banks_bytes: int
+    """Bytes that all banks of the L1 cache deliver in a cycle."""
     lanes_per_pass: int
+    """Work-items whose addresses are looked at together."""
     issued_lanes: int
+    """Work-items of a compute unit for which an instruction is issued in a cycle."""
     issues_all_in_turn: bool = False
+    """Whether loads, addresses and branches take the slots of arithmetic."""
     spreads_loads: bool = False
+    """Whether the loads of a work-item spread over its life, in the order of the program, even
+    where registers hold all of them."""
 
 
 # NVIDIA: occupancy calculator of the CUDA toolkit, compute capability 7.0 to 9.0; registers are
@@ -75,11 +60,6 @@ _CDNA_WIDTH = 64
 
 def find_architecture(machine: MachineDescription) -> Architecture:
     """Tell a GPU's family from its name and its warp width.
-
-    Parameters
-    ----------
-    machine : MachineDescription
-        The GPU.
 
     Returns
     -------

@@ -25,58 +25,42 @@ _FULL_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMachine:
-    """A GPU in the numbers of the volume model.
-
-    Parameters
-    ----------
-    id, name : str
-        Of the machine description.
-    architecture : Architecture
-        Family: banks, granularity of registers and local memory.
-    compute_units, warp_width : int
-        Compute units of the chip, work-items that issue together.
-    clock_hz : float or None
-        Core clock.
-    l1_bytes, l1_line_bytes, l1_sector_bytes : int
-        Capacity of one unit's L1 cache, bytes allocated at once, bytes fetched at once.
-    l2_bytes, l2_units : int
-        Capacity of one L2 cache and the compute units that share it.
-    dram_fetch_bytes : int
-        Bytes that a miss of the L2 cache fetches.
-    registers : int
-        32-bit registers of a compute unit.
-    local_memory_bytes : int or None
-        Local memory of a compute unit; None if not known.
-    max_work_group_size, max_work_groups_per_unit, max_work_items_per_unit : int or None
-        Limits; None if not known.
-    l1_bytes_per_s, l2_bytes_per_s, dram_load_bytes_per_s, dram_copy_bytes_per_s : float or None
-        Bandwidths of all units together.
-    notes : tuple of str
-        Which numbers were assumed.
-    """
+    """A GPU in the numbers of the volume model."""
 
     id: str
     name: str
+    """Of the machine description."""
     architecture: Architecture
+    """Family: banks, granularity of registers and local memory."""
     compute_units: int
     warp_width: int
+    """Compute units of the chip, work-items that issue together."""
     clock_hz: float | None
+    """Core clock."""
     l1_bytes: int
     l1_line_bytes: int
     l1_sector_bytes: int
+    """Capacity of one unit's L1 cache, bytes allocated at once, bytes fetched at once."""
     l2_bytes: int
     l2_units: int
+    """Capacity of one L2 cache and the compute units that share it."""
     dram_fetch_bytes: int
+    """Bytes that a miss of the L2 cache fetches."""
     registers: int
+    """32-bit registers of a compute unit."""
     local_memory_bytes: int | None = None
+    """Local memory of a compute unit; None if not known."""
     max_work_group_size: int | None = None
     max_work_groups_per_unit: int | None = None
     max_work_items_per_unit: int | None = None
+    """Limits; None if not known."""
     l1_bytes_per_s: float | None = None
     l2_bytes_per_s: float | None = None
     dram_load_bytes_per_s: float | None = None
     dram_copy_bytes_per_s: float | None = None
+    """Bandwidths of all units together."""
     notes: tuple[str, ...] = ()
+    """Which numbers were assumed."""
 
     @property
     def l1_cycle_bytes(self) -> int:
@@ -98,15 +82,6 @@ class GpuMachine:
 
 def read_machine(description: MachineDescription) -> GpuMachine:
     """Take what the GPU model needs from a machine description.
-
-    Parameters
-    ----------
-    description : MachineDescription
-        A shipped or a calibrated one.
-
-    Returns
-    -------
-    GpuMachine
 
     Raises
     ------

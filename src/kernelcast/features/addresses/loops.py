@@ -48,8 +48,6 @@ def find_induction(  # noqa: PLR0913 - all of a loop
     ----------
     changes : Changes
         What the loop may change.
-    symbol : Symbol
-        Its iteration number.
     state : State
         At the loop's entry.
     evaluator : Evaluator
@@ -58,10 +56,6 @@ def find_induction(  # noqa: PLR0913 - all of a loop
         Runs one iteration.
     floats_may_decide : callable
         Tells whether floating-point numbers may become anything else.
-
-    Returns
-    -------
-    Induction
     """
     assigned = changes.assignments.copy()
     if changes.is_indirect:
@@ -113,8 +107,6 @@ def leave_loop(
     ----------
     induction : Induction
         How they change.
-    symbol : Symbol
-        The loop's iteration number.
     count : Expr or None
         How many iterations there are; None if that is not known.
     sources : frozenset of str

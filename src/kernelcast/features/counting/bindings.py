@@ -50,10 +50,6 @@ def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
     groups : sequence of int
         Numbers of work-groups, dimension 0 fastest.
 
-    Returns
-    -------
-    WorkItems
-
     Raises
     ------
     NDRangeError

@@ -57,8 +57,6 @@ def compute_requests(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
     scalars : mapping of str to int
@@ -92,10 +90,6 @@ def measure_requests(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
-    recorded : RecordedAddresses
-        What was recorded.
     warp_width : int
         Work-items that run in step, consecutive in their local linear id.
 

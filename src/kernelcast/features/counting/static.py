@@ -43,8 +43,6 @@ def count_statically(  # noqa: PLR0913 - a launch, and how far to go into it
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
     scalars : mapping of str to int

@@ -26,12 +26,8 @@ def count_touched_bytes(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments.
     sizes : mapping of str to int
         Bytes of buffers by the names of their parameters.
 

@@ -40,27 +40,18 @@ _HEADER = _declare_functions()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Listing:
-    """A parsed listing.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    tree : SyntaxTree
-        Keeps the nodes alive.
-    statements : tuple of Node
-        What stands in it.
-    constants : frozenset of str
-        Names that it uses and does not declare.
-    values : mapping of Symbol to int
-        Values known of constants: the step of a loop must be.
-    """
+    """A parsed listing."""
 
     name: str
+    """For messages."""
     tree: SyntaxTree
+    """Keeps the nodes alive."""
     statements: tuple[Node, ...]
+    """What stands in it."""
     constants: frozenset[str]
+    """Names that it uses and does not declare."""
     values: Mapping[Symbol, int]
+    """Values known of constants: the step of a loop must be."""
 
     def refusal(self, node: Node, problem: str) -> InputError:
         """Give an error that names line and column of a node."""

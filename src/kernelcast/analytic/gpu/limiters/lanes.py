@@ -21,8 +21,6 @@ def bind_lanes(launch: ModelledLaunch, lanes: IntArray, work_groups: int) -> Bin
 
     Parameters
     ----------
-    launch : ModelledLaunch
-        Index space and scalar arguments count.
     lanes : ndarray of int64, shape (work-items,)
         Local linear ids.
     work_groups : int
@@ -47,8 +45,6 @@ def find_offsets(access: MemoryAccess, ids: Bindings) -> IntArray | None:
 
     Parameters
     ----------
-    access : MemoryAccess
-        Any access.
     ids : mapping of Symbol to value
         From `bind_lanes`.
 

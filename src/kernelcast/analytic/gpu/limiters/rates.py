@@ -18,70 +18,47 @@ _LAUNCH_S = 2.4e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """Seconds of a dependent load that hits each level.
-
-    Parameters
-    ----------
-    l1_s, l2_s, dram_s : float
-        0 where it is not known.
-    """
+    """Seconds of a dependent load that hits each level."""
 
     l1_s: float
     l2_s: float
     dram_s: float
+    """0 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRates:
-    """What a GPU does per second.
-
-    Parameters
-    ----------
-    compute_units, warp_width : int
-        Of the chip.
-    clock_hz : float
-        Cycles of an L1 cache per second.
-    sector_bytes : int
-        Bytes of a line that arrive in L1 together.
-    l2_bytes_per_s : float or None
-        Between all L1 caches and L2; None if it is not known.
-    dram : DramRate
-        By concurrency and by the part that stores have.
-    latencies : Latencies
-        Of loads.
-    instructions : mapping of str to InstructionFacts
-        By kind.
-    costs : mapping of str to float
-        As in the machine description.
-    launch_s : float
-        Of one launch.
-    translation : Translation or None
-        None if it is not known.
-    notes : tuple of str
-        What was assumed or is left out.
-    overlap_power : float
-        How arithmetic, issue and memory overlap, see `Limits`.
-    architecture : Architecture
-        Its family.
-    max_work_items : int or None
-        Work-items that a compute unit holds at once; None if it is not known.
-    """
+    """What a GPU does per second."""
 
     compute_units: int
     warp_width: int
+    """Of the chip."""
     clock_hz: float
+    """Cycles of an L1 cache per second."""
     sector_bytes: int
+    """Bytes of a line that arrive in L1 together."""
     l2_bytes_per_s: float | None
+    """Between all L1 caches and L2; None if it is not known."""
     dram: DramRate
+    """By concurrency and by the part that stores have."""
     latencies: Latencies
+    """Of loads."""
     instructions: Mapping[str, InstructionFacts]
+    """By kind."""
     costs: Mapping[str, float]
+    """As in the machine description."""
     launch_s: float
+    """Of one launch."""
     translation: Translation | None
+    """None if it is not known."""
     notes: tuple[str, ...]
+    """What was assumed or is left out."""
     overlap_power: float
+    """How arithmetic, issue and memory overlap, see `Limits`."""
     architecture: Architecture
+    """Its family."""
     max_work_items: int | None = None
+    """Work-items that a compute unit holds at once; None if it is not known."""
 
 
 def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuRates:
@@ -89,14 +66,8 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
 
     Parameters
     ----------
-    machine : MachineDescription
-        A shipped or a calibrated one.
     constants : LimiterConstants
         Bandwidths in it replace those of the description.
-
-    Returns
-    -------
-    GpuRates
 
     Raises
     ------

@@ -28,8 +28,6 @@ def evaluate_groups(
     ----------
     access : MemoryAccess
         With a known offset.
-    launch : ModelledLaunch
-        Index space and scalar arguments.
     width : int
         Work-items of a warp.
 
