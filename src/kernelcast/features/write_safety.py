@@ -78,20 +78,19 @@ def assess_split(
     is_followed = not facts.gaps and all(one.buffer is not None for one in shared)
     for name, size_bytes in sizes_bytes.items():
         own = [one for one in shared if one.buffer == name]
+        loads = [one for one in own if one.kind is AccessKind.LOAD]
         stores = [one for one in own if one.kind is not AccessKind.LOAD]
         if is_followed and not stores:
             rules[name] = MergeRule.READ
             continue
-        loads = [one for one in own if one.kind is AccessKind.LOAD]
         places = _place(stores, loads, launch) if is_followed else None
         footprint = _find_disjoint(*places, launch, size_bytes) if places else None
+        rules[name] = MergeRule.COMPARE if footprint is None else MergeRule.RANGES
         if footprint is not None:
-            rules[name], footprints[name] = MergeRule.RANGES, footprint
+            footprints[name] = footprint
             if all(one.kind is AccessKind.STORE for one in own):
                 unread.add(name)
-            continue
-        rules[name] = MergeRule.COMPARE
-        if loads and not assumes_independence and not (places and _is_own(*places)):
+        elif loads and not assumes_independence and not (places and _is_own(*places)):
             refusals.append(_explain_loads(name, loads, stores))
     return SplitSafety(
         space=space,

@@ -91,7 +91,7 @@ def read_machine(description: MachineDescription) -> GpuMachine:
     """
     family = find_architecture(description)
     l1, l2 = _find_cache(description, "L1"), _find_cache(description, "L2")
-    units = _need(description.compute_units, "compute_units", description)
+    units = need(description.compute_units, "compute_units", description)
     notes: list[str] = []
     memory = description.memory("global")
     loads = memory.load_bytes_per_s if memory else {}
@@ -100,25 +100,25 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         name=description.name,
         architecture=family,
         compute_units=units,
-        warp_width=_need(description.warp_width, "warp_width", description),
-        clock_hz=_value(description.clock_hz),
-        l1_bytes=_need(l1.size_bytes, "L1 size", description),
+        warp_width=need(description.warp_width, "warp_width", description),
+        clock_hz=read_value(description.clock_hz),
+        l1_bytes=need(l1.size_bytes, "L1 size", description),
         l1_line_bytes=_assume(l1.line_bytes, _LINE_BYTES, "L1 line bytes", notes),
         l1_sector_bytes=_assume(l1.sector_bytes, _SECTOR_BYTES, "L1 sector bytes", notes),
-        l2_bytes=_need(l2.size_bytes, "L2 size", description),
+        l2_bytes=need(l2.size_bytes, "L2 size", description),
         l2_units=_assume(l2.shared_by, units, "compute units of an L2 cache", notes),
         dram_fetch_bytes=_assume(l2.sector_bytes, _FETCH_BYTES, "L2 sector bytes", notes),
         registers=_assume(
             description.registers, family.register_file, "registers of a compute unit", notes
         ),
-        local_memory_bytes=_value(description.local_memory_bytes),
-        max_work_group_size=_value(description.max_work_group_size),
-        max_work_groups_per_unit=_value(description.max_work_groups_per_unit),
-        max_work_items_per_unit=_value(description.max_work_items_per_unit),
-        l1_bytes_per_s=_value(l1.load_bytes_per_s),
-        l2_bytes_per_s=_value(l2.load_bytes_per_s),
+        local_memory_bytes=read_value(description.local_memory_bytes),
+        max_work_group_size=read_value(description.max_work_group_size),
+        max_work_groups_per_unit=read_value(description.max_work_groups_per_unit),
+        max_work_items_per_unit=read_value(description.max_work_items_per_unit),
+        l1_bytes_per_s=read_value(l1.load_bytes_per_s),
+        l2_bytes_per_s=read_value(l2.load_bytes_per_s),
         dram_load_bytes_per_s=max((one.value for one in loads.values()), default=None),
-        dram_copy_bytes_per_s=_value(memory.copy_bytes_per_s) if memory else None,
+        dram_copy_bytes_per_s=read_value(memory.copy_bytes_per_s) if memory else None,
         notes=tuple(notes),
     )
 
@@ -127,11 +127,19 @@ def _find_cache(description: MachineDescription, level: str) -> CacheFacts:
     return description.cache(level) or CacheFacts(name=level)
 
 
-def _value(trait: Trait[Number] | None) -> Number | None:
+def read_value(trait: Trait[Number] | None) -> Number | None:
+    """Give a number, None where it is not known."""
     return trait.value if trait else None
 
 
-def _need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
+def need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
+    """Give a number, or say how to get it.
+
+    Raises
+    ------
+    InputError
+        If it is missing.
+    """
     if trait is not None:
         return trait.value
     msg = (
