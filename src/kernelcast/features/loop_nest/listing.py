@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from clang import cindex
 
-from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions import Symbol
+from kernelcast.expressions.axes import bind_names
 from kernelcast.features.diagnostics import describe_errors, read_errors
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, SyntaxTree
@@ -96,7 +97,7 @@ def parse_listing(source: str, constants: Mapping[str, int], name: str) -> Listi
     return Listing(
         name=name, tree=tree, statements=statements,
         constants=frozenset((unknown | set(constants)) - declared),
-        values={Symbol(SymbolKind.SCALAR, key): one for key, one in constants.items()},
+        values=bind_names(constants),
     )  # fmt: skip
 
 

@@ -59,7 +59,6 @@ class TimeSource(Protocol):
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
         """Give a time, or None where the source has none."""
-        ...
 
 
 class EstimateFiles:
@@ -160,7 +159,6 @@ class ObservationFinder(Protocol):
 
     def find(self, wanted: Selection) -> Iterable[Observation]:
         """Give observations."""
-        ...
 
 
 class TimesFiles:
