@@ -190,7 +190,10 @@ def _collect(
             for child in function.children
             if child.kind == kinds.PARAMETER
         ),
-        local_arrays=tuple(_local_arrays(function)),
+        local_arrays=tuple(
+            LocalArray(name=one.spelling, bytes=one.type.bytes)
+            for one in find_local_arrays(function)
+        ),
         blocks=tuple(_describe_block(block, spaces) for block in blocks.blocks),
         counter_count=len(blocks.counters),
         reaches=tuple(findings.reaches),
@@ -232,9 +235,10 @@ def _describe_parameter(node: Node, accesses: tuple[MemoryAccess, ...]) -> Param
     )
 
 
-def _local_arrays(function: Node) -> list[LocalArray]:
+def find_local_arrays(function: Node) -> list[Node]:
+    """Find the declarations of arrays and variables in local memory."""
     return [
-        LocalArray(name=node.spelling, bytes=node.type.bytes)
+        node
         for node in function.walk()
         if node.kind == kinds.VARIABLE and node.type.space == "local"
         and node.type.type_class is not TypeClass.POINTER

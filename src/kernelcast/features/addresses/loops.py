@@ -203,20 +203,10 @@ def _invariant(
     for node in amount.walk():
         if node.kind == kinds.DECLARATION_REFERENCE and node.referenced_key in assigned:
             return None
-        if node.kind in (kinds.BINARY, kinds.COMPOUND_ASSIGNMENT, kinds.UNARY) and (
-            _has_side_effect(node)
-        ):
+        if is_assignment(node):
             return None
     value = as_number(evaluator.value(amount, state.copy()))
     return value if isinstance(value, Expr) else None
-
-
-def _has_side_effect(node: Node) -> bool:
-    if node.kind == kinds.COMPOUND_ASSIGNMENT:
-        return True
-    if node.kind == kinds.UNARY:
-        return node.operator in kinds.STEPS
-    return node.operator == kinds.ASSIGN
 
 
 def _geometric(start: Value, operator: int, amount: Expr, symbol: Symbol) -> Value | None:
