@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 
 from clang import cindex
 
@@ -91,7 +90,6 @@ def parse_source(
     build_options: Sequence[str] = (),
     *,
     source_name: str = "<source>",
-    include_folders: Sequence[str | Path] = (),
 ) -> ParsedSource:
     """Parse a source as the version of OpenCL C that gives the fewest errors.
 
@@ -102,8 +100,6 @@ def parse_source(
         tried first), ``-cl-fast-relaxed-math`` and ``-cl-single-precision-constant`` are used.
     source_name : str
         What error messages call the source.
-    include_folders : sequence of str or Path
-        Where included files are looked for, after the folders of ``-I``.
 
     Returns
     -------
@@ -128,10 +124,10 @@ def parse_source(
     """
     _check_text("source", source, source_name)
     words = _split_options(build_options)
-    options = [*_select_options(words), *(f"-I{folder}" for folder in include_folders)]
     wanted = [word for word in words if _LANGUAGE_OPTION.fullmatch(word)][-1:]
-    check_source(source, [*options, *wanted])
-    return parse_unchecked(source, [*options, *wanted], source_name=source_name)
+    options = [*_select_options(words), *wanted]
+    check_source(source, options)
+    return parse_unchecked(source, options, source_name=source_name)
 
 
 def parse_unchecked(
