@@ -207,12 +207,24 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> 
     """
     try:
         source = _read_source(kernel, arguments)
-        if not may_differ(source.facts):
+        if not (may_differ(source.facts) or _are_apart(kernel, run.ndrange, source)):
             return run
         profile = source.profile(run.ndrange, tuple(one.box for one in run.launches))
     except Exception:  # noqa: BLE001 - weights are a help: nothing about them may cost the answer
         return run
     return run if profile is None else apply_profile(run, profile)
+
+
+def _are_apart(kernel: Kernel, ndrange: NDRange, source: "_Source") -> bool:
+    """Tell whether work-groups differ by a border of global ids alone, but many of them.
+
+    A plan has then chosen places by their work, see `plan_by_source`: without weights, those that
+    do anything would stand for all.
+    """
+    if source.contents:
+        return False
+    profile = _profile_launch(kernel, ndrange, tuple(sorted(source.scalars.items())))
+    return profile is not None and profile.is_exact and profile.spread >= _LEAST_SPREAD
 
 
 def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:

@@ -78,6 +78,21 @@ def make_run(starts: list[int], cost_of: object = cost, *, is_even: bool = False
     )
 
 
+LATE = Kernel(
+    name="f",
+    source="""
+kernel void f(global float *a, int n)
+{
+    const int row = get_global_id(0);
+    if (row < n / 4 * 3)
+        return;
+    float sum = 0.0f;
+    for (int j = 0; j < n; ++j)
+        sum += a[j];
+    a[n + row] = sum;
+}
+""",
+)
 HALF = Kernel(
     name="f",
     source="""
@@ -150,13 +165,17 @@ def test_a_file_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("kernel", [KERNEL, HALF])
+@pytest.mark.parametrize("kernel", [KERNEL, HALF, LATE])
 def test_uneven_work_that_the_source_tells_is_predicted_like_even_work(
     kernel: Kernel, seed: int
 ) -> None:
     """Typical places alone are sampled: as few launches as for even work, and no bad luck."""
     ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
-    costs = {KERNEL: lambda at: 4e-7 * at[0], HALF: lambda at: 4e-4 * (at[0] < GROUPS // 2)}
+    costs = {
+        KERNEL: lambda at: 4e-7 * at[0],
+        HALF: lambda at: 4e-4 * (at[0] < GROUPS // 2),
+        LATE: lambda at: 4e-4 * (at[0] >= GROUPS // 4 * 3),
+    }
     launch = SyntheticLaunch(ndrange, costs[kernel])
     run = sample_by_source(launch, SamplingPlan(seed=seed), kernel, ARGUMENTS)
     assert run.is_even
