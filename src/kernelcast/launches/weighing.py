@@ -153,8 +153,8 @@ def plan_by_source(
     Returns
     -------
     SamplingPlan
-        With places where work-groups do about the mean work, if they differ; its budget is then
-        in units of what they do.
+        With places where work-groups do about the mean work, if they differ, or at equal shares
+        of the work where data decide; its budget is then in units of what they do.
     """
     try:
         source = _read_source(kernel, arguments)
@@ -168,10 +168,15 @@ def plan_by_source(
         return plan
     if profile.spread < _LEAST_SPREAD:
         return replace(plan, is_known_even=True)
-    if source.contents:
-        # Work that data decide is found all over: its data lie elsewhere each time.
-        return plan
     total = ndrange.work_group_count
+    if source.contents:
+        # Rows of the mean length are few and lie together; places at equal shares of the work are
+        # all over, but not where next to none of it is.
+        return replace(
+            plan,
+            places=tuple(one / total for one in profile.by_work),
+            budget=min(1.0, plan.budget / max(profile.by_work_weight, 1.0)),
+        )
     return replace(
         plan,
         is_known_even=True,

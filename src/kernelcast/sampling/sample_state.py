@@ -141,12 +141,16 @@ class Sampling:
         return box
 
     def _choose_place(self, position: int) -> int:
-        """Give the nearest place of the plan that is not taken, or the position itself."""
+        """Give the place of the plan for a position, not taken if possible, or itself.
+
+        A position a third into the index space stands for the place a third into those of the plan.
+        """
         places = [int(one * self.total) for one in self.plan.places]
-        left = [one for one in places if one not in self._visited] or places
-        if not left:
+        if not places:
             return position
-        nearest = min(left, key=lambda one: abs(one - position))
+        left = [one for one in range(len(places)) if places[one] not in self._visited]
+        wanted = position / self.total * len(places)
+        nearest = places[min(left or range(len(places)), key=lambda one: abs(one + 0.5 - wanted))]
         self._visited.add(nearest)
         return nearest
 

@@ -30,6 +30,9 @@ _FEWEST_IN_ALL, _MOST_IN_ALL = 16, 256
 # 1024 work-groups is off by a tenth, and sixteen of a box do not stand for its hundred: 100 ms.
 _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS = 400_000, 4096
 _MOST_PER_BOX_WITH_CONTENTS = 2048
+# To choose places a tenth of that is enough.
+_MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES = 100_000, 1024
+_PLACES_BY_WORK = 64
 _BUDGET = 50_000
 # Of the work-groups that are counted, so many nearest to the mean stand for all.
 _TYPICAL_SHARE = 0.25
@@ -64,6 +67,11 @@ class WorkProfile:
         Numbers of work-groups, spread over the launch, whose work is nearest to the mean.
     typical_weight : float
         Their mean work, over that of all work-groups.
+    by_work : tuple of int
+        Numbers of work-groups at which equal shares of the launch's work end: where little of the
+        index space holds most of the work, most of them lie there.
+    by_work_weight : float
+        Their mean work, over that of all work-groups.
     """
 
     weights: tuple[float, ...]
@@ -72,6 +80,8 @@ class WorkProfile:
     is_exact: bool
     typical: tuple[int, ...]
     typical_weight: float
+    by_work: tuple[int, ...] = ()
+    by_work_weight: float = 1.0
 
 
 def may_differ(facts: KernelFacts) -> bool:
@@ -123,6 +133,8 @@ def profile_work(
     if contents and boxes:
         most_items, most_in_all = _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS
         most_per_box = _MOST_PER_BOX_WITH_CONTENTS
+    elif contents:
+        most_items, most_in_all = _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
     per_box = min(max(1, most // 2 // max(len(boxes), 1)), most_per_box)
     everywhere = _choose_everywhere(
@@ -141,7 +153,7 @@ def profile_work(
     mean = float(found.mean())
     if not mean > 0:
         return None
-    typical = _choose_typical(found / mean)
+    typical, by_work = _choose_typical(found / mean), _choose_by_work(found)
     return WorkProfile(
         weights=_weigh(work, in_boxes, in_all),
         weights_in_step=tuple(
@@ -151,6 +163,8 @@ def profile_work(
         is_exact=all(sample.is_exact),
         typical=tuple(everywhere[index] for index in typical),
         typical_weight=float(found[typical].mean()) / mean,
+        by_work=tuple(everywhere[index] for index in sorted({*by_work.tolist()})),
+        by_work_weight=float(found[by_work].mean()) / mean,
     )
 
 
@@ -176,6 +190,14 @@ def _choose_typical(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     count = max(int(_TYPICAL_SHARE * len(weights)), min(_FEWEST_TYPICAL, len(weights)))
     nearest = np.argsort(apart, kind="stable")[:count]
     return np.sort(nearest[apart[nearest] <= apart.min() + math.log(_ALIKE)])
+
+
+def _choose_by_work(work: FloatArray) -> npt.NDArray[np.intp]:
+    """Choose the work-groups in the middles of equal shares of the work; heavy ones repeat."""
+    shares = (np.arange(_PLACES_BY_WORK) + 0.5) / _PLACES_BY_WORK
+    reached = np.cumsum(work)
+    found: npt.NDArray[np.intp] = np.searchsorted(reached, shares * reached[-1])
+    return found
 
 
 def _choose_everywhere(total: int, count: int) -> list[int]:
