@@ -33,6 +33,8 @@ _MOST_PER_BOX_WITH_CONTENTS = 2048
 # To choose places a tenth of that is enough.
 _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES = 100_000, 1024
 _PLACES_BY_WORK = 64
+# A work-group with more than such a share of the work is a sample's usual budget by itself.
+_LARGEST_SHARE = 0.02
 _BUDGET = 50_000
 # Of the work-groups that are counted, so many nearest to the mean stand for all.
 _TYPICAL_SHARE = 0.25
@@ -68,10 +70,10 @@ class WorkProfile:
     typical_weight : float
         Their mean work, over that of all work-groups.
     by_work : tuple of int
-        Numbers of work-groups at which equal shares of the launch's work end: where little of the
-        index space holds most of the work, most of them lie there.
+        Numbers of work-groups in the middles of equal shares of the launch's work: where little of
+        the index space holds most of the work, most of them lie there.
     by_work_weight : float
-        Their mean work, over that of all work-groups.
+        Their median work, over that of the mean work-group.
     """
 
     weights: tuple[float, ...]
@@ -153,7 +155,7 @@ def profile_work(
     mean = float(found.mean())
     if not mean > 0:
         return None
-    typical, by_work = _choose_typical(found / mean), _choose_by_work(found)
+    typical, by_work = _choose_typical(found / mean), _choose_by_work(found / mean, total)
     return WorkProfile(
         weights=_weigh(work, in_boxes, in_all),
         weights_in_step=tuple(
@@ -164,7 +166,7 @@ def profile_work(
         typical=tuple(everywhere[index] for index in typical),
         typical_weight=float(found[typical].mean()) / mean,
         by_work=tuple(everywhere[index] for index in sorted({*by_work.tolist()})),
-        by_work_weight=float(found[by_work].mean()) / mean,
+        by_work_weight=float(np.median(found[by_work])) / mean,
     )
 
 
@@ -192,10 +194,10 @@ def _choose_typical(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     return np.sort(nearest[apart[nearest] <= apart.min() + math.log(_ALIKE)])
 
 
-def _choose_by_work(work: FloatArray) -> npt.NDArray[np.intp]:
+def _choose_by_work(weights: FloatArray, total: int) -> npt.NDArray[np.intp]:
     """Choose the work-groups in the middles of equal shares of the work; heavy ones repeat."""
     shares = (np.arange(_PLACES_BY_WORK) + 0.5) / _PLACES_BY_WORK
-    reached = np.cumsum(work)
+    reached = np.cumsum(np.minimum(weights, max(_LARGEST_SHARE * total, 1.0)))
     found: npt.NDArray[np.intp] = np.searchsorted(reached, shares * reached[-1])
     return found
 
