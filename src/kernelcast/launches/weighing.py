@@ -53,6 +53,8 @@ _ALIKE = 1.25
 _WIDE, _FEWEST_OF_A_KIND, _CLEARLY = 3.0, 2, 0.7
 # Work-items in step are believed in where samples agree so much better.
 _BETTER = 0.8
+# Half of the work lies in work-groups that do more than so many times the mean work.
+_CONCENTRATED = 2.0
 # Work-groups that do next to nothing still start and end.
 _LEAST_WEIGHT = 0.02
 
@@ -154,7 +156,8 @@ def plan_by_source(
     -------
     SamplingPlan
         With places where work-groups do about the mean work, if they differ, or at equal shares
-        of the work where data decide; its budget is then in units of what they do.
+        of the work where data put half of it into a few; its budget is then in units of what they
+        do.
     """
     try:
         source = _read_source(kernel, arguments)
@@ -169,20 +172,20 @@ def plan_by_source(
     if profile.spread < _LEAST_SPREAD:
         return replace(plan, is_known_even=True)
     total = ndrange.work_group_count
-    if source.contents:
-        # Rows of the mean length are few and lie together; places at equal shares of the work are
-        # all over, but not where next to none of it is.
+    if not source.contents:
         return replace(
             plan,
-            places=tuple(one / total for one in profile.by_work),
-            budget=min(1.0, plan.budget / max(profile.by_work_weight, 1.0)),
+            is_known_even=True,
+            places=tuple(one / total for one in profile.typical),
+            budget=min(1.0, plan.budget / max(profile.typical_weight, _LEAST_WEIGHT)),
         )
-    return replace(
-        plan,
-        is_known_even=True,
-        places=tuple(one / total for one in profile.typical),
-        budget=min(1.0, plan.budget / max(profile.typical_weight, _LEAST_WEIGHT)),
-    )
+    # Rows of the mean length are few and lie together; places at equal shares of the work are all
+    # over, but not where next to none of it is. Where usual work-groups do most of the work, single
+    # heavy ones among them would leave the device's other threads idle.
+    if profile.by_work_weight > _CONCENTRATED:
+        places = tuple(one / total for one in profile.by_work)
+        plan = replace(plan, places=places, budget=min(1.0, plan.budget / profile.by_work_weight))
+    return plan
 
 
 @lru_cache(maxsize=256)
