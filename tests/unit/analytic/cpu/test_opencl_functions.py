@@ -79,9 +79,9 @@ def test_pocl_calls_most_functions_once_per_lane() -> None:
 
 
 def test_vectors_that_a_kernel_writes_itself_are_no_lanes() -> None:
-    """PoCL has versions of a logarithm for eight elements at once: they cost less than eight."""
+    """PoCL has versions of a logarithm for vectors: eight elements cost what one does."""
     one, eight = (time_functions(of(POCL), "log", branches=20.0, lanes=n) for n in (1, 8))
-    assert eight < 4 * one
+    assert eight == pytest.approx(one)
 
 
 def test_double_precision_keeps_the_usual_figures() -> None:

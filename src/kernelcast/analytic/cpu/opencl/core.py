@@ -30,6 +30,7 @@ _FLOAT = frozenset({
 })  # fmt: skip
 _GATHERED_BYTES = _ELEMENT_BYTES = 4
 _SCALAR_BYTES = 8
+_OWN_LANES = 8
 _COUNTER_OPERATIONS = 3
 """Addition, comparison and branch."""
 _CHAINED = (OperationKind.ADD, OperationKind.FUSED)
@@ -248,7 +249,13 @@ class _Adder:
         scalar_s = latencies[max(latencies)].value if latencies else vector_s
         measured = self._device.functions if operation.bits != 64 else None
         if measured is not None and measured.by_lane and operation.lanes > 1:
-            measured = None  # what is called lane by lane has versions for a kernel's own vectors
+            # What is called lane by lane has versions for a kernel's own vectors, which take as
+            # long as for one number (`benchmarks/function_costs.py`).
+            calls = -(-operation.lanes // _OWN_LANES)
+            alone = measured.weigh(operation.name, is_scalar=True)
+            if alone is not None:
+                return calls * alone * scalar_s
+            measured = None
         by_lane = self._constants.by_lane if measured is None else measured.by_lane
         is_scalar = together == 1 or operation.name in by_lane
         weight = None if measured is None else measured.weigh(operation.name, is_scalar=is_scalar)
