@@ -31,7 +31,7 @@ from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.feature_counts import count_from_source
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.models.static.model import PreparedWork, StaticAnswer
-from kernelcast.models.static.stored import load_shipped, name_runtime
+from kernelcast.models.static.stored import find_shipped
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import InputError
@@ -150,7 +150,7 @@ class KernelAnswers:
             analytic,
         )
         try:
-            model = load_shipped(name_runtime(self._machine.platform))
+            model = find_shipped(self._machine.platform, self._machine.id)
             return _Known(work, model.prepare(vector.as_dict()))
         except InputError:
             return _Known(work, None)
