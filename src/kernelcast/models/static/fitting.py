@@ -26,8 +26,8 @@ from kernelcast.records.training_table import Numbers, Texts
 Places = npt.NDArray[np.intp]
 FOLDS = 5
 _COSTS = (0.2, 2.0)
-"""Of errors beyond epsilon; the one is taken that errs least on kernels it has not seen: the less
-certain the rows, the more a correction must be held back."""
+"""Of errors beyond epsilon; the one is taken that errs least on kernels and devices it has not
+seen: the less certain the rows, the more a correction must be held back."""
 _EVERYWHERE, _ON_RUNTIME, _ON_DEVICE = 0.4, 0.4, 0.2
 _LEVEL = 0.2
 """Of a runtime and of a device, whatever the launch."""
@@ -142,7 +142,7 @@ class Unseen:
         Corrections by fits that know the row's device from other kernels, its runtime alone, or
         neither.
     cost : float
-        Of errors, by which `known` errs least.
+        Of errors, by which `device_out` errs least.
     """
 
     runtimes: Texts
@@ -272,29 +272,29 @@ def _relate(alike: Numbers, runtimes: Texts, devices: Texts) -> Numbers:
 
 def _find_unseen(table: _Table) -> Unseen:
     parts = divide_groups(table.groups, FOLDS)
-    tried = {cost: _correct_known(table, parts, cost) for cost in _COSTS}
+    tried = {cost: _correct_elsewhere(table, parts, cost) for cost in _COSTS}
     cost = min(_COSTS, key=lambda one: float(np.abs(table.targets - tried[one]).mean()))
-    device_out, runtime_out = np.zeros_like(table.targets), np.zeros_like(table.targets)
+    known, runtime_out = np.zeros_like(table.targets), np.zeros_like(table.targets)
     for part in parts:
+        fit = table.solve(part.train, cost)
         for device, asked in _divide(part.test, table.devices):
-            fit = table.solve(table.leave_out(part.train, table.devices, device), cost)
-            device_out[asked] = table.correct(fit, asked, table.runtimes[asked[0]])
+            known[asked] = table.correct(fit, asked, table.runtimes[asked[0]], device)
         for runtime, asked in _divide(part.test, table.runtimes):
             fit = table.solve(table.leave_out(part.train, table.runtimes, runtime), cost)
             runtime_out[asked] = table.correct(fit, asked)
     return Unseen(
         runtimes=table.runtimes, devices=table.devices, groups=table.groups, cost=cost,
-        targets=table.targets, known=tried[cost], device_out=device_out, runtime_out=runtime_out,
+        targets=table.targets, known=known, device_out=tried[cost], runtime_out=runtime_out,
     )  # fmt: skip
 
 
-def _correct_known(table: _Table, parts: Sequence[Part], cost: float) -> Numbers:
-    """Correct each row by a fit that has not seen its kernel."""
+def _correct_elsewhere(table: _Table, parts: Sequence[Part], cost: float) -> Numbers:
+    """Correct each row by a fit that has seen neither its kernel nor its device."""
     found = np.zeros_like(table.targets)
     for part in parts:
-        fit = table.solve(part.train, cost)
         for device, asked in _divide(part.test, table.devices):
-            found[asked] = table.correct(fit, asked, table.runtimes[asked[0]], device)
+            fit = table.solve(table.leave_out(part.train, table.devices, device), cost)
+            found[asked] = table.correct(fit, asked, table.runtimes[asked[0]])
     return found
 
 

@@ -135,13 +135,12 @@ class StaticModel:
         columns = scale_columns(describe(features), self.centre, self.scale)
         times = [*OF_TIMES]
         columns[times] = 0.0
-        points = self.points.copy()
-        nearest = points[:, times].copy()
-        points[:, times] = 0.0
+        # Squares of the points' columns of times are in, their products with the launch's are not.
+        squares = np.einsum("ij,ij->i", self.points, self.points)
         return PreparedWork(
             model=self,
-            rest=((points - columns) ** 2).sum(axis=1) + (nearest**2).sum(axis=1),
-            points=nearest,
+            rest=squares + columns @ columns - 2.0 * (self.points @ columns),
+            points=self.points[:, times],
             centre=self.centre[times],
             scale=self.scale[times],
             workload=classify({
