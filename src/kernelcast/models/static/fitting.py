@@ -3,7 +3,8 @@
 epsilon-SVR with a covariance of three parts: what a kind of launch brings everywhere, what it
 brings on a runtime, and what on a device. A runtime that few kernels were measured on leans on the
 others that way, and what is particular to a device does not pass for the runtime's. Rows of a
-kernel weigh alike together, however many there are.
+kernel weigh alike together, however many there are. A gate holds corrections back for kinds of work
+that they do not help: stencils, say, whose analytic times err in no way that columns tell.
 
 Intervals are conformal on what the regression has not seen: kernels, and with them the device of
 a model for a runtime, or the whole runtime of the model for others.
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from kernelcast.models.conformal import Calibration, calibrate
 from kernelcast.models.grouping import divide_groups, list_names, number_groups
 from kernelcast.models.learned.learner import Part
-from kernelcast.models.static.describing import ESTIMATE, NAMES, describe
+from kernelcast.models.static.describing import ESTIMATE, NAMES, classify, describe
 from kernelcast.models.static.model import ANY, EPSILON, WIDTH, StaticModel, scale_columns
 from kernelcast.records.training_table import Numbers, Texts
 
@@ -28,6 +29,7 @@ FOLDS = 5
 _COSTS = (0.2, 2.0)
 """Of errors beyond epsilon; the one is taken that errs least on kernels and devices it has not
 seen: the less certain the rows, the more a correction must be held back."""
+_GATES = np.linspace(0.0, 1.0, 11)
 _EVERYWHERE, _ON_RUNTIME, _ON_DEVICE = 0.4, 0.4, 0.2
 _LEVEL = 0.2
 """Of a runtime and of a device, whatever the launch."""
@@ -105,6 +107,7 @@ def fit_static(
             points=points,
             weights=shares[kept],
             intercept=intercept + level,
+            gates=unseen.find_gates(runtime, device),
             calibration=unseen.calibrate(runtime, device),
             facts={"rows": len(rows), "kernels": int(table.groups.max()) + 1},
         )
@@ -132,21 +135,22 @@ class Unseen:
 
     Parameters
     ----------
-    runtimes, devices : ndarray of object (str), shape (n,)
+    runtimes, devices, workloads : ndarray of object (str), shape (n,)
         Of the rows.
     groups : ndarray of int, shape (n,)
         Number of each row's kernel.
     targets : ndarray, shape (n,)
         What corrections should be.
     known, device_out, runtime_out : ndarray, shape (n,)
-        Corrections by fits that know the row's device from other kernels, its runtime alone, or
-        neither.
+        Corrections, before the gate, by fits that know the row's device from other kernels, its
+        runtime alone, or neither.
     cost : float
         Of errors, by which `device_out` errs least.
     """
 
     runtimes: Texts
     devices: Texts
+    workloads: Texts
     groups: Places
     targets: Numbers
     known: Numbers
@@ -154,17 +158,33 @@ class Unseen:
     runtime_out: Numbers
     cost: float
 
+    def find_gates(self, runtime: str | None, device: str | None) -> dict[str, float]:
+        """Give the share of corrections that errs least on what is unseen, by kind of work."""
+        corrections = self._choose(runtime, device)
+        weights = 1.0 / np.bincount(self.groups)[self.groups]
+        found = {}
+        for kind in list_names(self.workloads):
+            own = self.workloads == kind
+            tried = _GATES[:, None] * corrections[own]
+            errors = np.abs(tried - self.targets[own]) @ weights[own]
+            found[kind] = float(_GATES[errors.argmin()])
+        return found
+
     def calibrate(self, runtime: str | None, device: str | None) -> Calibration:
         """Calibrate intervals of a device that was measured, of another one, or of any."""
-        if runtime is None:
-            corrections, rows = self.runtime_out, np.arange(len(self.groups))
-        else:
-            corrections = self.device_out if device is None else self.known
-            rows = np.flatnonzero(self.runtimes == runtime)
-        signs = np.log(np.abs(corrections[rows]) + EPSILON)[:, None]
-        errors = self.targets[rows] - corrections[rows]
+        corrections, gates = self._choose(runtime, device), self.find_gates(runtime, device)
+        is_here = self.runtimes == runtime
+        rows = np.arange(len(self.groups)) if runtime is None else np.flatnonzero(is_here)
+        gated = corrections[rows] * np.array([gates[one] for one in self.workloads[rows]])
+        signs = np.log(np.abs(gated) + EPSILON)[:, None]
+        errors = self.targets[rows] - gated
         groups = np.unique(self.groups[rows], return_inverse=True)[1]
         return _thin(calibrate(errors, signs, np.ones(len(rows)), groups))
+
+    def _choose(self, runtime: str | None, device: str | None) -> Numbers:
+        if runtime is None:
+            return self.runtime_out
+        return self.device_out if device is None else self.known
 
     def without(self, device: str) -> "Unseen":
         """Leave out what was measured on a device."""
@@ -189,6 +209,7 @@ class _Table:
     groups: Places
     runtimes: Texts
     devices: Texts
+    workloads: Texts
     alike: Numbers
     covariance: Numbers
 
@@ -205,10 +226,12 @@ class _Table:
         alike = _compare(columns)
         runtimes = np.array([one.runtime for one in rows], dtype=np.object_)
         devices = np.array([one.device for one in rows], dtype=np.object_)
+        workloads = np.array([str(classify(one.features)) for one in rows], dtype=np.object_)
         return cls(
             centre=centre, scale=scale, columns=columns,
             groups=_number([one.kernel for one in rows]),
             targets=np.array([one.target for one in rows]), runtimes=runtimes, devices=devices,
+            workloads=workloads,
             alike=alike, covariance=_relate(alike, runtimes, devices),
         )  # fmt: skip
 
@@ -283,7 +306,8 @@ def _find_unseen(table: _Table) -> Unseen:
             fit = table.solve(table.leave_out(part.train, table.runtimes, runtime), cost)
             runtime_out[asked] = table.correct(fit, asked)
     return Unseen(
-        runtimes=table.runtimes, devices=table.devices, groups=table.groups, cost=cost,
+        runtimes=table.runtimes, devices=table.devices, workloads=table.workloads,
+        groups=table.groups, cost=cost,
         targets=table.targets, known=known, device_out=tried[cost], runtime_out=runtime_out,
     )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What corrects an analytic time by what source and analytic model tell of a launch.
 
-``log t = log t_analytic + c(x)``, with columns x that do not change when a launch does more of the
-same. `kernelcast.models.static.fitting` makes models.
+``log t = log t_analytic + g(k) c(x)``, with columns x that do not change when a launch does more of
+the same, and a gate g for its kind of work. `kernelcast.models.static.fitting` makes models.
 """
 
 import math
@@ -88,6 +88,8 @@ class StaticModel:
         Of the points.
     intercept : float
         Added to the sum of kernels.
+    gates : mapping of str to float
+        Share of the correction that counts, by kind of work; none of it counts for other kinds.
     calibration : Calibration
         Of intervals.
     facts : mapping of str to float
@@ -99,6 +101,7 @@ class StaticModel:
     points: Numbers
     weights: Numbers
     intercept: float
+    gates: Mapping[str, float]
     calibration: Calibration
     facts: Mapping[str, float]
 
@@ -149,14 +152,14 @@ class StaticModel:
         )  # fmt: skip
 
     def correct(self, columns: Numbers) -> Numbers:
-        """Give corrections of launches whose columns `describe` gave, shape (n,)."""
+        """Give ungated corrections of launches whose columns `describe` gave, shape (n,)."""
         scaled = scale_columns(columns, self.centre, self.scale)
         squares = (self.points**2).sum(axis=1)
         distances = (scaled**2).sum(axis=1)[:, None] + squares - 2.0 * scaled @ self.points.T
         return self.weigh(distances)
 
     def weigh(self, distances: Numbers) -> Numbers:
-        """Give corrections by squared distances to the points, shape (..., points)."""
+        """Give ungated corrections by squared distances to the points, shape (..., points)."""
         kernel = np.exp(-WIDTH / len(NAMES) * np.maximum(distances, 0.0))
         found: Numbers = kernel @ self.weights + self.intercept
         return np.clip(found, -_LARGEST_CORRECTION, _LARGEST_CORRECTION)
@@ -194,13 +197,15 @@ class PreparedWork:
         times = np.array(describe_times(estimate_s, limiters, largest_ratio))
         scaled = (times - self.centre) / self.scale
         distances = self.rest + (scaled @ scaled - 2.0 * (self.points @ scaled))
-        correction = float(self.model.weigh(distances))
+        workload = classify_by_times(self.workload, estimate_s, limiters)
+        gate = self.model.gates.get(workload.value, 0.0)
+        correction = gate * float(self.model.weigh(distances))
         sign = math.log(abs(correction) + EPSILON)
         return StaticAnswer(
             log_seconds=math.log(estimate_s) + correction,
             correction=correction,
             half_width=self.model.calibration.half_width_alone([sign], COVERAGE),
-            workload=classify_by_times(self.workload, estimate_s, limiters),
+            workload=workload,
         )
 
 

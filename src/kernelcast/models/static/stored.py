@@ -60,6 +60,7 @@ def _dump(model: StaticModel) -> dict[str, object]:
     return {
         "weights": _round(model.weights),
         "intercept": model.intercept,
+        "gates": dict(model.gates),
         "calibration": {name: _round(np.asarray(one)) for name, one in state.items()},
         "facts": dict(model.facts),
     }
@@ -82,6 +83,7 @@ def static_from_json(text: str) -> dict[str, StaticModel]:
         return {
             name: StaticModel(
                 **shared,
+                gates=one["gates"],
                 weights=np.asarray(one["weights"], dtype=np.float64),
                 intercept=float(one["intercept"]),
                 calibration=restore_calibration(one["calibration"]),

@@ -76,7 +76,7 @@ def test_tells_what_a_runtime_brings_from_what_a_device_brings() -> None:
     assert correct(one_slow, "a3") == pytest.approx(truth + math.log(3.0), abs=0.35)
     assert correct(one_slow, "a1") == pytest.approx(truth, abs=0.35)
     assert correct(other, "b") - correct(other, RUNTIME) > 0.6 * math.log(3.0)
-    assert correct(other, RUNTIME) < correct(other, ANY) < correct(other, "b")
+    assert correct(other, ANY) < correct(other, "b")
 
 
 def test_intervals_of_another_device_hold_how_much_devices_differ() -> None:
@@ -95,6 +95,27 @@ def test_intervals_of_another_device_hold_how_much_devices_differ() -> None:
     ]
     assert widths == sorted(widths)
     assert widths[-1] > 2 * widths[0]
+
+
+def test_corrections_that_help_no_unseen_kernel_are_held_back() -> None:
+    """Of a kind of work whose errors no column tells, next to nothing is corrected."""
+    draw = np.random.default_rng(1)
+    noisy = [
+        replace(
+            one,
+            kernel=f"suite/noisy/{place}",
+            features={**one.features, "static.indirect_access_ratio": 0.5},
+            seconds=one.features[ESTIMATE] * math.exp(draw.normal(0, 1.0)),
+        )
+        for place, one in enumerate(make_rows())
+    ]
+    model = fit_static([*make_rows(), *noisy])[DEVICE]
+    assert model.gates[Workload.SPARSE.value] < 0.5 < model.gates[Workload.SPECIAL.value]
+    sparse = {**make_features(0.3, 0.6), "static.indirect_access_ratio": 0.5}
+    answers = [model.predict(one) for one in (sparse, make_features(0.3, 0.6))]
+    assert [one.workload for one in answers] == [Workload.SPARSE, Workload.SPECIAL]
+    assert abs(answers[0].correction) < abs(answers[1].correction)
+    assert answers[0].log_seconds == pytest.approx(math.log(0.3) + answers[0].correction)
 
 
 def test_what_is_left_out_is_not_known() -> None:
