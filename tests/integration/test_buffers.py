@@ -1,3 +1,4 @@
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
+from kernelcast.sampling.content_digests import MOST_HELD_BYTES, digest_buffer
 from kernelcast.sampling.contents import make_array, shape_of
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
@@ -366,6 +368,25 @@ def test_contents_are_told_apart_where_they_decide(session: DeviceSession) -> No
     assert hold_buffer(session, buffer, element, is_decisive=False) == hold_buffer(
         session, other, element, is_decisive=False
     )
+
+
+@pytest.mark.parametrize("size", [4, ITEMS * 4 + 3, MOST_HELD_BYTES + 2**20 + 4])
+def test_contents_keep_their_digest(session: DeviceSession, size: int) -> None:
+    """Gives the SHA-256 under which observations are kept, again and anew after any change."""
+    content = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
+    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size)
+    cl.enqueue_copy(session.queue, buffer, content)
+    with session.lock:
+        first, again = digest_buffer(session, buffer), digest_buffer(session, buffer)
+        content[-1] ^= 1
+        cl.enqueue_copy(session.queue, buffer, content)
+        changed = digest_buffer(session, buffer)
+        content[-1] ^= 1
+        cl.enqueue_copy(session.queue, buffer, content)
+        assert first == again == digest_buffer(session, buffer) != changed
+    if size <= MOST_HELD_BYTES:
+        assert first == hashlib.sha256(content.data).hexdigest()
+    buffer.release()
 
 
 @pytest.mark.parametrize("init", [one for one in Init if one is not Init.FILE])

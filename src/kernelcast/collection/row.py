@@ -14,7 +14,7 @@ from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.analysis import analyse
 from kernelcast.launches.counting import CountSettings, count_launch
-from kernelcast.launches.estimation import MOMENTS_APART_S
+from kernelcast.launches.estimation import FURTHER_APART_S
 from kernelcast.launches.feature_counts import summarise_run
 from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings
 from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
@@ -187,7 +187,7 @@ def _check_time(run: SampleRun, settings: CollectionSettings) -> None:
 
 
 def _wait_for_another_moment(run: SampleRun) -> None:
-    time.sleep(max(0.0, run.at_s + run.sampling_s + MOMENTS_APART_S - time.time()))
+    time.sleep(max(0.0, run.at_s + run.sampling_s + FURTHER_APART_S - time.time()))
 
 
 def _measure(row: _Row, report: Callable[[str], None]) -> None:

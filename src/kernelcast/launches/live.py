@@ -25,6 +25,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.building import BuiltKernel
+from kernelcast.sampling.content_digests import digest_buffer
 from kernelcast.sampling.launch import OpenCLLaunch, check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.scratch import KernelArgument
@@ -32,7 +33,6 @@ from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count
 from kernelcast.sampling.user_arguments import (
     ArgumentPlace,
-    digest_buffer,
     find_place,
     read_arguments,
 )

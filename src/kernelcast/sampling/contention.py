@@ -15,8 +15,9 @@ from statistics import mean
 
 from kernelcast.records.contention import Contention
 from kernelcast.sampling.behaviour import SETTLE_GROUPS
+from kernelcast.sampling.other_programs import count_others
 from kernelcast.sampling.probes import Probe
-from kernelcast.sampling.waiting import add_up_workers, count_others, read_waiting
+from kernelcast.sampling.waiting import add_up_workers, read_waiting
 
 # A launch alone lasts about so long: threads that have slept are favoured for some time slices
 # (3 ms each), a whole run hardly is.
@@ -45,7 +46,7 @@ def measure_contention(probe: Probe, steps_per_s: float) -> Contention | None:
     """
     if not count_others():
         return None
-    time.sleep(_PAUSE_S)  # threads of this process that wait by spinning have given up
+    time.sleep(_PAUSE_S)  # who was only woken has done what it had to
     seen = [count_others()]
     if not seen[0]:
         return None

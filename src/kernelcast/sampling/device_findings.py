@@ -17,7 +17,7 @@ from typing import Any, Final
 from kernelcast.records.device import DeviceDescription, DispatchOrder, TimerCheck
 from kernelcast.records.private_files import make_private_folder, written_whole
 from kernelcast.sampling.behaviour import DeviceBehaviour
-from kernelcast.sampling.waiting import count_others
+from kernelcast.sampling.other_programs import count_others
 
 _FORMAT: Final = "kernelcast device findings 1"
 _STANDS_S: Final = 3600.0

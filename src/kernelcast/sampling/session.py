@@ -37,10 +37,10 @@ from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.device_findings import DeviceFindings
 from kernelcast.sampling.mapped_windows import MappedForm
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.other_programs import count_others
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
-from kernelcast.sampling.waiting import count_others
 from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64

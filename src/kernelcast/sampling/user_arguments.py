@@ -17,6 +17,7 @@ from kernelcast.records.arguments import (
     ScalarArgument,
 )
 from kernelcast.records.errors import SignatureError
+from kernelcast.sampling.content_digests import MOST_HELD_BYTES, digest_buffer
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.scratch import KernelArgument
@@ -24,8 +25,6 @@ from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import is_image
 from kernelcast.sampling.user_objects import check_context
 
-_MOST_HELD_BYTES = 2**26
-_PIECE_BYTES = 2**20
 _BYTE = ElementType("uint8")
 _NONE = type(None)
 _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.MemoryObjectHolder, cl.LocalMemory)
@@ -205,15 +204,11 @@ def hold_buffer(
         take longer than to sample, pieces all over tell contents apart.
     """
     read = _Content(session, buffer)
-    is_small = buffer.size <= _MOST_HELD_BYTES
+    is_small = buffer.size <= MOST_HELD_BYTES
     digest = ""
     if is_decisive:
         with session.lock:
-            digest = (
-                hashlib.sha256(read().data).hexdigest()
-                if is_small
-                else digest_buffer(session, buffer)
-            )
+            digest = digest_buffer(session, buffer)
     if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
         element = _BYTE
     return HeldBuffer(
@@ -237,27 +232,6 @@ class _Content:
         if self._content is None:
             self._content = _copy(self._session, self._buffer, 0, self._buffer.size)
         return self._content
-
-
-def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
-    """Give what tells the content of a caller's buffer apart, as `hold_buffer` notes it.
-
-    Piece by piece in the same memory: to get that much anew takes longer than to read and hash it.
-    """
-    found, piece = hashlib.sha256(), np.empty(min(_PIECE_BYTES, buffer.size), dtype=np.uint8)
-    for start in _list_starts(buffer.size):
-        part = piece[: buffer.size - start]
-        cl.enqueue_copy(session.queue, part, buffer, src_offset=start)
-        found.update(part.data)
-    return found.hexdigest()
-
-
-def _list_starts(size: int) -> list[int]:
-    """Give where pieces begin: one behind the other, or all over a buffer that is too large."""
-    if size <= _MOST_HELD_BYTES:
-        return [*range(0, size, _PIECE_BYTES)]
-    starts = np.linspace(0, size - _PIECE_BYTES, _MOST_HELD_BYTES // _PIECE_BYTES)
-    return [int(one) for one in starts]
 
 
 def _copy(

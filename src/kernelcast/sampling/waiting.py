@@ -1,4 +1,4 @@
-"""Who wants to run, and how long the threads of this process have waited for a processor."""
+"""How long the threads of this process have waited for a processor."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 _THREADS = Path("/proc/self/task")
-_LOAD = Path("/proc/loadavg")
 _NANOSECOND = 1e-9
 # Threads that did less than this share of what the busiest did have only looked on: what those
 # waited that wake at the end of a launch made no launch longer.
@@ -22,15 +21,6 @@ class Waiting(NamedTuple):
 
 ThreadsWaiting: TypeAlias = Mapping[str, Waiting]
 """What each thread has worked and waited so far; empty where the system does not tell."""
-
-
-def count_others() -> int:
-    """Count threads that run or want to, beside the calling one; 0 where that cannot be read."""
-    try:
-        running = _LOAD.read_text(encoding="ascii").split()[3].partition("/")[0]
-    except (OSError, IndexError):
-        return 0
-    return max(int(running) - 1, 0)
 
 
 def read_waiting() -> ThreadsWaiting:

@@ -16,14 +16,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
 from kernelcast.records.samples import LaunchTime
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.waiting import count_others, leave_waiting_out, read_waiting
+from kernelcast.sampling.other_programs import count_others
+from kernelcast.sampling.waiting import leave_waiting_out, read_waiting
 
 _THREADS = Path("/proc/self/task")
 # clock_gettime(2): bits of the clock that counts one thread's nanoseconds on a processor.
@@ -36,8 +37,11 @@ _MOST_STEPS = 2**24
 _LONGEST_SEARCH_S = 0.25
 _FEWEST_TRIALS = 3
 _PAUSE_S = 3e-3
-# A thread with less than this share of a launch is none of those that work.
+# A thread that works, or waits for a processor, for less than this share of a launch is none of
+# those that work. One that waits counts: beside other programs one thread may do little of each
+# trial, and all of the samples. Those that only hand launches on do less than the second share.
 _WORKS = 0.2
+_HELPS = 0.05
 # Threads that are busy for more than this share of a pause wait by spinning, or do other work.
 _SPINS = 0.2
 # Those found must have done this share of all that the process did, or somebody else works too.
@@ -114,6 +118,8 @@ class Trial:
     paused_s: float
     restless_s: Seconds
     """Processor time of each of them during the pause."""
+    waited_s: Seconds = field(default_factory=dict)
+    """What each of them waited for a processor during the launch."""
 
 
 def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
@@ -181,7 +187,9 @@ def _guess(trials: Sequence[Trial], processors: int) -> WorkerClock | None:
     restless: dict[int, list[float]] = {}
     for one in trials:
         for thread in one.busy_s.keys() | one.restless_s.keys():
-            share = one.busy_s.get(thread, 0.0) / one.duration_s
+            busy_s = one.busy_s.get(thread, 0.0)
+            wanted_s = busy_s + one.waited_s.get(thread, 0.0)
+            share = wanted_s / one.duration_s if busy_s > _HELPS * one.duration_s else 0.0
             busy.setdefault(thread, []).append(share)
             share = one.restless_s.get(thread, 0.0) / one.paused_s
             restless.setdefault(thread, []).append(share)
@@ -220,12 +228,13 @@ def _run_trials(run_probe: RunProbe, groups: int, processors: int) -> list[Trial
 
 
 def _try_once(run_probe: RunProbe, groups: int, steps: int) -> Trial:
-    waiting = read_waiting()
+    before_waiting = read_waiting()
     before, caller_s = _read_threads(), time.thread_time()
     duration_s = run_probe(groups, steps)
     caller_s = time.thread_time() - caller_s
     between, end_s = _read_threads(), time.perf_counter()
-    duration_s = leave_waiting_out(duration_s, waiting, read_waiting())
+    waiting = read_waiting()
+    duration_s = leave_waiting_out(duration_s, before_waiting, waiting)
     time.sleep(_PAUSE_S)
     after, rested_s = _read_threads(), time.perf_counter()
     return Trial(
@@ -234,6 +243,11 @@ def _try_once(run_probe: RunProbe, groups: int, steps: int) -> Trial:
         busy_s=_subtract(between, before),
         paused_s=rested_s - end_s,
         restless_s=_subtract(after, between),
+        waited_s={
+            int(name): one.waited_s - before_waiting[name].waited_s
+            for name, one in waiting.items()
+            if name in before_waiting
+        },
     )
 
 
@@ -322,9 +336,10 @@ class LaunchTimer:
         if not self.uses_event_timer:
             return host_s
         event_s = _event_seconds(event)
-        # A launch that waits for a processor works on none meanwhile.
-        beside_s = min(host_s - event_s, time.process_time() - process_s)
-        if beside_s > _COMPILES_S:
+        beside_s = host_s - event_s
+        # A launch that waits for a processor works on none meanwhile. Who compiles waits too: for
+        # a linker, and for the disk that keeps what was compiled.
+        if min(beside_s, time.process_time() - process_s) > _COMPILES_S:
             self.note_compiled(beside_s)
         return event_s
 

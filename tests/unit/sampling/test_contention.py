@@ -10,7 +10,6 @@ from kernelcast.sampling.contention import measure_contention
 from kernelcast.sampling.waiting import (
     Waiting,
     add_up_workers,
-    count_others,
     leave_waiting_out,
     read_waiting,
 )
@@ -87,7 +86,7 @@ def test_a_system_that_does_not_tell(
 
 
 def test_reads_what_the_system_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads nanoseconds of each thread and the number of threads that want to run."""
+    """Reads nanoseconds of each thread."""
     (tmp_path / "7").mkdir()
     (tmp_path / "8").mkdir()
     (tmp_path / "7" / "schedstat").write_text("1500000000 500000000 12\n", encoding="ascii")
@@ -95,12 +94,6 @@ def test_reads_what_the_system_says(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert read_waiting() == {"7": Waiting(1.5, 0.5)}
     monkeypatch.setattr(waiting, "_THREADS", tmp_path / "none")
     assert read_waiting() == {}
-    load = tmp_path / "loadavg"
-    load.write_text("0.23 0.58 1.37 4/94 25501\n", encoding="ascii")
-    monkeypatch.setattr(waiting, "_LOAD", load)
-    assert count_others() == 3
-    monkeypatch.setattr(waiting, "_LOAD", tmp_path / "none")
-    assert count_others() == 0
 
 
 def test_what_threads_waited_is_left_out_of_a_launch() -> None:

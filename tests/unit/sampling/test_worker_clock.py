@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -88,6 +89,12 @@ def test_finds_threads_on_a_busy_machine() -> None:
     """Finds threads that never had their processors for themselves."""
     disturbed = [_trial({1: 5.0, 2: 4.8}), _trial({1: 4.4, 2: 4.9}), _trial({1: 2.0, 2: 2.3})]
     assert judge_trials(disturbed, processors=2) == WorkerClock(threads=(1, 2), cores=2)
+
+
+def test_a_thread_that_waits_for_a_processor_works_too() -> None:
+    """Counts the thread that other programs kept from its part of each trial."""
+    kept_out = replace(_trial({1: 10.0, 2: 1.5, 3: 0.1}), waited_s={1: 0.1, 2: 19.0, 3: 0.1})
+    assert judge_trials([kept_out], processors=2) == WorkerClock(threads=(1, 2), cores=2)
 
 
 def test_a_caller_that_works_along_counts() -> None:
@@ -253,7 +260,7 @@ def test_without_workers_the_clock_stands() -> None:
 
 
 def test_what_is_compiled_before_a_launch_is_told() -> None:
-    """Work of the process beside a launch's own time is the compiler's; waiting is nobody's."""
+    """What a working process takes beside a launch is the compiler's; waiting alone is nobody's."""
     told: list[float] = []
     timer = LaunchTimer(_Queue(), uses_event_timer=True, note_compiled=told.append)  # type: ignore[arg-type]
 
@@ -261,6 +268,7 @@ def test_what_is_compiled_before_a_launch_is_told() -> None:
         begin_s = time.process_time()
         while time.process_time() - begin_s < 0.02:
             pass
+        time.sleep(0.02)  # for its linker
         return _enqueue(1_000)()
 
     def wait_and_run() -> Any:  # noqa: ANN401 - stands for pyopencl's event
@@ -271,7 +279,7 @@ def test_what_is_compiled_before_a_launch_is_told() -> None:
     assert not told
     assert timer.by_clock(compile_and_run) == pytest.approx(1e-6)
     assert len(told) == 1
-    assert told[0] >= 0.0199
+    assert told[0] >= 0.0399
 
 
 def test_a_whole_run_is_timed_by_the_clock() -> None:

@@ -214,13 +214,13 @@ def calibrate(
                 if pieces:
                     found = (place, fuse(pieces))
                     held_out.setdefault(name_situation(pieces), []).append(found)
+    suffice = {name: found for name, found in held_out.items() if len(found) >= _LEAST_ROWS}
     return replace(
         model,
         intervals={
-            name: _calibrate_intervals(rows, numbers, found)
-            for name, found in held_out.items()
-            if len(found) >= _LEAST_ROWS
+            name: _calibrate_intervals(rows, numbers, found) for name, found in suffice.items()
         },
+        widest={name: max(one.variance for _, one in found) for name, found in suffice.items()},
         facts={"rows": len(rows), "kernels": len(np.unique(numbers))},
         samplers=tuple(samplers),
     )

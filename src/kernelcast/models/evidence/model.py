@@ -27,6 +27,7 @@ ANY_FORM = ""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
 _LEAST_SHARE = 1e-3
+_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,8 @@ class EvidenceModel:
         Of the learned and the analytic model's times.
     intervals : mapping of str to Calibration
         By the kinds that an estimate rests on, see `name_situation`.
+    widest : mapping of str to float
+        Largest variance that each of `intervals` was calibrated with.
     facts : mapping of str to float
         Rows and kernels behind it.
     samplers : tuple of int
@@ -94,6 +97,7 @@ class EvidenceModel:
     sizes: SizeSettings = field(default_factory=SizeSettings)
     plain: Mapping[Kind, PlainVariance] = field(default_factory=dict)
     intervals: Mapping[str, Calibration] = field(default_factory=dict)
+    widest: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, float] = field(default_factory=dict)
     samplers: tuple[int, ...] = ()
 
@@ -238,6 +242,9 @@ class EvidenceModel:
     def surround(self, fused: FusedEstimate, coverage: float) -> Interval:
         """Put an interval around an estimate: conformal, calibrated on unseen kernels.
 
+        Variance beyond all that was calibrated with, as of a size far from the known ones, counts
+        as that of a normal error.
+
         Parameters
         ----------
         fused : FusedEstimate
@@ -245,12 +252,16 @@ class EvidenceModel:
         coverage : float
             Share of true times that shall lie inside.
         """
-        calibration = self.intervals.get(name_situation(fused.pieces))
+        situation = name_situation(fused.pieces)
+        calibration = self.intervals.get(situation)
+        quantile = _NORMAL.inv_cdf((1.0 + coverage) / 2.0)
         if calibration is None:
-            quantile = NormalDist().inv_cdf((1.0 + coverage) / 2.0)
             width = quantile * math.sqrt(fused.variance * max(1.0, fused.disagreement**2))
         else:
             width = calibration.half_width_alone(describe_difficulty(fused), coverage)
+            beyond = fused.variance - self.widest.get(situation, math.inf)
+            if beyond > 0.0:
+                width = math.hypot(width, quantile * math.sqrt(beyond))
         factor = math.exp(min(width, 20.0))
         return Interval(
             seconds=fused.seconds,

@@ -71,7 +71,7 @@ class SizeSettings:
 
     size_sd: float = 0.03
     size_reach: float = 1.0
-    time_sd: float = 0.3
+    time_sd: float = 0.2
     time_reach_s: float = 1500.0
     slope_sd: float = 0.02
     noise_sd: float = 0.02

@@ -38,6 +38,7 @@ def model_to_json(model: EvidenceModel) -> str:
             }
             for name, one in model.intervals.items()
         },
+        "widest": dict(model.widest),
         "facts": dict(model.facts),
         "samplers": list(model.samplers),
     })  # fmt: skip
@@ -88,6 +89,7 @@ def _restore(found: dict[str, Any]) -> EvidenceModel:
         sizes=SizeSettings(**found["sizes"]),
         plain={Kind(name): PlainVariance(**one) for name, one in found["plain"].items()},
         intervals={name: restore_calibration(one) for name, one in found["intervals"].items()},
+        widest=found.get("widest", {}),  # models of before know none
         facts=found["facts"],
         samplers=tuple(map(int, found["samplers"])),
     )

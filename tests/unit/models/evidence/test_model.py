@@ -75,6 +75,20 @@ def test_other_sizes_narrow_the_interval(model: EvidenceModel, rows: list[Eviden
     assert name_situation(gather_all(model, rows[0], rows[1:5])) == "other_sizes+samples"
 
 
+def test_doubt_beyond_the_calibration_widens_the_interval(
+    model: EvidenceModel, rows: list[EvidenceRow]
+) -> None:
+    """Counts variance that no calibrated launch had as a normal error's."""
+    (piece,) = gather_sizes(model, rows[0], rows[1:5])
+    far = replace(piece, variance=piece.variance + 1.0)
+    near, wide = (model.surround(fuse([one]), COVERAGE) for one in (piece, far))
+    assert math.log(wide.high / wide.seconds) >= 1.645 * 0.95
+    assert near.high / near.low < 1.5
+    # Models of before have no such limit.
+    old = replace(model, widest={})
+    assert old.surround(fuse([far]), COVERAGE).high < wide.high
+
+
 def test_an_interval_without_calibration_is_the_variance(model: EvidenceModel) -> None:
     """Surrounds what no situation of the calibration resembles by normal quantiles."""
     fused = fuse([Piece(kind=Kind.LEARNED, log_seconds=0.0, variance=0.01)])

@@ -150,6 +150,21 @@ def test_settings_are_learned_from_kernels() -> None:
     assert max(far["steady"], near["steady"], near["drifting"]) < 0.06
 
 
+def test_sizes_of_one_minute_do_not_tell_of_other_hours() -> None:
+    """Assumes what other devices showed where a drift of seconds says nothing of days."""
+    draw = np.random.default_rng(0)
+    kernels = []
+    for _ in range(60):
+        rate, drift = draw.normal(-17.0, 1.0), draw.normal(0.0, 1e-3)
+        kernels.append([
+            make_size(15.0 + place, 15.0 + place + rate + drift * at_s, at_s=at_s)
+            for place, at_s in enumerate((0.0, 20.0))
+        ])  # fmt: skip
+    found = fit_sizes(kernels, SETTINGS)
+    a_day = tabulate_sizes([make_size(15.0, -2.0)], found).predict((15.0,) * 4, 86400.0)
+    assert 0.1 < math.sqrt(a_day.variance) < 1.0
+
+
 def test_few_sizes_change_no_settings() -> None:
     """Keeps what stands where next to nothing is known."""
     assert fit_sizes([known_at(15.0, 16.0)], SETTINGS) == SETTINGS
