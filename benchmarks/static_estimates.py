@@ -1,6 +1,6 @@
 """What is known of a launch's time before anything ran: the analytic model, and what it learns.
 
-Run ``python benchmarks/static_estimates.py`` (about ten minutes of one processor); ``--train``
+Run ``python benchmarks/static_estimates.py`` (about five minutes of one processor); ``--train``
 writes the models that are shipped. Rows: ``training_data/modelled``, launches of ``measured`` whose
 analytic features were computed anew by today's CPU model. Writes ``results/static_estimates.json``
 and ``.md``.
