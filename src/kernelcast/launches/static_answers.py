@@ -32,7 +32,7 @@ from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.feature_counts import count_from_source
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.models.static.model import PreparedWork, StaticAnswer
-from kernelcast.models.static.stored import load_shipped, name_runtime
+from kernelcast.models.static.stored import find_shipped
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import InputError
@@ -154,7 +154,7 @@ class KernelAnswers:
         )
         doubt = doubt_counts(self._facts, counters).half_width
         try:
-            model = load_shipped(name_runtime(self._machine.platform))
+            model = find_shipped(self._machine.platform, self._machine.id)
             return _Known(work, model.prepare(vector.as_dict()), doubt)
         except InputError:
             return _Known(work, None, doubt)
