@@ -12,13 +12,17 @@ from kernelcast.launches import live
 from kernelcast.launches.live import LiveLaunch, describe_live
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor import api
+from kernelcast.predictor.answering import measuring
 from kernelcast.predictor.answering.live_objects import LiveObjects
-from kernelcast.predictor.answering.tasks import EstimateTask
+from kernelcast.predictor.answering.tasks import EstimateTask, LaunchFacts
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError, SignatureError
-from kernelcast.records.estimates import Tier
+from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.feature_vector import FeatureGroup, group_of
+from kernelcast.records.problem import Problem
 from kernelcast.sampling.building import read_build_options
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
@@ -248,3 +252,43 @@ def test_features_of_live_launches_are_those_of_problems(
     groups = {group_of(name) for name in outcome.row.vector.names}
     assert {FeatureGroup.SAMPLED, FeatureGroup.STATIC} <= groups
     assert outcome.accesses[0] is Access.READ
+
+
+def _count_moments(estimate: Estimate) -> int:
+    return len({one.moment for one in estimate.explain().pieces if one.kind == "samples"})
+
+
+def test_short_launches_are_sampled_no_longer_than_pays(
+    program: cl.Program, session: DeviceSession
+) -> None:
+    """A second moment would take longer than a short launch; who wants it asks for it."""
+    launch = make_launch(program, session, 0.5)
+    with kernelcast.Predictor() as predictor:
+        assert _count_moments(predictor.estimate(launch)) == 1
+    every = PredictorOptions(settings=EstimateSettings(least_gain=0.0))
+    with kernelcast.Predictor(options=every) as predictor:
+        assert _count_moments(predictor.estimate(launch)) == 2
+    with kernelcast.Predictor() as predictor:
+        assert _count_moments(predictor.estimate(launch, within_s=0.3)) >= 2
+
+
+def test_another_size_is_answered_without_features_of_its_own(
+    program: cl.Program, session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a learned model said of a size near by corrects it; far sizes are looked at again."""
+    asked: list[int] = []
+    gather = measuring._gather
+
+    def spy(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
+        asked.append(problem.ndrange.work_item_count)
+        return gather(session, launch, problem)
+
+    monkeypatch.setattr(measuring, "_gather", spy)
+    launch = make_launch(program, session, 0.5)
+    with kernelcast.Predictor() as predictor:
+        first = predictor.estimate(launch)
+        near = predictor.estimate(replace(launch, global_size=(ITEMS // 2,)))
+        assert asked == [ITEMS]
+        predictor.estimate(replace(launch, global_size=(ITEMS // 16,)))
+        assert asked == [ITEMS, ITEMS // 16]
+    assert near.explain().missing.get("hybrid") == first.explain().missing.get("hybrid")

@@ -4,11 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
+from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import Axis, list_axes
 from kernelcast.expressions.intervals import Interval, bound_values
 from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.strided_intervals import bound_pieces
 from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
@@ -24,20 +25,18 @@ _ONE_WORK_ITEM: dict[Symbol, Interval] = {
     for symbols in _SYMBOLS
     for symbol in symbols
 }
+# To copy so many bytes takes about as long as to begin a copy anew.
+_LEAST_GAP_BYTES = 32 << 10
+_MOST_PIECES = 1024
 _LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TouchedRanges:
-    """Ranges of bytes that boxes of work-groups touch; made by `find_touched`.
-
-    Parameters
-    ----------
-    places : frozenset of int
-        Positions of the buffers of which that is known.
-    """
+    """Ranges of bytes that boxes of work-groups touch; made by `find_touched`."""
 
     places: frozenset[int]
+    """Positions of the buffers of which that is known."""
     _axes: tuple[Axis, ...]
     _fixed: Mapping[Symbol, Interval]
     _accesses: tuple[tuple[int, MemoryAccess], ...]
@@ -48,7 +47,9 @@ class TouchedRanges:
         return replace(self, places=self.places - {*places}, _accesses=left)
 
     def list_ranges(self, box: GroupBox) -> dict[int, list[Interval]]:
-        """Give the first byte and the one behind the last of what each access touches, by place.
+        """Give the first bytes and those behind the last of what accesses touch, by place.
+
+        An access that strides over gaps, as one to rows of a matrix, has a range for each row.
 
         Raises
         ------
@@ -58,7 +59,7 @@ class TouchedRanges:
         ranges = {**self._fixed, **_bind_box(self._axes, box)}
         found: dict[int, list[Interval]] = {place: [] for place in self.places}
         for place, access in self._accesses:
-            found[place] += bound_access(access, ranges)
+            found[place] += _list_pieces(access, ranges)
         return found
 
 
@@ -69,12 +70,8 @@ def find_touched(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments.
 
     Returns
     -------
@@ -92,9 +89,13 @@ def find_touched(
     ranges = bind_launch(ndrange, scalars)
     unknown = {str(one.buffer) for one in accesses if not _is_bounded(one, ranges)}
     places = frozenset(place for name, place in numbers.items() if name not in unknown)
-    known = tuple(
-        (numbers[str(one.buffer)], one) for one in accesses if str(one.buffer) not in unknown
-    )
+    # Loads and stores of the same bytes are one.
+    different = {
+        (one.buffer, one.offset_bytes, one.bytes, one.loops): one
+        for one in accesses
+        if str(one.buffer) not in unknown
+    }
+    known = tuple((numbers[str(one.buffer)], one) for one in different.values())
     return TouchedRanges(places=places, _axes=axes, _fixed=fixed, _accesses=known)
 
 
@@ -136,14 +137,27 @@ def bound_access(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> lis
     EvaluationError
         If that cannot be told.
     """
+    offset, known = _take_offset(access), bind_loops(access, ranges)
+    if known is None:
+        return []
+    low, high = bound_values(offset, known)
+    return [(low, high + access.bytes)]
+
+
+def _list_pieces(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> list[Interval]:
+    """Give the range of an access in pieces, where there are gaps between them."""
+    offset, known = _take_offset(access), bind_loops(access, ranges)
+    if known is None:
+        return []
+    pieces = bound_pieces(offset, known, least_gap=_LEAST_GAP_BYTES, most=_MOST_PIECES)
+    return [(low, high + access.bytes) for low, high in pieces]
+
+
+def _take_offset(access: MemoryAccess) -> Expr:
     if access.offset_bytes is None:
         msg = f"line {access.line}: {access.reason}"
         raise EvaluationError(msg)
-    known = bind_loops(access, ranges)
-    if known is None:
-        return []
-    low, high = bound_values(access.offset_bytes, known)
-    return [(low, high + access.bytes)]
+    return access.offset_bytes
 
 
 def bind_loops(

@@ -52,6 +52,12 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
         return None
 
 
+def count_problem(problem: Problem, _: object) -> tuple[float, ...]:
+    """Count the instructions of a problem's launch; what a child process is asked. None: empty."""
+    found = count_work(problem, problem.ndrange)
+    return () if found is None else (found,)
+
+
 @lru_cache(maxsize=4096)
 def count_by_work_groups(kernel: Kernel, ndrange: NDRange, scalars: Scalars) -> float | None:
     """Give the instructions of a work-item, in the mean of some; None where they are guessed."""

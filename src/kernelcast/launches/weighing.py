@@ -13,11 +13,13 @@ Samples have the last word: weights that do not make their rates agree better ar
 kernel bound by memory does not follow its instructions.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from cachetools import LRUCache
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse, read_facts_with
@@ -32,6 +34,7 @@ from kernelcast.records.arguments import (
     HeldBuffer,
     Init,
 )
+from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
@@ -87,6 +90,7 @@ class SourceSampler:
         refuse_persistent(kernel)
         self._kernel, self._arguments = kernel, arguments
         plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
+        self._is_even = plan.is_known_even and not plan.places and not _reads_contents(kernel)
         self._gpu = GpuSource(launch, kernel, arguments) if is_gpu(launch) else None
         active = None if self._gpu is None else self._gpu.active
         self._sampler = open_sampler(launch, plan, active=active)
@@ -108,7 +112,8 @@ class SourceSampler:
         if run is None:
             return None
         if self._gpu is None:
-            return weigh_run(run, self._kernel, self._arguments)
+            # What is the same everywhere would be counted once more to weigh nothing.
+            return run if self._is_even else weigh_run(run, self._kernel, self._arguments)
         # Where borders are idle, the others have their weights by now.
         is_weighed = any(one.weight != 1 for one in run.launches)
         weighed = run if is_weighed else weigh_run(run, self._kernel, self._arguments)
@@ -161,12 +166,16 @@ def plan_by_source(
         if source.contents:
             profile = source.profile(ndrange, ())
         else:
-            profile = _profile_launch(kernel, ndrange, tuple(sorted(source.scalars.items())))
+            profile = _look_again(kernel, ndrange, source.scalars) or _profile_launch(
+                kernel, ndrange, tuple(sorted(source.scalars.items()))
+            )
     except Exception:  # noqa: BLE001 - a help, as weights are
         return plan
     if profile is None or not profile.is_exact:
         return plan
     if profile.spread < _LEAST_SPREAD:
+        with _even_lock:
+            _even[kernel, ndrange.known_local_size] = not source.contents
         return replace(plan, is_known_even=True)
     if source.contents:
         # Work that data decide is found all over: its data lie elsewhere each time.
@@ -185,6 +194,30 @@ def _profile_launch(
     kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]
 ) -> WorkProfile | None:
     return profile_work(analyse(kernel).facts, ndrange, dict(scalars), ())
+
+
+_even: LRUCache[tuple[Kernel, tuple[int, ...]], bool] = LRUCache(256)
+"""Kernels, by local size, whose work-groups did the same in another launch."""
+_even_lock = threading.Lock()
+
+
+def _look_again(kernel: Kernel, ndrange: NDRange, scalars: Mapping[str, int]) -> WorkProfile | None:
+    """Look at a few work-groups where all of another size did the same; None if these do not."""
+    key = kernel, ndrange.known_local_size
+    with _even_lock:
+        if not _even.get(key):
+            return None
+    found = profile_work(analyse(kernel).facts, ndrange, scalars, (), is_quick=True)
+    is_even = found is not None and found.is_exact and found.spread < _LEAST_SPREAD
+    return found if is_even else None
+
+
+def _reads_contents(kernel: Kernel) -> bool:
+    """Tell whether what buffers hold may say where work is."""
+    try:
+        return bool(find_index_buffers(analyse(kernel).facts))
+    except (InputError, RecursionError):
+        return True
 
 
 def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:

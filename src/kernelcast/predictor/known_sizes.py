@@ -18,11 +18,11 @@ from kernelcast.models.evidence.sizes import SizeTable
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.composing import NOTHING, Basis, compose
 from kernelcast.predictor.answering.evidence import measure_launch
-from kernelcast.predictor.answering.executors import ChildProcesses
 from kernelcast.predictor.answering.identity import INSTRUCTIONS, identify_launch
 from kernelcast.predictor.answering.kernel_sizes import SizeTables
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.records.arguments import Argument, HeldBuffer, LocalArgument, ScalarArgument
 from kernelcast.records.estimates import Estimate, Interval
@@ -337,7 +337,7 @@ class SizePlans:
         )
         nobodys = replace(problem, arguments=arguments)
         return _Plan(
-            request=replace(request, problem=nobodys, executor=ChildProcesses()),
+            request=replace(request, problem=nobodys, executor=WarmProcesses()),
             basis=basis,
             kinds=tuple(kinds),
             program=program,

@@ -90,6 +90,7 @@ class LaunchAnswers:
 
     def renew(self) -> None:
         """Have answers made anew, since another version of a model is to be used."""
+        self._answerer.corrections.forget()
         for settled in self._plans.take_all():
             if (identity := settled.estimate.identity) is not None:
                 self._settle(self.launches.find(identity), settled)
@@ -155,7 +156,7 @@ class LaunchAnswers:
         An answer `beside` that stands is given back where it now has to say of others observations
         that they are not believed.
         """
-        identity = request.identify()
+        identity = request.identify(asks=False)
         if identity is None:
             return None
         known = self._find(identity)

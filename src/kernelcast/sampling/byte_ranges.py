@@ -1,5 +1,6 @@
 """Ranges of bytes that are there, and those that are not yet."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 
@@ -35,8 +36,12 @@ class Ranges:
     def _cut(self, one: tuple[int, int]) -> list[tuple[int, int]]:
         """Give the parts of a range that are not there."""
         (low, high), found = one, []
-        for begin, end in self._known:
-            if end <= low or begin >= high:
+        # The last range that begins before this one may reach into it; thousands before do not.
+        place = max(bisect_right(self._known, one) - 1, 0)
+        while place < len(self._known) and self._known[place][0] < high:
+            begin, end = self._known[place]
+            place += 1
+            if end <= low:
                 continue
             if begin > low:
                 found.append((low, begin))

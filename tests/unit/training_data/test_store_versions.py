@@ -1,10 +1,13 @@
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -15,6 +18,7 @@ from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.migrating import SCRIPTS, migrate
 from kernelcast.training_data.store.tables import HEAD, METADATA, VERSION_TABLE
+from kernelcast.training_data.store.versions import read_version
 
 NEXT = """
 import sqlalchemy as sa
@@ -142,3 +146,27 @@ def test_a_migration_that_fails_changes_nothing(
     assert dump(path) == before
     with open_store(path) as store:
         assert store.get(make_observation(1).key) == make_observation(1)
+
+
+def test_stores_of_two_threads_are_made_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alembic's scripts work on one connection per process; both stores have all tables."""
+    upgrade, at_work, most = command.upgrade, [0], [0]
+
+    def watch(config: Config, head: str) -> None:
+        at_work[0] += 1
+        most[0] = max(most[0], at_work[0])
+        time.sleep(0.02)  # lets the other thread come in, if anything does
+        upgrade(config, head)
+        at_work[0] -= 1
+
+    monkeypatch.setattr(command, "upgrade", watch)
+    engines = [connect(parse_url(str(tmp_path / name))) for name in ("one", "other")]
+    with ThreadPoolExecutor(len(engines)) as threads:
+        assert [*threads.map(lambda one: migrate(one, "a store"), engines)] == [None, None]
+    assert most == [1]
+    for engine in engines:
+        with engine.connect() as connection:
+            assert read_version(connection, VERSION_TABLE) == HEAD
+        engine.dispose()

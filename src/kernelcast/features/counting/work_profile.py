@@ -26,6 +26,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 _MOST_ITEMS = 40_000
 _MOST_PER_BOX = 16
 _FEWEST_IN_ALL, _MOST_IN_ALL = 16, 256
+_QUICK = 10
 # Work that contents decide has no pattern. Where a few rows hold most of the entries, the mean of
 # 1024 work-groups is off by a tenth, and sixteen of a box do not stand for its hundred: 100 ms.
 _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS = 400_000, 4096
@@ -47,31 +48,21 @@ _DECIDING = frozenset({SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkProfile:
-    """Instructions of work-groups over those of the mean work-group.
-
-    Parameters
-    ----------
-    weights : tuple of float
-        Mean work per work-group of each box that was asked for, over that of all work-groups.
-    weights_in_step : tuple of tuple of float
-        The same where so many neighbouring work-items run in step, and each waits for the one that
-        does most: vectors of a CPU runtime, warps.
-    spread : float
-        Standard deviation of the work of all work-groups, over its mean.
-    is_exact : bool
-        Whether nothing of it depends on data whose content is not known.
-    typical : tuple of int
-        Numbers of work-groups, spread over the launch, whose work is nearest to the mean.
-    typical_weight : float
-        Their mean work, over that of all work-groups.
-    """
+    """Instructions of work-groups over those of the mean work-group."""
 
     weights: tuple[float, ...]
+    """Mean work per work-group of each box that was asked for, over that of all work-groups."""
     weights_in_step: tuple[tuple[float, ...], ...]
+    """The same where so many neighbouring work-items run in step, and each waits for the one that
+    does most: vectors of a CPU runtime, warps."""
     spread: float
+    """Standard deviation of the work of all work-groups, over its mean."""
     is_exact: bool
+    """Whether nothing of it depends on data whose content is not known."""
     typical: tuple[int, ...]
+    """Numbers of work-groups, spread over the launch, whose work is nearest to the mean."""
     typical_weight: float
+    """Their mean work, over that of all work-groups."""
 
 
 def may_differ(facts: KernelFacts) -> bool:
@@ -90,27 +81,27 @@ def may_differ(facts: KernelFacts) -> bool:
     return False
 
 
-def profile_work(
+def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how closely
     facts: KernelFacts,
     ndrange: NDRange,
     scalars: Mapping[str, int],
     boxes: Sequence[GroupBox],
     contents: Mapping[str, Numbers] = NOTHING_KNOWN,
+    *,
+    is_quick: bool = False,
 ) -> WorkProfile | None:
     """Count what boxes of work-groups execute, and what all do, from the source.
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
     scalars : mapping of str to int
         Values of scalar arguments, see `bind_scalars`.
-    boxes : sequence of GroupBox
-        Of the launch.
     contents : mapping of str to ndarray of int
         As of `count_statically`.
+    is_quick : bool
+        Whether a tenth of the work-groups will do: to see again what was seen of another size.
 
     Returns
     -------
@@ -123,6 +114,8 @@ def profile_work(
     if contents and boxes:
         most_items, most_in_all = _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS
         most_per_box = _MOST_PER_BOX_WITH_CONTENTS
+    if is_quick:
+        most_items, most_in_all = most_items // _QUICK, most_in_all // _QUICK
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
     per_box = min(max(1, most // 2 // max(len(boxes), 1)), most_per_box)
     everywhere = _choose_everywhere(

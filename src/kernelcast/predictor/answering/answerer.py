@@ -22,14 +22,16 @@ from kernelcast.predictor.answering.facts_store import (
     KnownFacts,
     write_facts,
 )
+from kernelcast.predictor.answering.further_models import add_models
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
+from kernelcast.predictor.answering.known_corrections import KnownCorrections, move
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.learned import Influences, Learned, correct
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.moments import append_moments
 from kernelcast.predictor.answering.plausibility import expect
-from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
 from kernelcast.predictor.answering.trained_models import TrainedModels
@@ -75,6 +77,7 @@ class Answerer:
     samples_store: SamplesStore | None = None
     foretell: Foretell | None = None
     evidence: EvidenceMaker = field(init=False)
+    corrections: KnownCorrections = field(default_factory=KnownCorrections)
     _facts: KnownFacts = field(init=False)
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
 
@@ -150,7 +153,7 @@ class Answerer:
             If the launch cannot be sampled.
         """
         policy, taken = request.policy, () if before is None else before.moments
-        wants_row = self._wants_row(request)
+        wants_row = self._wants_row(request) and self.corrections.find(request) is None
         known = self._facts.find(request) if wants_row else None
         wants_row = wants_row and not isinstance(known, str)
         task = EstimateTask(
@@ -161,10 +164,13 @@ class Answerer:
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=known if isinstance(known, LaunchFacts) else None,
         )
+        executor = request.executor
+        if request.is_live and before is None and policy.settings.plan.moments > 1:
+            from kernelcast.predictor.answering.live_objects import stop_early  # loaded by now
+
+            executor = stop_early(executor, partial(self.evidence.is_enough, request))
         with self.lock_of(request.device.id):
-            outcome = request.executor.sample(
-                task, timeout_s=policy.timeout_s, report=request.report
-            )
+            outcome = executor.sample(task, timeout_s=policy.timeout_s, report=request.report)
         self.evidence.note_overhead(outcome)
         outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
         if isinstance(known, str):
@@ -183,8 +189,11 @@ class Answerer:
         """Weigh samples, and ask learned models of them, each model once for all its launches."""
         pieces = [self._weigh(*one) for one in sampled]
         fused = [fuse([piece for piece in one if piece.kind in CORRECTED] or one) for one in pieces]
-        found = [self._find_model(request.policy, outcome) for request, outcome in sampled]
-        if any(one.found for one in found):
+        found = [
+            self._find_model(request, outcome, said)
+            for (request, outcome), said in zip(sampled, fused, strict=True)
+        ]
+        if any(one.found and one.correction is None for one in found):
             self._correct(sampled, fused, found)
         return [
             self._make_basis(request, outcome, ours, said, learned)
@@ -217,8 +226,9 @@ class Answerer:
             start_from,
         )
 
-        for model in {id(one.found): one.found for one in found if one.found}.values():
-            places = [place for place, one in enumerate(found) if one.found is model]
+        asked = [one.found if one.correction is None else None for one in found]
+        for model in {id(one): one for one in asked if one}.values():
+            places = [place for place, one in enumerate(asked) if one is model]
             rows = [
                 start_from(row, fused[place]) if model.corrects_fused else row
                 for place in places
@@ -238,6 +248,7 @@ class Answerer:
                     ),
                     influences=Influences(partial(find_influences, fitted, row, schema)),
                 )
+                self.corrections.keep(sampled[place][0], found[place])
 
     def _make_basis(
         self,
@@ -261,7 +272,7 @@ class Answerer:
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
         absence = {} if correction else {Tier.HYBRID.value: learned.failure or learned.absence}
         return Basis(
-            estimate=self._add_models(estimate, outcome, request.policy.methods),
+            estimate=add_models(self.trained_models, estimate, outcome, request.policy.methods),
             pieces=tuple(pieces),
             evidence=evidence,
             learned=learned,
@@ -280,8 +291,9 @@ class Answerer:
             If the model has no answer.
         """
         device, policy = request.device, request.policy
-        if self.evidence.has_sizes(identity, policy):
-            return self.describe(request, identity)
+        basis = self.describe(request, identity)
+        if self._is_told_by_sizes(basis, identity, policy):
+            return basis
         task = request.ask_model(foretells=self.foretell is None)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         depends = outcome.depends_on_contents
@@ -289,7 +301,7 @@ class Answerer:
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
         basis = self.describe(request, identity, found, outcome.notes, outcome.learned)
-        if not basis.pieces and not self.evidence.has_sizes(identity, policy):
+        if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
             may_model = is_wanted or policy.methods.uses(Tier.LEARNED)
             raise refuse_unsampled(device.id, is_wanted=may_model)
         failures = self._find_failures(device.id) if policy.settings.uses_models else ""
@@ -298,6 +310,11 @@ class Answerer:
             estimate=replace(basis.estimate, ndrange=outcome.ndrange),
             learned=Learned(passed_over=failures),
         )
+
+    def _is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
+        """Tell whether other sizes can answer a launch alone."""
+        maker = self.evidence
+        return maker.has_sizes(identity, policy) and bool(maker.ask_sizes(basis, identity, policy))
 
     def describe(
         self,
@@ -352,41 +369,18 @@ class Answerer:
             self.trained_models.has(device_id, name) for name in policy.methods.models
         )
 
-    def _find_model(self, policy: Policy, outcome: EstimateOutcome) -> Learned:
+    def _find_model(
+        self, request: LaunchRequest, outcome: EstimateOutcome, fused: FusedEstimate
+    ) -> Learned:
+        policy = request.policy
         if not (policy.settings.uses_models and policy.methods.computes(Tier.HYBRID)):
             return Learned(absence=_NOT_ASKED)
         device_id = outcome.estimate.device_id
         if outcome.row is None:
-            return Learned(failure=outcome.row_failure)
+            known = None if outcome.row_failure else self.corrections.find(request)
+            return Learned(failure=outcome.row_failure) if known is None else move(known, fused)
         lookup = self.trained_models.find(device_id, outcome.row.vector.schema)
         failures = "; ".join(lookup.failures)
         if lookup.found is None:
             return Learned(failure=failures)
         return Learned(found=lookup.found, passed_over=failures)
-
-    def _add_models(
-        self, estimate: Estimate, outcome: EstimateOutcome, methods: MethodChoice
-    ) -> Estimate:
-        """Put other models of the registry side by side."""
-        row = outcome.row
-        if row is None or not methods.models:
-            return estimate
-        from kernelcast.predictor.answering.forecasting import forecast_methods
-
-        schema = row.vector.schema
-        lookups = {
-            name: self.trained_models.find(estimate.device_id, schema, name)
-            for name in methods.models
-        }
-        models = {name: one.found.stored for name, one in lookups.items() if one.found}
-        found_s = forecast_methods(models, row)
-        failures = [
-            f"{name} does not stand beside the answer: {'; '.join(one.failures)}"
-            for name, one in lookups.items()
-            if one.failures and not one.found
-        ]
-        return replace(
-            estimate,
-            estimates_s={**estimate.estimates_s, **found_s},
-            warnings=(*estimate.warnings, *failures),
-        )

@@ -69,6 +69,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     keep: Callable[[EstimateOutcome], None] | None = None,
     report: ReportProgress = lambda _: None,
     give_up: GiveUp | None = None,
+    is_enough: Callable[[EstimateOutcome], bool] | None = None,
 ) -> EstimateOutcome:
     """Sample one launch on a device that is open, and find what learned models need.
 
@@ -86,6 +87,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
         Is told of each stage.
     give_up : callable, optional
         Ends the process if a sampled launch hangs.
+    is_enough : callable, optional
+        Tells by the first moment that no other is wanted.
 
     Raises
     ------
@@ -106,7 +109,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     )
     built_s, tried_s = session.building_s, session.trials_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
-    with watching as watch, session.lock:
+    turns = session.turns
+    with watching as watch, session.lock, turns.preparing():
         report(BUILDING)
         session.whole_kernel(kernel)
         report(_name_preparation(problem, is_live=is_checked))
@@ -121,6 +125,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 task.settings,
                 arguments=problem.arguments,
                 started_s=started_s,
+                turn=turns.measuring,
             )
 
             def make_outcome() -> tuple[EstimateOutcome, SampledEstimate]:
@@ -149,9 +154,11 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 if keep is not None:
                     keep(make_outcome()[0])
                 report(COUNTING)
-                found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
+                with turns.preparing():
+                    found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
                 report("sampling at another moment")
-            sampling.take_rest()
+            if is_enough is None or not is_enough(make_outcome()[0]):
+                sampling.take_rest()
             outcome, sampled = make_outcome()
             if task.settings.measure:
                 outcome = _add_measurement(outcome, launch, task.settings.measured_runs, report)

@@ -1,9 +1,14 @@
 """Versions of tables: reading the one a database has, running the scripts that lead to another."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+
+# What alembic's scripts work on is one for the process: of two threads, one would write through the
+# connection of the other, which SQLite answers with a crash.
+_one_at_a_time = threading.Lock()
 
 
 def read_version(connection: sa.Connection, version_table: str) -> str | None:
@@ -36,4 +41,5 @@ def run_scripts(connection: sa.Connection, scripts: Path, head: str, *, version_
     config.set_main_option("script_location", str(scripts).replace("%", "%%"))
     config.attributes["connection"] = connection
     config.attributes["version_table"] = version_table
-    command.upgrade(config, head)
+    with _one_at_a_time:
+        command.upgrade(config, head)
