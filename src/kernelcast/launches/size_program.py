@@ -164,6 +164,8 @@ def _write_work(code: IntervalCode, facts: KernelFacts) -> None:
         return
     code.write("; ".join([f"n{one} = 0" for one in counters] or ["pass"]))
     for reach in facts.reaches:
+        _write_guess(code, facts, reach)
+    for reach in facts.reaches:
         _write_reach(code, facts, reach)
     sizes: dict[tuple[tuple[int, int], ...], float] = defaultdict(float)
     for block in facts.blocks:
@@ -175,12 +177,36 @@ def _write_work(code: IntervalCode, facts: KernelFacts) -> None:
     code.write(f"return max(1.0, float({' + '.join(parts) or 0}))")
 
 
+def _write_guess(code: IntervalCode, facts: KernelFacts, reach: CounterReach) -> None:
+    """Write where data decide whether some work-item reaches a counter, whatever others do."""
+    for loop in find_loops(facts, reach.loops):
+        trips = loop.facts.trip_count
+        if _is_guessed(loop):
+            code.write("return nan")
+            return
+        if trips is None:
+            return
+        code = code.open_block(f"if {code.bound(trips).low} > 0")
+        code.write("pass")
+    known, is_counted = _split(reach.guard)
+    is_of_loops = any(one.kind is SymbolKind.LOOP for one in reach.guard.symbols())
+    if not (is_counted or is_of_loops):
+        code.write(f"if {code.decide(known)[0]}: return nan")
+
+
+def _split(guard: Condition) -> tuple[Condition, bool]:
+    """Give what of a guard does not depend on data, and whether that is all."""
+    parts = guard.parts if isinstance(guard, And) else (guard,)
+    known = [one for one in parts if not _is_of_data(one)]
+    return conjunction(*known), len(known) == len(parts)
+
+
 def _write_reach(code: IntervalCode, facts: KernelFacts, reach: CounterReach) -> None:
     """Write how often a counter is reached on one way; or that it is guessed, or not the same."""
     times = ["1"]
     for loop in find_loops(facts, reach.loops):
         trips = loop.facts.trip_count
-        if trips is None or not loop.facts.is_exact or _depends_on_data(trips.symbols()):
+        if trips is None or _is_guessed(loop):
             code.write("return nan" if _is_guessed(loop) else "return None")
             return
         low, high, _ = code.bound(trips)
@@ -189,27 +215,23 @@ def _write_reach(code: IntervalCode, facts: KernelFacts, reach: CounterReach) ->
         times.append(f"(max({low}, 0) + {loop.extra})")
         code = code.open_block("if True" if loop.extra else f"if {low} > 0")
         code.known[Symbol(SymbolKind.LOOP, loop.facts.name)] = Bound("0", high)
-    parts = reach.guard.parts if isinstance(reach.guard, And) else (reach.guard,)
-    known = [one for one in parts if not _is_of_data(one)]
+    known, is_counted = _split(reach.guard)
     if any(one.kind is SymbolKind.LOOP for one in reach.guard.symbols()):
         code.write("return None")  # how often it holds is to be counted
         return
-    holds, fails = code.decide(conjunction(*known))
+    holds, fails = code.decide(known)
     code = code.open_block(f"if not ({fails})")
     code.write(f"if not ({holds}): return None")
-    is_counted = len(known) == len(parts)
     code.write(f"n{reach.counter} += {'*'.join(times)}" if is_counted else "return nan")
 
 
 def _is_guessed(loop: Loop) -> bool:
-    """Tell of a loop whose count is no formula that it is certainly guessed."""
+    """Tell of a loop that its iterations are certainly guessed where it is met."""
     trips, condition = loop.facts.trip_count, known_part(loop.facts.condition)
-    return (
-        not loop.facts.is_exact
-        or trips is not None
-        or condition == TRUE
-        or _depends_on_data(condition.symbols())
-    )
+    if trips is not None:
+        return not loop.facts.is_exact or _depends_on_data(trips.symbols())
+    is_open = condition == TRUE or _depends_on_data(condition.symbols())
+    return not loop.facts.is_exact or is_open
 
 
 def _is_of_data(part: Condition) -> bool:
