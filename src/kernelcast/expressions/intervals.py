@@ -22,8 +22,6 @@ def bound_values(expr: Expr, ranges: Mapping[Symbol, Interval]) -> Interval:
 
     Parameters
     ----------
-    expr : Expr
-        The expression.
     ranges : mapping of Symbol to (int, int)
         Between which values its symbols lie.
 

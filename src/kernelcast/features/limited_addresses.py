@@ -13,11 +13,10 @@ from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.choices import Maximum
 from kernelcast.expressions.comparisons import Comparison, Relation
 from kernelcast.expressions.conditions import Condition
-from kernelcast.expressions.divisions import FloorDiv
+from kernelcast.expressions.divisions import FloorDiv, take_out
 from kernelcast.expressions.interval_code import IntervalCode
 from kernelcast.expressions.intervals import Interval, bound_values
 from kernelcast.expressions.junctions import And
-from kernelcast.expressions.polynomials import Monomial
 
 _ONE = Expr.constant(1)
 
@@ -96,20 +95,10 @@ def _find_factor(expr: Expr, limit: Expr) -> Expr | None:
             continue
         for product, amount in expr.products:
             times, rest = divmod(-amount, coefficient)
-            left = None if times <= 0 or rest else _divide(product, monomial)
+            left = None if times <= 0 or rest else take_out(product, monomial)
             if left is not None:
                 return Expr({left: times})
     return None
-
-
-def _divide(product: Monomial, divisor: Monomial) -> Monomial | None:
-    """Leave out the factors of a divisor; None where one is missing."""
-    left = list(product)
-    for atom in divisor:
-        if atom not in left:
-            return None
-        left.remove(atom)
-    return tuple(left)
 
 
 def _list_limits(access: MemoryAccess) -> Iterator[tuple[Expr, Expr]]:

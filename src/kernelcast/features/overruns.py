@@ -30,24 +30,15 @@ _MOST_VALUES = 1 << 17
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrun:
-    """An access outside of its buffer.
-
-    Parameters
-    ----------
-    access : MemoryAccess
-        Which.
-    work_item : tuple of int
-        Global id of one that does it.
-    offset_bytes : int
-        Where, from the start of the buffer.
-    size_bytes : int
-        What the buffer has.
-    """
+    """An access outside of its buffer."""
 
     access: MemoryAccess
     work_item: tuple[int, ...]
+    """Global id of one that does it."""
     offset_bytes: int
+    """Where, from the start of the buffer."""
     size_bytes: int
+    """What the buffer has."""
 
     def __str__(self) -> str:
         one = self.access
@@ -132,8 +123,6 @@ class OverrunCheck:
             The launch; the local size is chosen.
         sizes : mapping of str to int
             Bytes of buffers by the names of their parameters.
-        scalars : mapping of str to int
-            Values of scalar arguments.
 
         Returns
         -------

@@ -61,25 +61,17 @@ class MemorySpace(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A kind of operation at one width.
-
-    Parameters
-    ----------
-    number : NumberClass
-        What it works on.
-    bits : int
-        Width of a lane; 0 where there is none.
-    lanes : int
-        Lanes of a vector that one operation works on.
-    name : str
-        Name of the builtin function, for special functions, atomics and calls.
-    """
+    """A kind of operation at one width."""
 
     kind: OperationKind
     number: NumberClass = NumberClass.NONE
+    """What it works on."""
     bits: int = 0
+    """Width of a lane; 0 where there is none."""
     lanes: int = 1
+    """Lanes of a vector that one operation works on."""
     name: str = ""
+    """Name of the builtin function, for special functions, atomics and calls."""
 
     def __str__(self) -> str:
         width = f"{'fp' if self.number is NumberClass.FLOAT else 'int'}{self.bits}"
@@ -90,21 +82,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryOperation:
-    """A load or a store.
-
-    Parameters
-    ----------
-    space : MemorySpace
-        Address space.
-    is_store : bool
-        Whether it writes; an atomic counts as one load and one store of `Operation` ATOMIC only.
-    bytes : int
-        Bytes moved by one work-item.
-    """
+    """A load or a store."""
 
     space: MemorySpace
+    """Address space."""
     is_store: bool
+    """Whether it writes; an atomic counts as one load and one store of `Operation` ATOMIC only."""
     bytes: int
+    """Bytes moved by one work-item."""
 
     def __str__(self) -> str:
         return f"{'store' if self.is_store else 'load'} {self.space.value} {self.bytes} B"
@@ -113,13 +98,6 @@ class MemoryOperation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCounts:
     """How often each operation is executed.
-
-    Parameters
-    ----------
-    operations : mapping of Operation to float
-        Arithmetic, control flow and the rest.
-    memory : mapping of MemoryOperation to float
-        Loads and stores.
 
     Examples
     --------
@@ -130,7 +108,9 @@ class OperationCounts:
     """
 
     operations: Mapping[Operation, float]
+    """Arithmetic, control flow and the rest."""
     memory: Mapping[MemoryOperation, float]
+    """Loads and stores."""
 
     def count(
         self,

@@ -48,31 +48,21 @@ _DECIDING = frozenset({SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkProfile:
-    """Instructions of work-groups over those of the mean work-group.
-
-    Parameters
-    ----------
-    weights : tuple of float
-        Mean work per work-group of each box that was asked for, over that of all work-groups.
-    weights_in_step : tuple of tuple of float
-        The same where so many neighbouring work-items run in step, and each waits for the one that
-        does most: vectors of a CPU runtime, warps.
-    spread : float
-        Standard deviation of the work of all work-groups, over its mean.
-    is_exact : bool
-        Whether nothing of it depends on data whose content is not known.
-    typical : tuple of int
-        Numbers of work-groups, spread over the launch, whose work is nearest to the mean.
-    typical_weight : float
-        Their mean work, over that of all work-groups.
-    """
+    """Instructions of work-groups over those of the mean work-group."""
 
     weights: tuple[float, ...]
+    """Mean work per work-group of each box that was asked for, over that of all work-groups."""
     weights_in_step: tuple[tuple[float, ...], ...]
+    """The same where so many neighbouring work-items run in step, and each waits for the one that
+    does most: vectors of a CPU runtime, warps."""
     spread: float
+    """Standard deviation of the work of all work-groups, over its mean."""
     is_exact: bool
+    """Whether nothing of it depends on data whose content is not known."""
     typical: tuple[int, ...]
+    """Numbers of work-groups, spread over the launch, whose work is nearest to the mean."""
     typical_weight: float
+    """Their mean work, over that of all work-groups."""
 
 
 def may_differ(facts: KernelFacts) -> bool:
@@ -104,14 +94,10 @@ def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how clos
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
     scalars : mapping of str to int
         Values of scalar arguments, see `bind_scalars`.
-    boxes : sequence of GroupBox
-        Of the launch.
     contents : mapping of str to ndarray of int
         As of `count_statically`.
     is_quick : bool
