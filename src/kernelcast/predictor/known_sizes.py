@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from kernelcast.launches.size_program import SizeProgram
 
 _MOST_PLANS, _MOST, _MOST_OBSERVED = 256, 1024, 100_000
-_COUNTED = True, (True, True, False, False), None
-_UNCOUNTED = True, (True, False, False, False), None
+_COUNTED = True, (True, True, False, False, False), None
+_UNCOUNTED = True, (True, False, False, False, False), None
+_ONE_EACH = True, (True, True, False, False, True), None
 _FIELDS = frozenset(one.name for one in fields(Estimate))
 
 
@@ -199,7 +200,8 @@ class _Plan:
             return None
         model, coverage = self.basis.evidence.model, self.basis.estimate.coverage
         is_counted = per_item == per_item
-        found = tables.get(_COUNTED if is_counted else _UNCOUNTED)
+        is_one_each = per_item == 1.0
+        found = tables.get(_ONE_EACH if is_one_each else _COUNTED if is_counted else _UNCOUNTED)
         if found is None or found[0] is not model:
             return None
         items = math.prod(sizes)
