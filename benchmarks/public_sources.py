@@ -8,6 +8,7 @@ files it includes are looked for in its folder and the folders above, where its 
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import tempfile
@@ -137,12 +138,8 @@ def analyse_file(file: PublicFile) -> FileReport:
 
 def parse(file: PublicFile, build_options: Sequence[str] = ()) -> ParsedSource:
     """Parse a file with its include folders."""
-    return parse_source(
-        file.source,
-        build_options,
-        source_name=Path(file.name).name,
-        include_folders=file.include_folders,
-    )
+    folders = [f"-I{shlex.quote(str(one))}" for one in file.include_folders]
+    return parse_source(file.source, [*build_options, *folders], source_name=Path(file.name).name)
 
 
 def time_parse(file: PublicFile) -> float:

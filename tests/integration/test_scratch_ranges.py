@@ -8,9 +8,10 @@ import pytest
 
 from kernelcast import Launch
 from kernelcast.launches.live import LiveLaunch, describe_live
-from kernelcast.records.arguments import Access
+from kernelcast.records.arguments import Access, BufferArgument, ElementType, Init
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.buffer_pool import BufferPool
+from kernelcast.sampling.contents import FillOrder, fill_ranges, make_array
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.scratch import ScratchArguments
@@ -206,3 +207,40 @@ def test_kept_copies_stay_within_their_limit(session: DeviceSession) -> None:
     assert pool.get(2 << 12) is buffers[1]
     pool.close()
     assert pool.kept_bytes == 0
+
+
+def test_a_smaller_buffer_begins_a_larger_one_of_the_same_recipe(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is filled anew until somebody has written to it; the larger one comes back whole."""
+    filled: list[int] = []
+
+    def spy(orders: Sequence[FillOrder]) -> None:
+        filled.extend(one.argument.count for one in orders)
+        fill_ranges(orders)
+
+    monkeypatch.setattr("kernelcast.sampling.buffer_pool.fill_ranges", spy)
+    pool = BufferPool(session.context, session.queue, session.description)
+    if not pool.fills_in_place:
+        pytest.skip("the device has memory of its own")
+    large, small = (
+        BufferArgument(element=ElementType("float32"), count=one, init=Init.UNIFORM)
+        for one in (ITEMS, ITEMS // 3)
+    )
+    expected = make_array(large, seed=5)
+    first = pool.take([(large, 5)])
+    pool.give_back(first)
+    begun = pool.take([(small, 5)])
+    assert filled == [ITEMS]
+    assert begun[0].buffer.size == small.bytes
+    assert np.array_equal(read(session, begun[0].buffer, expected[: ITEMS // 3]),
+                          expected[: ITEMS // 3])  # fmt: skip
+    begun[0].content = None  # somebody writes to it
+    pool.give_back(begun)
+    again = pool.take([(large, 5)])
+    assert again[0] is first[0]
+    assert filled == [ITEMS, ITEMS]
+    assert np.array_equal(read(session, again[0].buffer, expected), expected)
+    pool.give_back(again)
+    assert pool.kept_bytes == large.bytes
+    pool.close()

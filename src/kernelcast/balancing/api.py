@@ -79,8 +79,6 @@ def balance_problem(
 
     Parameters
     ----------
-    path : str or Path
-        The problem file.
     devices, settings, report
         As of `balance`.
     parameters : mapping of str to number, optional
@@ -88,8 +86,6 @@ def balance_problem(
 
     Returns
     -------
-    report : BalanceReport
-        How it went.
     arguments : HostArguments
         The arguments with their results.
 

@@ -54,36 +54,28 @@ class Devices(Protocol):
     @property
     def size(self) -> int:
         """Number of devices, those that have failed included."""
-        ...
 
     @property
     def memory(self) -> SharedMemory:
         """Memory that they share with the host."""
-        ...
 
     def now_s(self) -> float:
         """Give the time by the clock of the replies."""
-        ...
 
     def send(self, device: int, command: Command) -> None:
         """Give a device a command; it does them one after the other."""
-        ...
 
     def receive(self) -> tuple[int, Reply]:
         """Wait for the next reply; a device that has failed for good says nothing more."""
-        ...
 
     def rest(self, device: int) -> None:
         """Have a device stop where it is, so that it takes nothing from the others."""
-        ...
 
     def wake(self, device: int) -> None:
         """Have it go on."""
-        ...
 
     def close(self) -> None:
         """End all devices."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,58 +9,27 @@ from kernelcast.records.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePlace:
-    """A device and where it runs.
-
-    Parameters
-    ----------
-    device_id : str
-        Its id, or the beginning of it.
-    cores : tuple of int
-        Processor cores that its process is bound to; empty: all. For CPU devices, which would
-        otherwise take each other's cores.
-    concurrency : int
-        Work-groups that it runs at once, about: parts of the index space are multiples of it where
-        there are enough work-groups.
-    compute_units : int or None
-        Use a sub-device of so many compute units. What it really is, is the runtime's matter: a
-        sub-device of one of two units kept two cores busy on Intel's CPU runtime, and rusticl
-        crashed. `cores` limits CPU devices for sure.
-    environment : mapping of str to str
-        Variables of the process that loads the runtime.
-    """
+    """A device and where it runs."""
 
     device_id: str
+    """Its id, or the beginning of it."""
     cores: tuple[int, ...] = ()
+    """Processor cores that its process is bound to; empty: all. For CPU devices, which would
+    otherwise take each other's cores."""
     concurrency: int = 1
+    """Work-groups that it runs at once, about: parts of the index space are multiples of it where
+    there are enough work-groups."""
     compute_units: int | None = None
+    """Use a sub-device of so many compute units. What it really is, is the runtime's matter: a
+    sub-device of one of two units kept two cores busy on Intel's CPU runtime, and rusticl crashed.
+    `cores` limits CPU devices for sure."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the process that loads the runtime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceSettings:
     """How a launch is balanced.
-
-    Parameters
-    ----------
-    first_share : float
-        Share of the work that is given out by the estimates; the rest by the speeds that the
-        first part shows.
-    budget : float
-        Share of its time for the whole launch that each device samples; the samples count as
-        done.
-    most_slabs : int
-        Parts into which the index space is cut at most.
-    shortest_s : float
-        The least that is worth a launch of its own, in seconds.
-    assumes_independence : bool
-        Whether the caller vouches that no work-group reads what another one writes.
-    fixed_shares : tuple of float
-        Shares of the devices, which add up to 1: nothing is sampled or corrected then. Empty: by
-        speed.
-    timeout_s : float
-        A device that shows no sign of life for so long is given up.
-    seed : int
-        Seed of the places that are sampled.
 
     Raises
     ------
@@ -69,13 +38,24 @@ class BalanceSettings:
     """
 
     first_share: float = 0.8
+    """Share of the work that is given out by the estimates; the rest by the speeds that the first
+    part shows."""
     budget: float = 0.02
+    """Share of its time for the whole launch that each device samples; the samples count as
+    done."""
     most_slabs: int = 2048
+    """Parts into which the index space is cut at most."""
     shortest_s: float = 1.5e-3
+    """The least that is worth a launch of its own, in seconds."""
     assumes_independence: bool = False
+    """Whether the caller vouches that no work-group reads what another one writes."""
     fixed_shares: tuple[float, ...] = ()
+    """Shares of the devices, which add up to 1: nothing is sampled or corrected then. Empty: by
+    speed."""
     timeout_s: float = 600.0
+    """A device that shows no sign of life for so long is given up."""
     seed: int = 0
+    """Seed of the places that are sampled."""
 
     def __post_init__(self) -> None:
         for name, value in (("first share", self.first_share), ("budget", self.budget)):

@@ -34,7 +34,6 @@ class BoxRunner(Protocol):
 
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give each one's time in seconds."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,40 +11,6 @@ DEFAULT_ROW_TIMEOUT_S = 120.0
 class CollectionSettings:
     """How observations are collected.
 
-    Parameters
-    ----------
-    sizes : int
-        Sizes of each kernel.
-    local_sizes : int
-        Local sizes of each kernel at most: the usual one at every size, others at every other.
-    shortest_s, longest_s : float
-        Range of the whole launches' times that sizes are chosen for, in seconds. The paper's
-        kernels take at least 0.1 s.
-    least_work_groups : int
-        Launches with fewer are left out.
-    runs : int
-        Whole runs of each launch; as many again where they disagree.
-    multiples : int
-        Sampling points up to this multiple of saturation and its successor (Fig. 15: 1,2 to 5,6).
-    counts : bool
-        Whether an instrumented copy of the kernel is run to count; else the source tells counts.
-    window_sets : int
-        Choices of places that each of them is sampled at.
-    most_noise : float
-        Noise of whole runs above which as many again are made.
-    worst_noise : float
-        Noise of all whole runs above which a row counts as contaminated and is measured again.
-    most_others : float
-        Processors that other processes may keep busy meanwhile, above which a row counts as
-        contaminated too.
-    seed : int
-        Of buffer contents and sampled places.
-    too_long : float or None
-        Launches whose samples foretell more than so many times `longest_s` are left out: sizes
-        that were chosen for another device may be. None: no launch is.
-    row_timeout_s : float
-        Time limit of one row, in seconds.
-
     Raises
     ------
     InputError
@@ -52,20 +18,37 @@ class CollectionSettings:
     """
 
     sizes: int = 8
+    """Sizes of each kernel."""
     local_sizes: int = 3
+    """Local sizes of each kernel at most: the usual one at every size, others at every other."""
     shortest_s: float = 0.1
     longest_s: float = 0.5
+    """Range of the whole launches' times that sizes are chosen for, in seconds. The paper's kernels
+    take at least 0.1 s."""
     least_work_groups: int = 256
+    """Launches with fewer are left out."""
     runs: int = 5
+    """Whole runs of each launch; as many again where they disagree."""
     multiples: int = 5
+    """Sampling points up to this multiple of saturation and its successor (Fig. 15: 1,2 to 5,6)."""
     counts: bool = True
+    """Whether an instrumented copy of the kernel is run to count; else the source tells counts."""
     window_sets: int = 2
+    """Choices of places that each of them is sampled at."""
     most_noise: float = 0.05
+    """Noise of whole runs above which as many again are made."""
     worst_noise: float = 0.1
+    """Noise of all whole runs above which a row counts as contaminated and is measured again."""
     most_others: float = 0.15
+    """Processors that other processes may keep busy meanwhile, above which a row counts as
+    contaminated too."""
     seed: int = 0
+    """Of buffer contents and sampled places."""
     too_long: float | None = None
+    """Launches whose samples foretell more than so many times `longest_s` are left out: sizes that
+    were chosen for another device may be. None: no launch is."""
     row_timeout_s: float = DEFAULT_ROW_TIMEOUT_S
+    """Time limit of one row, in seconds."""
 
     def __post_init__(self) -> None:
         whole = {

@@ -30,79 +30,52 @@ class AddressPattern(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopFacts:
-    """A loop as one call path reaches it.
-
-    Parameters
-    ----------
-    name : str
-        Name of its iteration symbol.
-    line : int
-        Line of the statement.
-    condition : Condition
-        Holds for the iterations that run, as a condition on the iteration number.
-    trip_count : Expr or None
-        Iterations per entry, if there is a formula; an upper bound if `is_exact` is False.
-    is_exact : bool
-        False where a `break`, a `return` or a condition on data may end it earlier.
-    """
+    """A loop as one call path reaches it."""
 
     name: str
+    """Name of its iteration symbol."""
     line: int
+    """Line of the statement."""
     condition: Condition
+    """Holds for the iterations that run, as a condition on the iteration number."""
     trip_count: Expr | None
+    """Iterations per entry, if there is a formula; an upper bound if `is_exact` is False."""
     is_exact: bool
+    """False where a `break`, a `return` or a condition on data may end it earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryAccess:
-    """A load, store or atomic operation of one work-item.
-
-    Parameters
-    ----------
-    site : int
-        Place in the source; a helper function's site has one access per path that calls it.
-    block : int
-        The block that executes it.
-    line : int
-        Line in the source; 0 in an included file.
-    text : str
-        The expression as written.
-    kind : AccessKind
-        What it does.
-    space : MemorySpace
-        Address space.
-    buffer : str or None
-        Name of the parameter or array; None if the pointer could not be followed.
-    bytes : int
-        Bytes that one execution moves.
-    offset_bytes : Expr or None
-        Offset from the start of the buffer, in bytes; None if it is not known.
-    pattern : AddressPattern
-        What is known of the address.
-    guard : Condition
-        Holds where the access is executed, loops aside.
-    loops : tuple of LoopFacts
-        The loops around it, outermost first.
-    sources : tuple of str
-        Buffers whose content the address depends on.
-    reason : str
-        Why the address is not known; empty if it is.
-    """
+    """A load, store or atomic operation of one work-item."""
 
     site: int
+    """Place in the source; a helper function's site has one access per path that calls it."""
     block: int
+    """The block that executes it."""
     line: int
+    """Line in the source; 0 in an included file."""
     text: str
+    """The expression as written."""
     kind: AccessKind
+    """What it does."""
     space: MemorySpace
+    """Address space."""
     buffer: str | None
+    """Name of the parameter or array; None if the pointer could not be followed."""
     bytes: int
+    """Bytes that one execution moves."""
     offset_bytes: Expr | None
+    """Offset from the start of the buffer, in bytes; None if it is not known."""
     pattern: AddressPattern
+    """What is known of the address."""
     guard: Condition = TRUE
+    """Holds where the access is executed, loops aside."""
     loops: tuple[LoopFacts, ...] = ()
+    """The loops around it, outermost first."""
     sources: tuple[str, ...] = ()
+    """Buffers whose content the address depends on."""
     reason: str = ""
+    """Why the address is not known; empty if it is."""
 
     @property
     def is_exact(self) -> bool:

@@ -1,33 +1,29 @@
 """Dimensions of an index space, and the values of ids and sizes along them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kernelcast.expressions.evaluation import Value
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 
+Number = TypeVar("Number")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One dimension of an index space; one work-item long where the index space has it not.
-
-    Parameters
-    ----------
-    number : int
-        Which, 0 to 2.
-    items, groups : int
-        Work-items and work-groups along it.
-    local : int
-        Work-items of a whole work-group along it; the last work-group may have fewer.
-    offset : int
-        First global id.
-    """
+    """One dimension of an index space; one work-item long where the index space has it not."""
 
     number: int
+    """Which, 0 to 2."""
     items: int = 1
     groups: int = 1
+    """Work-items and work-groups along it."""
     local: int = 1
+    """Work-items of a whole work-group along it; the last work-group may have fewer."""
     offset: int = 0
+    """First global id."""
 
     def bind(self, group: Value, local: Value, local_size: Value) -> dict[Symbol, Value]:
         """Give ids and sizes their values.
@@ -39,16 +35,28 @@ class Axis:
         local_size : int or ndarray of int64
             Of these work-groups.
         """
-        values = {
-            SymbolKind.LOCAL_ID: local,
-            SymbolKind.GROUP_ID: group,
-            SymbolKind.GLOBAL_ID: group * self.local + local + self.offset,
-            SymbolKind.LOCAL_SIZE: local_size,
-            SymbolKind.GLOBAL_SIZE: self.items,
-            SymbolKind.GROUP_COUNT: self.groups,
-            SymbolKind.GLOBAL_OFFSET: self.offset,
+        return {
+            Symbol(SymbolKind.LOCAL_ID, axis=self.number): local,
+            Symbol(SymbolKind.GROUP_ID, axis=self.number): group,
+            Symbol(SymbolKind.GLOBAL_ID, axis=self.number): (
+                group * self.local + local + self.offset
+            ),
+            **self.bind_sizes(local_size),
         }
-        return {Symbol(kind, axis=self.number): value for kind, value in values.items()}
+
+    def bind_sizes(self, local_size: Number) -> dict[Symbol, Number | int]:
+        """Give sizes and offset their values."""
+        return {
+            Symbol(SymbolKind.LOCAL_SIZE, axis=self.number): local_size,
+            Symbol(SymbolKind.GLOBAL_SIZE, axis=self.number): self.items,
+            Symbol(SymbolKind.GROUP_COUNT, axis=self.number): self.groups,
+            Symbol(SymbolKind.GLOBAL_OFFSET, axis=self.number): self.offset,
+        }
+
+
+def bind_names(scalars: Mapping[str, Number]) -> dict[Symbol, Number]:
+    """Give the symbols of scalars their values."""
+    return {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
 
 
 def list_axes(ndrange: NDRange) -> tuple[Axis, Axis, Axis]:

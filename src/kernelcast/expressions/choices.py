@@ -66,19 +66,13 @@ class Maximum(_Extremum):
 
 @dataclass(frozen=True, slots=True)
 class Select(Composite):
-    """One of two expressions, by a condition: C's ``condition ? then : otherwise``.
-
-    Parameters
-    ----------
-    condition : Condition
-        What decides. Where it depends on data, the value cannot be evaluated.
-    then, otherwise : Expr
-        The value where it holds, and where not.
-    """
+    """One of two expressions, by a condition: C's ``condition ? then : otherwise``."""
 
     condition: Condition
+    """What decides. Where it depends on data, the value cannot be evaluated."""
     then: Expr
     otherwise: Expr
+    """The value where it holds, and where not."""
 
     def symbols(self) -> frozenset[Symbol]:
         """Give the symbols in it."""

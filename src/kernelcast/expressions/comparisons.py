@@ -21,18 +21,12 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Condition):
-    """An expression's relation to zero.
-
-    Parameters
-    ----------
-    expr : Expr
-        What is compared with zero; `compare` brings it into its simplest form.
-    relation : Relation
-        At least zero, zero, or not zero.
-    """
+    """An expression's relation to zero."""
 
     expr: Expr
+    """What is compared with zero; `compare` brings it into its simplest form."""
     relation: Relation
+    """At least zero, zero, or not zero."""
 
     @property
     def is_exact(self) -> bool:

@@ -66,16 +66,10 @@ class Condition(ABC):
         """Give the condition that holds where this one does not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Always(Condition):
-    """A condition that always holds, or never."""
+class _WithoutSymbols(Condition):
+    """A condition that no value of a symbol changes."""
 
-    holds: bool
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether nothing in it depends on data: so it is."""
-        return True
+    __slots__ = ()
 
     def symbols(self) -> frozenset[Symbol]:
         """Give the symbols in it: none."""
@@ -85,13 +79,25 @@ class Always(Condition):
         """Tell whether all its expressions are quasi-affine: it has none."""
         return True
 
-    def evaluate(self, bindings: Bindings) -> Truth:
-        """Tell whether it holds."""
-        return self.holds
-
     def substitute(self, replacements: Replacements) -> Condition:
         """Give itself: it has no symbols."""
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class Always(_WithoutSymbols):
+    """A condition that always holds, or never."""
+
+    holds: bool
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing in it depends on data: so it is."""
+        return True
+
+    def evaluate(self, bindings: Bindings) -> Truth:
+        """Tell whether it holds."""
+        return self.holds
 
     def negated(self) -> Condition:
         """Give the other one."""
@@ -106,37 +112,20 @@ FALSE = Always(False)
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown(Condition):
-    """A condition on data, which nobody knows before the kernel runs.
-
-    Parameters
-    ----------
-    sources : tuple of str
-        Names of the buffers on which it depends.
-    """
+class Unknown(_WithoutSymbols):
+    """A condition on data, which nobody knows before the kernel runs."""
 
     sources: tuple[str, ...] = ()
+    """Names of the buffers on which it depends."""
 
     @property
     def is_exact(self) -> bool:
         """Whether nothing in it depends on data: it does."""
         return False
 
-    def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it: none."""
-        return frozenset()
-
-    def is_quasi_affine(self) -> bool:
-        """Tell whether all its expressions are quasi-affine: it has none."""
-        return True
-
     def evaluate(self, bindings: Bindings) -> Truth:
         """Count as met."""
         return True
-
-    def substitute(self, replacements: Replacements) -> Condition:
-        """Give itself: it has no symbols."""
-        return self
 
     def negated(self) -> Condition:
         """Give itself: its negation is as unknown, and counts as met too."""

@@ -1,6 +1,5 @@
 """Division and remainder: rounding down, as on a grid, and towards zero, as in C."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
@@ -252,7 +251,7 @@ def _split(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
     quotient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in top.products:
-        cofactor = _without(monomial, product)
+        cofactor = take_out(monomial, product)
         whole = 0 if cofactor is None else _divide_coefficient(monomial, coefficient, divisor)
         if cofactor is not None and whole:
             quotient[cofactor] = whole
@@ -279,15 +278,11 @@ def _split_by_sum(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
     return Expr({}), top
 
 
-def _without(monomial: Monomial, product: Monomial) -> Monomial | None:
+def take_out(monomial: Monomial, product: Monomial) -> Monomial | None:
     """Take a product's factors out of a monomial; None if it lacks one."""
-    if not product:
-        return monomial
-    missing = Counter(product)
-    kept = []
-    for atom in monomial:
-        if missing[atom]:
-            missing[atom] -= 1
-        else:
-            kept.append(atom)
-    return None if missing.total() else tuple(kept)
+    kept = list(monomial)
+    for atom in product:
+        if atom not in kept:
+            return None
+        kept.remove(atom)
+    return tuple(kept)

@@ -27,24 +27,16 @@ _LONGEST = 2**32
 
 @dataclass(frozen=True, slots=True)
 class Geometric(Composite):
-    """A value multiplied, or divided towards zero, by a number at each iteration of a loop.
-
-    Parameters
-    ----------
-    start : Expr
-        The value at iteration 0.
-    factor : int
-        By what it is multiplied or divided each time.
-    is_division : bool
-        Whether it is divided.
-    iteration : Expr
-        How often: usually a loop's symbol.
-    """
+    """A value multiplied, or divided towards zero, by a number at each iteration of a loop."""
 
     start: Expr
+    """The value at iteration 0."""
     factor: int
+    """By what it is multiplied or divided each time."""
     is_division: bool
+    """Whether it is divided."""
     iteration: Expr
+    """How often: usually a loop's symbol."""
 
     @property
     def loop(self) -> Symbol | None:

@@ -22,8 +22,6 @@ def bound_values(expr: Expr, ranges: Mapping[Symbol, Interval]) -> Interval:
 
     Parameters
     ----------
-    expr : Expr
-        The expression.
     ranges : mapping of Symbol to (int, int)
         Between which values its symbols lie.
 
@@ -56,7 +54,8 @@ def _bound_atom(atom: Symbol | Composite, ranges: Mapping[Symbol, Interval]) -> 
         if found is not None:
             return found
     elif isinstance(atom, Division):
-        return _bound_division(atom, ranges)
+        top, bottom = (bound_values(one, ranges) for one in (atom.numerator, atom.denominator))
+        return divide_intervals(top, bottom, is_floor=atom.is_floor, is_remainder=atom.is_remainder)
     elif isinstance(atom, Minimum | Maximum):
         choose = min if isinstance(atom, Minimum) else max
         left, right = (bound_values(one, ranges) for one in (atom.left, atom.right))
@@ -68,17 +67,25 @@ def _bound_atom(atom: Symbol | Composite, ranges: Mapping[Symbol, Interval]) -> 
     raise EvaluationError(msg)
 
 
-def _bound_division(one: Division, ranges: Mapping[Symbol, Interval]) -> Interval:
-    top, bottom = bound_values(one.numerator, ranges), bound_values(one.denominator, ranges)
+def divide_intervals(
+    top: Interval, bottom: Interval, *, is_floor: bool, is_remainder: bool
+) -> Interval:
+    """Give the interval of quotients or remainders, rounded down or towards zero.
+
+    Raises
+    ------
+    EvaluationError
+        If a divisor may be 0.
+    """
     if bottom[0] <= 0 <= bottom[1]:
-        msg = f"{one}: its divisor may be 0"
+        msg = f"values between {bottom[0]} and {bottom[1]}: a divisor may be 0"
         raise EvaluationError(msg)
     # Corners are extreme, for the divisor keeps its sign, and rounding keeps the order.
     quotients = [
-        a // b if one.is_floor or (a >= 0) is (b > 0) else -(-a // b) for a in top for b in bottom
+        a // b if is_floor or (a >= 0) is (b > 0) else -(-a // b) for a in top for b in bottom
     ]
     quotient = min(quotients), max(quotients)
-    if not one.is_remainder:
+    if not is_remainder:
         return quotient
     if quotient[0] == quotient[1] and bottom[0] == bottom[1]:
         return top[0] - quotient[0] * bottom[0], top[1] - quotient[0] * bottom[0]

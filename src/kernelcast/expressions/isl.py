@@ -119,8 +119,6 @@ class IslSpace:
 
         Parameters
         ----------
-        condition : Condition
-            The condition.
         approximates : bool
             Whether more points will do: what is not quasi-affine or depends on data counts as met.
 

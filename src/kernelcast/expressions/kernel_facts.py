@@ -12,33 +12,24 @@ ONCE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterFacts:
-    """A parameter of a kernel.
-
-    Parameters
-    ----------
-    name, type_name : str
-        As in the source.
-    space : MemorySpace
-        Address space of what a pointer points to; private for values.
-    is_pointer, is_const, is_restrict, is_volatile : bool
-        Of the pointer or of what it points to.
-    element_bytes : int
-        Bytes of the value, or of what a pointer points to.
-    is_read, is_written : bool
-        Whether the kernel loads or stores through it; both True where a pointer could not be
-        followed.
-    """
+    """A parameter of a kernel."""
 
     name: str
     type_name: str
+    """As in the source."""
     space: MemorySpace
+    """Address space of what a pointer points to; private for values."""
     is_pointer: bool
     is_const: bool
     is_restrict: bool
     is_volatile: bool
+    """Of the pointer or of what it points to."""
     element_bytes: int
+    """Bytes of the value, or of what a pointer points to."""
     is_read: bool
     is_written: bool
+    """Whether the kernel loads or stores through it; both True where a pointer could not be
+    followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,78 +42,50 @@ class LocalArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockFacts:
-    """Code that is executed equally often.
-
-    Parameters
-    ----------
-    id : int
-        Index in `KernelFacts.blocks`.
-    function : str
-        The function it belongs to.
-    kind : str
-        How it comes to be executed: ``entry``, ``then``, ``loop body`` and so on.
-    line, last_line : int
-        Where it stands.
-    parent : int or None
-        The block around it.
-    count : tuple of (int, int)
-        How often it is executed: counters and their factors, to be added up; `ONCE` counts 1.
-    operations : OperationCounts
-        What one execution executes.
-    """
+    """Code that is executed equally often."""
 
     id: int
+    """Index in `KernelFacts.blocks`."""
     function: str
+    """The function it belongs to."""
     kind: str
+    """How it comes to be executed: ``entry``, ``then``, ``loop body`` and so on."""
     line: int
     last_line: int
     parent: int | None
+    """The block around it."""
     count: tuple[tuple[int, int], ...]
+    """How often it is executed: counters and their factors, to be added up; `ONCE` counts 1."""
     operations: OperationCounts
+    """What one execution executes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterReach:
-    """A way on which a counter is reached: once for each iteration of the loops with the guard.
-
-    Parameters
-    ----------
-    counter : int
-        The counter.
-    guard : Condition
-        Holds where it is reached.
-    loops : tuple of LoopFacts
-        Around it, outermost first.
-    """
+    """A way on which a counter is reached: once for each iteration of the loops with the guard."""
 
     counter: int
+    """The counter."""
     guard: Condition
+    """Holds where it is reached."""
     loops: tuple[LoopFacts, ...]
+    """Around it, outermost first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentRead:
-    """A whole number that a work-item reads from a buffer whose content is known.
-
-    Parameters
-    ----------
-    name : str
-        Of its symbol, of kind `SymbolKind.CONTENT`.
-    buffer : str
-        The parameter.
-    offset_bytes : Expr
-        Where it stands; may hold contents that were read before.
-    element_bytes : int
-        Its size.
-    is_signed : bool
-        Whether it may be negative.
-    """
+    """A whole number that a work-item reads from a buffer whose content is known."""
 
     name: str
+    """Of its symbol, of kind `SymbolKind.CONTENT`."""
     buffer: str
+    """The parameter."""
     offset_bytes: Expr
+    """Where it stands; may hold contents that were read before."""
     element_bytes: int
+    """Its size."""
     is_signed: bool
+    """Whether it may be negative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,46 +98,31 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFacts:
-    """What can be known about a kernel without running it.
-
-    Parameters
-    ----------
-    kernel : str
-        Its name.
-    line : int
-        Where it begins.
-    parameters : tuple of ParameterFacts
-        In order.
-    local_arrays : tuple of LocalArray
-        Local memory declared in it.
-    blocks : tuple of BlockFacts
-        Of the kernel and the functions it calls.
-    counter_count : int
-        Number of counters.
-    reaches : tuple of CounterReach
-        How counters are reached; a counter's value is the sum over them.
-    accesses : tuple of MemoryAccess
-        Global, constant and local memory.
-    loops : tuple of LoopFacts
-        Loops on every call path.
-    gaps : tuple of Gap
-        What is missing, and why.
-    contents : tuple of ContentRead
-        What conditions and loops ask of buffers whose contents are known, in the order of the
-        reads; empty unless that was asked for.
-    """
+    """What can be known about a kernel without running it."""
 
     kernel: str
+    """Its name."""
     line: int
+    """Where it begins."""
     parameters: tuple[ParameterFacts, ...]
+    """In order."""
     local_arrays: tuple[LocalArray, ...]
+    """Local memory declared in it."""
     blocks: tuple[BlockFacts, ...]
+    """Of the kernel and the functions it calls."""
     counter_count: int
+    """Number of counters."""
     reaches: tuple[CounterReach, ...]
+    """How counters are reached; a counter's value is the sum over them."""
     accesses: tuple[MemoryAccess, ...]
+    """Global, constant and local memory."""
     loops: tuple[LoopFacts, ...]
+    """Loops on every call path."""
     gaps: tuple[Gap, ...]
+    """What is missing, and why."""
     contents: tuple[ContentRead, ...] = ()
+    """What conditions and loops ask of buffers whose contents are known, in the order of the reads;
+    empty unless that was asked for."""
 
     @property
     def coverage(self) -> float:

@@ -7,7 +7,7 @@ from typing import Final
 import islpy
 
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.axes import list_axes
+from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.choices import minimum
 from kernelcast.expressions.comparisons import less, less_equal
 from kernelcast.expressions.conditions import TRUE, Condition
@@ -28,47 +28,30 @@ _LARGEST: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class PlacedAccesses:
-    """Accesses that differ by a number of bytes only, and the points that do them.
-
-    Parameters
-    ----------
-    points : PointSet
-        Work-items and iterations.
-    symbols : tuple of Symbol
-        The points' coordinates: `SLAB` if there are slabs, ids of the slowest dimension first,
-        and loops.
-    offset_bytes : Expr
-        What the accesses' offsets have in common, over these symbols: the quasi-affine part.
-    curved_bytes : Expr
-        The other part, to be added: products of ids, powers.
-    members : tuple of (int, MemoryAccess)
-        What is to be added for each.
-    """
+    """Accesses that differ by a number of bytes only, and the points that do them."""
 
     points: PointSet
+    """Work-items and iterations."""
     symbols: tuple[Symbol, ...]
+    """The points' coordinates: `SLAB` if there are slabs, ids of the slowest dimension first, and
+    loops."""
     offset_bytes: Expr
+    """What the accesses' offsets have in common, over these symbols: the quasi-affine part."""
     curved_bytes: Expr
+    """The other part, to be added: products of ids, powers."""
     members: tuple[tuple[int, MemoryAccess], ...]
+    """What is to be added for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPoints:
-    """The index space of a launch as conditions on ids.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The index space; its local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments.
-    slabs : SlabSpace, optional
-        Into which it is cut.
-    """
+    """The index space of a launch as conditions on ids."""
 
     ndrange: NDRange
+    """The index space; its local size is chosen."""
     scalars: Mapping[str, int]
     slabs: SlabSpace | None = None
+    """Into which it is cut."""
 
     def place(
         self, accesses: Iterable[MemoryAccess], context: islpy.Context, *, is_exact: bool
@@ -77,8 +60,6 @@ class LaunchPoints:
 
         Parameters
         ----------
-        accesses : iterable of MemoryAccess
-            The accesses.
         context : islpy.Context
             Of `make_context`.
         is_exact : bool
@@ -175,24 +156,15 @@ class LaunchPoints:
 
     def _replace(self, split: frozenset[int]) -> dict[Symbol, Operand]:
         """Give sizes and scalars their values, and global ids of split dimensions their parts."""
-        found: dict[Symbol, Operand] = {
-            Symbol(SymbolKind.SCALAR, name): value
-            for name, value in self.scalars.items()
-            if abs(value) < _LARGEST
-        }
+        small = {name: value for name, value in self.scalars.items() if abs(value) < _LARGEST}
+        found: dict[Symbol, Operand] = {**bind_names(small)}
         for axis in list_axes(self.ndrange):
             group_id, local_id, global_id = (Symbol(kind, axis=axis.number) for kind in _IDS)
             start = Expr.symbol(group_id) * axis.local
-            found |= {
-                Symbol(SymbolKind.GLOBAL_SIZE, axis=axis.number): axis.items,
-                Symbol(SymbolKind.GROUP_COUNT, axis=axis.number): axis.groups,
-                Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis.number): axis.offset,
-                Symbol(SymbolKind.LOCAL_SIZE, axis=axis.number): (
-                    minimum(axis.local, axis.items - start)
-                    if axis.items % axis.local
-                    else axis.local
-                ),
-            }
+            is_even = axis.items % axis.local == 0
+            found |= axis.bind_sizes(
+                axis.local if is_even else minimum(axis.local, axis.items - start)
+            )
             if axis.number in split:
                 found[global_id] = start + local_id + axis.offset
         return found

@@ -142,8 +142,6 @@ class LaunchShapes:
         ----------
         ndrange : NDRange
             The launch, with this local size.
-        scalars : mapping of str to int
-            Values of its scalar arguments.
         looked_at : LookedAt
             Of its work-groups.
 
@@ -241,16 +239,32 @@ class LaunchShapes:
         self._symbols = frozenset(
             symbol for one in products for atom in one for symbol in symbols_of(atom)
         )
-        rows = np.zeros((len(every), PLACES, len(products)), dtype=np.int64)
-        for row, form in enumerate(every):
+        self._lay_out(every, index)
+        self._decisions = len(decisions)
+        self._span(decisions, endless, index)
+        self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
+        self._moduli[len(products) - len(pinned) :] = [_DECIDED] * len(pinned)
+        self._buffers = [
+            _Buffer(*self._measure(one, index)) for one in buffers
+            if any(sizes for form, _ in one for sizes in form.sizes())
+        ]  # fmt: skip
+
+    def _lay_out(self, forms: Sequence[Form], index: Mapping[Sizes, int]) -> None:
+        """Write the factors of forms as rows of numbers."""
+        rows = np.zeros((len(forms), PLACES, len(self._products)), dtype=np.int64)
+        for row, form in enumerate(forms):
             for (place, sizes), factor in form.places.items():
                 rows[row, place, index[sizes]] = factor
         self._starts = rows[:, START:GROUP]
         by_groups = self._starts * np.array(self._local)[:, None] + rows[:, GROUP:]
         self._rows = np.concatenate([rows[:, :START], by_groups], axis=1)
-        self._decisions = len(decisions)
         self._heaviest = float(np.abs(self._rows).sum(axis=(1, 2)).max(initial=1))
-        self._spans = np.zeros((len(decisions), len(products)))
+
+    def _span(
+        self, decisions: Sequence[Form], endless: Sequence[bool], index: Mapping[Sizes, int]
+    ) -> None:
+        """Say how far from zero conditions are where one work-item may meet it and another not."""
+        self._spans = np.zeros((len(decisions), len(self._products)))
         for row, form in enumerate(decisions):
             for (what, sizes), factor in form.inner.items():
                 if not endless[row]:
@@ -259,12 +273,6 @@ class LaunchShapes:
         self._endless = np.where(is_endless, _DECIDED, 0)
         self._spans[is_endless] = 0
         self._stretching = np.flatnonzero([one.stretches for one in decisions])
-        self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
-        self._moduli[len(products) - len(pinned) :] = [_DECIDED] * len(pinned)
-        self._buffers = [
-            _Buffer(*self._measure(one, index)) for one in buffers
-            if any(sizes for form, _ in one for sizes in form.sizes())
-        ]  # fmt: skip
 
     def _tell_lines(
         self,

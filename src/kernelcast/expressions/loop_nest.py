@@ -4,33 +4,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind
+from kernelcast.expressions.axes import bind_names
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestLoop:
-    """One loop of a nest: ``for (name = start; name < stop; name += step)``.
-
-    Parameters
-    ----------
-    name : str
-        Its variable; expressions name it as ``Symbol(SymbolKind.LOOP, name)``, which stands for
-        the variable's value, not for the number of the iteration.
-    start, stop : Expr
-        First value, and the value it does not reach any more, over constants and the variables
-        of the loops around it. A loop that counts down has a negative step.
-    step : int
-        Not 0.
-    line : int
-        Where it stands; 0 if there is no source.
-    """
+    """One loop of a nest: ``for (name = start; name < stop; name += step)``."""
 
     name: str
+    """Its variable; expressions name it as ``Symbol(SymbolKind.LOOP, name)``, which stands for the
+    variable's value, not for the number of the iteration."""
     start: Expr
     stop: Expr
+    """First value, and the value it does not reach any more, over constants and the variables of
+    the loops around it. A loop that counts down has a negative step."""
     step: int = 1
+    """Not 0."""
     line: int = 0
+    """Where it stands; 0 if there is no source."""
 
     def __post_init__(self) -> None:
         if self.step == 0:
@@ -40,102 +33,68 @@ class NestLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestArray:
-    """An array of a nest.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    element_bytes : int
-        Bytes of one element.
-    element_type : str
-        C type of one element.
-    dimensions : tuple of Expr
-        Elements per dimension, slowest first, over constants; empty if it is not known where it
-        ends (a pointer).
-    """
+    """An array of a nest."""
 
     name: str
+    """Its name."""
     element_bytes: int
+    """Bytes of one element."""
     element_type: str = "double"
+    """C type of one element."""
     dimensions: tuple[Expr, ...] = ()
+    """Elements per dimension, slowest first, over constants; empty if it is not known where it ends
+    (a pointer)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestAccess:
-    """A load or store of one iteration of the innermost loop.
-
-    Parameters
-    ----------
-    array : str
-        The array.
-    offset_bytes : Expr
-        From the start of the array, in bytes, over loop variables (``SymbolKind.LOOP``) and
-        constants (``SymbolKind.SCALAR``).
-    is_store : bool
-        Whether it writes. ``a[i] += x`` is a load and a store.
-    bytes : int
-        Bytes that it moves.
-    text : str
-        The expression as written.
-    line : int
-        Where it stands; 0 if there is no source.
-    condition : Condition
-        Iterations in which it is executed, over loop variables, constants and decisions.
-    """
+    """A load or store of one iteration of the innermost loop."""
 
     array: str
+    """The array."""
     offset_bytes: Expr
+    """From the start of the array, in bytes, over loop variables (``SymbolKind.LOOP``) and
+    constants (``SymbolKind.SCALAR``)."""
     is_store: bool
+    """Whether it writes. ``a[i] += x`` is a load and a store."""
     bytes: int
+    """Bytes that it moves."""
     text: str = ""
+    """The expression as written."""
     line: int = 0
+    """Where it stands; 0 if there is no source."""
     condition: Condition = TRUE
+    """Iterations in which it is executed, over loop variables, constants and decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopNest:
-    """A perfect loop nest.
-
-    Parameters
-    ----------
-    name : str
-        For messages and tables.
-    loops : tuple of NestLoop
-        Outermost first.
-    arrays : tuple of NestArray
-        In the order of their declaration.
-    accesses : tuple of NestAccess
-        In the order in which an iteration executes them.
-    executed : OperationCounts
-        Operations of one iteration of the innermost loop, those of all branches together.
-    constants : mapping of str to int
-        Values of the constants that expressions name.
-    chain : tuple of str
-        Operations that each iteration must wait for, one after the other (a sum's addition);
-        empty if iterations are independent.
-    notes : tuple of str
-        What was assumed.
-    branches : tuple of (Condition, OperationCounts)
-        The part of `executed` that only some iterations execute, and which.
-    decisions : tuple of Symbol
-        Conditions on data in the conditions of accesses and branches: 1 where they hold, else 0.
-    taken : float or None
-        Share of iterations in which each decision holds, at random; None if vectors execute both
-        sides under a mask.
-    """
+    """A perfect loop nest."""
 
     name: str
+    """For messages and tables."""
     loops: tuple[NestLoop, ...]
+    """Outermost first."""
     arrays: tuple[NestArray, ...]
+    """In the order of their declaration."""
     accesses: tuple[NestAccess, ...]
+    """In the order in which an iteration executes them."""
     executed: OperationCounts
+    """Operations of one iteration of the innermost loop, those of all branches together."""
     constants: Mapping[str, int] = field(default_factory=dict)
+    """Values of the constants that expressions name."""
     chain: tuple[str, ...] = ()
+    """Operations that each iteration must wait for, one after the other (a sum's addition); empty
+    if iterations are independent."""
     notes: tuple[str, ...] = ()
+    """What was assumed."""
     branches: tuple[tuple[Condition, OperationCounts], ...] = ()
+    """The part of `executed` that only some iterations execute, and which."""
     decisions: tuple[Symbol, ...] = ()
+    """Conditions on data in the conditions of accesses and branches: 1 where they hold, else 0."""
     taken: float | None = None
+    """Share of iterations in which each decision holds, at random; None if vectors execute both
+    sides under a mask."""
 
     def __post_init__(self) -> None:
         if self.taken is not None and not 0 <= self.taken <= 1:
@@ -179,7 +138,7 @@ class LoopNest:
             if merged[name] < 1:
                 msg = f"{self.name}: {name} is {merged[name]}; expected at least 1"
                 raise InputError(msg)
-        return {Symbol(SymbolKind.SCALAR, name): value for name, value in merged.items()}
+        return bind_names(merged)
 
     def without_branches(self) -> "LoopNest":
         """Give the nest in which each iteration executes all accesses and operations."""

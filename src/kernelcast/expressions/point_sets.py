@@ -27,19 +27,13 @@ _IN, _SET = islpy.dim_type.in_, islpy.dim_type.set
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Between which values an expression lies, as expressions over some symbols.
-
-    Parameters
-    ----------
-    low, high : Expr
-        Least and greatest value, both taken.
-    exists : Condition
-        Holds where there is a value at all.
-    """
+    """Between which values an expression lies, as expressions over some symbols."""
 
     low: Expr
     high: Expr
+    """Least and greatest value, both taken."""
     exists: Condition
+    """Holds where there is a value at all."""
 
 
 class PointSet:
@@ -129,8 +123,6 @@ class PointSet:
 
         Parameters
         ----------
-        expr : Expr
-            The expression.
         kept : collection of Symbol
             Symbols of which the bounds are expressions.
         """
@@ -236,8 +228,6 @@ def split_into_boxes(
 
     Parameters
     ----------
-    condition : Condition
-        The condition.
     limits : mapping of Symbol to range
         Values of its symbols; boxes do not repeat them.
     most : int

@@ -30,8 +30,6 @@ def infer_accesses(kernel: Kernel, argument_count: int) -> tuple[Access | None, 
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel.
     argument_count : int
         How many answers are wanted.
 

@@ -22,12 +22,8 @@ def find_active_box(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments.
 
     Returns
     -------

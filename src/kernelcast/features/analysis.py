@@ -31,34 +31,21 @@ from kernelcast.records.operations import MemoryOperation, MemorySpace, Operatio
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Analysis:
-    """The facts about a kernel, with the syntax tree they were read from.
-
-    Parameters
-    ----------
-    facts : KernelFacts
-        What is passed on to other rooms.
-    tree : SyntaxTree
-        The unit.
-    function : Node
-        The kernel's definition.
-    blocks : BlockList
-        Places of the counters and of the memory operations.
-    """
+    """The facts about a kernel, with the syntax tree they were read from."""
 
     facts: KernelFacts
+    """What is passed on to other rooms."""
     tree: SyntaxTree
+    """The unit."""
     function: Node
+    """The kernel's definition."""
     blocks: BlockList
+    """Places of the counters and of the memory operations."""
 
 
 @lru_cache(maxsize=64)
 def analyse(kernel: Kernel) -> Analysis:
     """Analyse a kernel's source.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel with its build options.
 
     Returns
     -------
@@ -105,8 +92,6 @@ def read_facts_with(kernel: Kernel, known_buffers: frozenset[str]) -> KernelFact
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel with its build options.
     known_buffers : frozenset of str
         Parameters whose contents are known and that the kernel does not write.
 
@@ -205,7 +190,10 @@ def _collect(
             for child in function.children
             if child.kind == kinds.PARAMETER
         ),
-        local_arrays=tuple(_local_arrays(function)),
+        local_arrays=tuple(
+            LocalArray(name=one.spelling, bytes=one.type.bytes)
+            for one in find_local_arrays(function)
+        ),
         blocks=tuple(_describe_block(block, spaces) for block in blocks.blocks),
         counter_count=len(blocks.counters),
         reaches=tuple(findings.reaches),
@@ -247,9 +235,10 @@ def _describe_parameter(node: Node, accesses: tuple[MemoryAccess, ...]) -> Param
     )
 
 
-def _local_arrays(function: Node) -> list[LocalArray]:
+def find_local_arrays(function: Node) -> list[Node]:
+    """Find the declarations of arrays and variables in local memory."""
     return [
-        LocalArray(name=node.spelling, bytes=node.type.bytes)
+        node
         for node in function.walk()
         if node.kind == kinds.VARIABLE and node.type.space == "local"
         and node.type.type_class is not TypeClass.POINTER

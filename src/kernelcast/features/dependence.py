@@ -14,37 +14,24 @@ _ASSIGNMENTS = (kinds.BINARY, kinds.COMPOUND_ASSIGNMENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What a function passes on of the values that certain calls within it return.
-
-    Parameters
-    ----------
-    holds_call : bool
-        Whether it makes such a call, itself or through others.
-    result_depends : bool
-        Whether its result depends on one.
-    outputs : frozenset of int
-        Positions of pointer parameters through which one is stored.
-    """
+    """What a function passes on of the values that certain calls within it return."""
 
     holds_call: bool = False
+    """Whether it makes such a call, itself or through others."""
     result_depends: bool = False
+    """Whether its result depends on one."""
     outputs: frozenset[int] = frozenset()
+    """Positions of pointer parameters through which one is stored."""
 
 
 @dataclass(slots=True)
 class CallEffects:
-    """Effects of all functions of a source.
-
-    Parameters
-    ----------
-    tree : SyntaxTree
-        The source.
-    calls : collection of int
-        Keys of the calls whose values matter.
-    """
+    """Effects of all functions of a source."""
 
     tree: SyntaxTree
+    """The source."""
     calls: Collection[int]
+    """Keys of the calls whose values matter."""
     _known: dict[int, Effects] = field(default_factory=dict)
 
     def of(self, call: Node) -> Effects:

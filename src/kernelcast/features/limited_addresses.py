@@ -13,10 +13,10 @@ from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.choices import Maximum
 from kernelcast.expressions.comparisons import Comparison, Relation
 from kernelcast.expressions.conditions import Condition
-from kernelcast.expressions.divisions import FloorDiv
+from kernelcast.expressions.divisions import FloorDiv, take_out
+from kernelcast.expressions.interval_code import IntervalCode
 from kernelcast.expressions.intervals import Interval, bound_values
 from kernelcast.expressions.junctions import And
-from kernelcast.expressions.polynomials import Monomial
 
 _ONE = Expr.constant(1)
 
@@ -37,6 +37,12 @@ class _Bound:
             bound_values(one, ranges)[0] > 0 for one in self.divisors
         )
         return bound_values(self.expr, ranges)[1] if is_sound else float("inf")
+
+    def write(self, code: IntervalCode) -> tuple[str, str]:
+        """Write the same as code; give its greatest value, and whether its conditions hold."""
+        sound = [f"{code.bound(one).low} >= 0" for one in self.factors]
+        sound += [f"{code.bound(one).low} > 0" for one in self.divisors]
+        return code.bound(self.expr).high, " and ".join(sound) or "True"
 
 
 class LimitedOffset:
@@ -64,6 +70,12 @@ class LimitedOffset:
         """
         return -self._negated_low.give_most(ranges), self._high.give_most(ranges)
 
+    def write(self, code: IntervalCode) -> tuple[str, str, str]:
+        """Write the same as code; the last text tells whether both are finite."""
+        most, is_sound = self._high.write(code)
+        negated, is_low_sound = self._negated_low.write(code)
+        return f"-{negated}", most, f"{is_sound} and {is_low_sound}"
+
 
 def _tighten(expr: Expr, limits: list[tuple[Expr, Expr]]) -> _Bound:
     """Add multiples of limits that leave nothing of some product with ids."""
@@ -83,20 +95,10 @@ def _find_factor(expr: Expr, limit: Expr) -> Expr | None:
             continue
         for product, amount in expr.products:
             times, rest = divmod(-amount, coefficient)
-            left = None if times <= 0 or rest else _divide(product, monomial)
+            left = None if times <= 0 or rest else take_out(product, monomial)
             if left is not None:
                 return Expr({left: times})
     return None
-
-
-def _divide(product: Monomial, divisor: Monomial) -> Monomial | None:
-    """Leave out the factors of a divisor; None where one is missing."""
-    left = list(product)
-    for atom in divisor:
-        if atom not in left:
-            return None
-        left.remove(atom)
-    return tuple(left)
 
 
 def _list_limits(access: MemoryAccess) -> Iterator[tuple[Expr, Expr]]:

@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 
 from clang import cindex
 
@@ -66,28 +65,19 @@ _TERSE_OUTPUT = 17  # print a declaration without its body
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParsedSource:
-    """A source as libclang understands it.
-
-    Parameters
-    ----------
-    source : str
-        The text that was parsed.
-    unit : clang.cindex.TranslationUnit
-        Its syntax tree; incomplete near the errors.
-    errors : tuple of str
-        The first 20 errors, each as ``name:line:column: message``.
-    language : str
-        The version of OpenCL C it was parsed as, such as ``CL3.0``.
-    placeholders : tuple of Placeholder
-        Names that the source does not define; they are declared in `unit`, which is otherwise the
-        same. The errors are those of the source as it is.
-    """
+    """A source as libclang understands it."""
 
     source: str
+    """The text that was parsed."""
     unit: cindex.TranslationUnit
+    """Its syntax tree; incomplete near the errors."""
     errors: tuple[str, ...]
+    """The first 20 errors, each as ``name:line:column: message``."""
     language: str
+    """The version of OpenCL C it was parsed as, such as ``CL3.0``."""
     placeholders: tuple[Placeholder, ...] = ()
+    """Names that the source does not define; they are declared in `unit`, which is otherwise the
+    same. The errors are those of the source as it is."""
 
     @property
     def is_clean(self) -> bool:
@@ -100,21 +90,16 @@ def parse_source(
     build_options: Sequence[str] = (),
     *,
     source_name: str = "<source>",
-    include_folders: Sequence[str | Path] = (),
 ) -> ParsedSource:
     """Parse a source as the version of OpenCL C that gives the fewest errors.
 
     Parameters
     ----------
-    source : str
-        OpenCL C text.
     build_options : sequence of str
         Options for the device's compiler; the preprocessor's, ``-cl-std`` (the version that is
         tried first), ``-cl-fast-relaxed-math`` and ``-cl-single-precision-constant`` are used.
     source_name : str
         What error messages call the source.
-    include_folders : sequence of str or Path
-        Where included files are looked for, after the folders of ``-I``.
 
     Returns
     -------
@@ -139,10 +124,10 @@ def parse_source(
     """
     _check_text("source", source, source_name)
     words = _split_options(build_options)
-    options = [*_select_options(words), *(f"-I{folder}" for folder in include_folders)]
     wanted = [word for word in words if _LANGUAGE_OPTION.fullmatch(word)][-1:]
-    check_source(source, [*options, *wanted])
-    return parse_unchecked(source, [*options, *wanted], source_name=source_name)
+    options = [*_select_options(words), *wanted]
+    check_source(source, options)
+    return parse_unchecked(source, options, source_name=source_name)
 
 
 def parse_unchecked(

@@ -18,18 +18,11 @@ _NUMBER = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placeholder:
-    """A name that a source uses and does not define.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-    type_name : str
-        What type it is taken for; empty if it is a number.
-    """
+    """A name that a source uses and does not define."""
 
     name: str
     type_name: str = ""
+    """What type it is taken for; empty if it is a number."""
 
     @property
     def declaration(self) -> str:

@@ -33,15 +33,10 @@ _LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TouchedRanges:
-    """Ranges of bytes that boxes of work-groups touch; made by `find_touched`.
-
-    Parameters
-    ----------
-    places : frozenset of int
-        Positions of the buffers of which that is known.
-    """
+    """Ranges of bytes that boxes of work-groups touch; made by `find_touched`."""
 
     places: frozenset[int]
+    """Positions of the buffers of which that is known."""
     _axes: tuple[Axis, ...]
     _fixed: Mapping[Symbol, Interval]
     _accesses: tuple[tuple[int, MemoryAccess], ...]
@@ -75,12 +70,8 @@ def find_touched(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments.
 
     Returns
     -------

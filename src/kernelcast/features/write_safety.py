@@ -24,27 +24,18 @@ _MOST_DETAIL = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SplitSafety:
-    """How a launch may be split.
-
-    Parameters
-    ----------
-    space : SlabSpace
-        The slabs.
-    rules : mapping of str to MergeRule
-        By buffer.
-    footprints : mapping of str to WrittenRanges
-        What each slab writes, for buffers that merge by ranges.
-    refusals : tuple of str
-        Why it may not be split; empty if it may.
-    unread : frozenset of str
-        Buffers that merge by ranges and are never read.
-    """
+    """How a launch may be split."""
 
     space: SlabSpace
+    """The slabs."""
     rules: Mapping[str, MergeRule] = field(default_factory=dict)
+    """By buffer."""
     footprints: Mapping[str, WrittenRanges] = field(default_factory=dict)
+    """What each slab writes, for buffers that merge by ranges."""
     refusals: tuple[str, ...] = ()
+    """Why it may not be split; empty if it may."""
     unread: frozenset[str] = frozenset()
+    """Buffers that merge by ranges and are never read."""
 
     @property
     def is_proven(self) -> bool:
@@ -64,21 +55,13 @@ def assess_split(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     space : SlabSpace
         Index space and slabs.
-    scalars : mapping of str to int
-        Values of scalar arguments.
     sizes_bytes : mapping of str to int
         Size of each buffer by its name.
     assumes_independence : bool
         Whether the caller vouches that no work-group reads what another one writes; then what
         cannot be proven is no reason to refuse. Atomic operations still are.
-
-    Returns
-    -------
-    SplitSafety
 
     Notes
     -----
@@ -95,20 +78,19 @@ def assess_split(
     is_followed = not facts.gaps and all(one.buffer is not None for one in shared)
     for name, size_bytes in sizes_bytes.items():
         own = [one for one in shared if one.buffer == name]
+        loads = [one for one in own if one.kind is AccessKind.LOAD]
         stores = [one for one in own if one.kind is not AccessKind.LOAD]
         if is_followed and not stores:
             rules[name] = MergeRule.READ
             continue
-        loads = [one for one in own if one.kind is AccessKind.LOAD]
         places = _place(stores, loads, launch) if is_followed else None
         footprint = _find_disjoint(*places, launch, size_bytes) if places else None
+        rules[name] = MergeRule.COMPARE if footprint is None else MergeRule.RANGES
         if footprint is not None:
-            rules[name], footprints[name] = MergeRule.RANGES, footprint
+            footprints[name] = footprint
             if all(one.kind is AccessKind.STORE for one in own):
                 unread.add(name)
-            continue
-        rules[name] = MergeRule.COMPARE
-        if loads and not assumes_independence and not (places and _is_own(*places)):
+        elif loads and not assumes_independence and not (places and _is_own(*places)):
             refusals.append(_explain_loads(name, loads, stores))
     return SplitSafety(
         space=space,

@@ -41,58 +41,39 @@ _ONE_CYCLE_A_SECOND_HZ = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionsTask:
-    """What the calculator is asked.
-
-    Parameters
-    ----------
-    nest : WrittenNestTask
-        Loops and accesses as they were typed.
-    machine : str
-        Name of a machine description; empty for caches that were typed.
-    cache_bytes : tuple of int
-        Sizes of typed caches, nearest first.
-    line_bytes : int
-        Of typed caches.
-    size : str
-        The constant that is varied; empty for none.
-    local_size : tuple of int
-        Of work-groups, contiguous dimension first; of GPUs only.
-    """
+    """What the calculator is asked."""
 
     nest: WrittenNestTask
+    """Loops and accesses as they were typed."""
     machine: str = ""
+    """Name of a machine description; empty for caches that were typed."""
     cache_bytes: tuple[int, ...] = ()
+    """Sizes of typed caches, nearest first."""
     line_bytes: int = 64
+    """Of typed caches."""
     size: str = ""
+    """The constant that is varied; empty for none."""
     local_size: tuple[int, ...] = (256,)
+    """Of work-groups, contiguous dimension first; of GPUs only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelReport:
-    """Traffic of a level, per iteration of the innermost loop.
-
-    Parameters
-    ----------
-    name : str
-        The cache, or ``MEM``.
-    size_bytes : int or None
-        What one core has of it.
-    hits, misses, evicts : float
-        Lines per cache line of work.
-    boundary : str
-        Between which levels the bytes go; empty for the nearest cache.
-    loaded_bytes, stored_bytes : float or None
-        Over that boundary, per iteration.
-    """
+    """Traffic of a level, per iteration of the innermost loop."""
 
     name: str
+    """The cache, or ``MEM``."""
     size_bytes: int | None
+    """What one core has of it."""
     hits: float
     misses: float
     evicts: float
+    """Lines per cache line of work."""
     boundary: str = ""
+    """Between which levels the bytes go; empty for the nearest cache."""
     loaded_bytes: float | None = None
     stored_bytes: float | None = None
+    """Over that boundary, per iteration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,42 +86,28 @@ class VolumePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionsReport:
-    """What the calculator answers.
-
-    Parameters
-    ----------
-    machine : str
-        Whose caches.
-    is_gpu : bool
-        Whether it is a GPU.
-    levels : tuple of LevelReport
-        Of CPUs.
-    transitions : tuple of Transition
-        Conditions with the largest size that meets them; of CPUs.
-    advice : tuple of BlockingAdvice
-        Of CPUs.
-    shares : tuple of WaveShare
-        What work-groups share with those before them; of GPUs.
-    volumes : mapping of str to float
-        Bytes per iteration over each boundary, loads and stores apart.
-    points : tuple of VolumePoint
-        The same over the varied constant.
-    size : str
-        The varied constant.
-    notes : tuple of str
-        What was assumed.
-    """
+    """What the calculator answers."""
 
     machine: str
+    """Whose caches."""
     is_gpu: bool
+    """Whether it is a GPU."""
     levels: tuple[LevelReport, ...] = ()
+    """Of CPUs."""
     transitions: tuple[Transition, ...] = ()
+    """Conditions with the largest size that meets them; of CPUs."""
     advice: tuple[BlockingAdvice, ...] = ()
+    """Of CPUs."""
     shares: tuple[WaveShare, ...] = ()
+    """What work-groups share with those before them; of GPUs."""
     volumes: Mapping[str, float]
+    """Bytes per iteration over each boundary, loads and stores apart."""
     points: tuple[VolumePoint, ...] = ()
+    """The same over the varied constant."""
     size: str = ""
+    """The varied constant."""
     notes: tuple[str, ...] = ()
+    """What was assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

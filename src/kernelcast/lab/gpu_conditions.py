@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import NestLoop
 from kernelcast.features.written_accesses.arrays import WrittenArray
 from kernelcast.features.written_accesses.kernel import WrittenKernel
@@ -21,27 +22,18 @@ _ROWS = {"x": "in the same row", "y": "in rows before", "z": "in layers before"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveShare:
-    """What a wave of work-groups shares with those before it: a layer condition of the L2 cache.
-
-    Parameters
-    ----------
-    others : str
-        Where the others lie.
-    work_groups_back : int
-        How many work-groups before, about.
-    shared_bytes : float
-        Loads of a wave that they have loaded as well.
-    oversubscription : float
-        Bytes touched in between over the capacity of the cache; the condition holds below 1.
-    hit_rate : float
-        Part that is still there.
-    """
+    """What a wave of work-groups shares with those before it: a layer condition of the L2 cache."""
 
     others: str
+    """Where the others lie."""
     work_groups_back: int
+    """How many work-groups before, about."""
     shared_bytes: float
+    """Loads of a wave that they have loaded as well."""
     oversubscription: float
+    """Bytes touched in between over the capacity of the cache; the condition holds below 1."""
     hit_rate: float
+    """Part that is still there."""
 
 
 def model_nest_on_gpu(
@@ -92,7 +84,7 @@ def _read_space(loops: tuple[NestLoop, ...], constants: Mapping[str, int]) -> ND
             "index space"
         )
         raise FieldError(name="loops", message=message)
-    values = {Symbol(SymbolKind.SCALAR, name): value for name, value in constants.items()}
+    values = bind_names(constants)
     sizes, starts = [], []
     for loop in reversed(loops):
         bounds = (loop.start, loop.stop)

@@ -24,40 +24,26 @@ _MOST_SIDES = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSizeTask:
-    """A launch to be modelled with many local sizes.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch; its own local size is tried too.
-    machine : str
-        Name of a machine description.
-    local_sizes : tuple of tuple of int or None
-        What is tried; all that are worth it where None.
-    """
+    """A launch to be modelled with many local sizes."""
 
     problem: Problem
+    """The launch; its own local size is tried too."""
     machine: str
+    """Name of a machine description."""
     local_sizes: tuple[tuple[int, ...], ...] | None = None
+    """What is tried; all that are worth it where None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSizeAnswer:
-    """What the model says of one local size.
-
-    Parameters
-    ----------
-    local_size : tuple of int
-        Work-items of a work-group.
-    estimate : AnalyticEstimate or None
-        None where it cannot be launched or modelled.
-    reason : str
-        Why it cannot.
-    """
+    """What the model says of one local size."""
 
     local_size: tuple[int, ...]
+    """Work-items of a work-group."""
     estimate: AnalyticEstimate | None = None
+    """None where it cannot be launched or modelled."""
     reason: str = ""
+    """Why it cannot."""
 
 
 def model_local_sizes(task: LocalSizeTask, report: ReportProgress) -> tuple[LocalSizeAnswer, ...]:

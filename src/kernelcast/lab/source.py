@@ -29,19 +29,13 @@ class SourceTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceError:
-    """What a compiler complains about.
-
-    Parameters
-    ----------
-    line, column : int
-        Where, from 1; 0 where nobody knows.
-    message : str
-        What is wrong.
-    """
+    """What a compiler complains about."""
 
     line: int
     column: int
+    """Where, from 1; 0 where nobody knows."""
     message: str
+    """What is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,37 +48,25 @@ class SourceKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
-    """What a source tells.
-
-    Parameters
-    ----------
-    kernels : tuple of SourceKernel
-        In its order.
-    errors : tuple of SourceError
-        With errors nothing is counted.
-    failure : str
-        Why the launch could not be counted; empty if it was, or none was given.
-    lines : tuple of AnnotatedLine
-        The whole source; empty without a launch.
-    legend : str
-        What short names in addresses mean.
-    is_exact : bool
-        Whether no count is a guess about data.
-    work_items, work_groups : int
-        That the counts were made from.
-    notes : tuple of str
-        What was assumed, or could not be understood.
-    """
+    """What a source tells."""
 
     kernels: tuple[SourceKernel, ...]
+    """In its order."""
     errors: tuple[SourceError, ...] = ()
+    """With errors nothing is counted."""
     failure: str = ""
+    """Why the launch could not be counted; empty if it was, or none was given."""
     lines: tuple[AnnotatedLine, ...] = ()
+    """The whole source; empty without a launch."""
     legend: str = ""
+    """What short names in addresses mean."""
     is_exact: bool = True
+    """Whether no count is a guess about data."""
     work_items: int = 0
     work_groups: int = 0
+    """That the counts were made from."""
     notes: tuple[str, ...] = ()
+    """What was assumed, or could not be understood."""
 
 
 def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:

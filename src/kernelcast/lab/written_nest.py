@@ -45,29 +45,20 @@ class FieldError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenNestTask:
-    """A loop nest as it was typed.
-
-    Parameters
-    ----------
-    constants : str
-        ``NAME = VALUE``, with commas or line ends between them.
-    loops : str
-        A line per loop, outermost first: ``y in range(1, ny - 1)``.
-    arrays : str
-        A line per array as in C, ``double a[ny][nx]`` or ``float b``; those that are missing are
-        of `element` and have no known end.
-    loads, stores : str
-        A line per access: ``a[y*nx + x + 1]``.
-    element : str
-        Type of arrays that are not declared.
-    """
+    """A loop nest as it was typed."""
 
     constants: str
+    """``NAME = VALUE``, with commas or line ends between them."""
     loops: str
+    """A line per loop, outermost first: ``y in range(1, ny - 1)``."""
     arrays: str
+    """A line per array as in C, ``double a[ny][nx]`` or ``float b``; those that are missing are of
+    `element` and have no known end."""
     loads: str
     stores: str
+    """A line per access: ``a[y*nx + x + 1]``."""
     element: str = "double"
+    """Type of arrays that are not declared."""
 
 
 class _LoopScope(Scope):
@@ -100,18 +91,12 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenNest:
-    """A loop nest that was read.
-
-    Parameters
-    ----------
-    nest : LoopNest
-        Loops and accesses; constants are in it.
-    types : mapping of str to ElementType
-        Of its arrays.
-    """
+    """A loop nest that was read."""
 
     nest: LoopNest
+    """Loops and accesses; constants are in it."""
     types: Mapping[str, ElementType]
+    """Of its arrays."""
 
 
 def read_written_nest(task: WrittenNestTask) -> WrittenNest:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from kernelcast.launches.settings import EstimateSettings
@@ -57,6 +58,8 @@ class LaunchSampling:
         Of the launch.
     started_s : float, optional
         `time.perf_counter` at which preparation began, so that the overhead counts it.
+    turn : callable, optional
+        Gives what is held while work-groups are timed.
 
     Raises
     ------
@@ -64,7 +67,7 @@ class LaunchSampling:
         If work-groups fetch their work.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a launch, how, and what is held meanwhile
         self,
         launch: PreparedLaunch,
         kernel: Kernel | str,
@@ -72,8 +75,9 @@ class LaunchSampling:
         *,
         arguments: Sequence[Argument] = (),
         started_s: float | None = None,
+        turn: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        self._launch, self._settings = launch, settings
+        self._launch, self._settings, self._turn = launch, settings, turn
         self._name = kernel if isinstance(kernel, str) else kernel.name
         self._begun_s = time.perf_counter() if started_s is None else started_s
         self._ended_s = -math.inf
@@ -93,7 +97,8 @@ class LaunchSampling:
         DeviceError
             If the device fails.
         """
-        run = self._sampler.take_moment()
+        with self._turn():
+            run = self._sampler.take_moment()
         self._ended_s = time.perf_counter()
         if run is not None:
             self._runs.append(run)

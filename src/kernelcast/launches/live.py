@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
@@ -20,7 +20,7 @@ from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.records.arguments import Access, HeldBuffer
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import InputError, NDRangeError
+from kernelcast.records.errors import InputError, KernelcastError, NDRangeError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -220,6 +220,9 @@ def _name_kernel(launch: Launch) -> tuple[object, Hashable]:
     return program, (key, name_place(launch.queue), launch.source, given)
 
 
+Sizes: TypeAlias = tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LiveName:
     """What a launch of live objects is found under, without a look at what its buffers hold.
@@ -230,15 +233,15 @@ class LiveName:
         To be held as long as the names are used: it keeps places in memory from being used anew.
     kernel_key : hashable
         Which kernel.
-    launch_key : hashable
-        Which of its launches: equal for equal ones.
+    launch_key : tuple
+        Which of its launches: global and local size, offset, and `name_arguments`.
     launch : Launch
         The launch itself.
     """
 
     program: object
     kernel_key: Hashable
-    launch_key: Hashable
+    launch_key: tuple[Sizes, Sizes | None, Sizes | None, tuple[Any, ...]]
     launch: Launch
 
 
@@ -263,6 +266,18 @@ def name_live(launch: Launch) -> LiveName | None:
         )
     except Exception:  # noqa: BLE001 - whoever describes the launch says what is wrong with it
         return None
+
+
+def takes_argument(name: LiveName, place: int) -> bool:
+    """Tell whether a kernel takes what is given as one of its arguments."""
+    launch = name.launch
+    session = session_of(launch.queue)
+    try:
+        values = read_arguments([launch.args[place]])
+        _find_kernel(launch, session, name).places[place].describe(session, values[0])
+    except KernelcastError:
+        return False
+    return True
 
 
 def list_contents(problem: Problem) -> dict[int, str]:

@@ -1,25 +1,22 @@
 """How many instructions a launch executes by its source, where its sizes decide that."""
 
-from collections.abc import Iterable
+import math
 from functools import lru_cache
 
 import numpy as np
 
-from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks
+from kernelcast.launches.size_program import ask_program, depends_on_sizes
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
-_OF_SIZES = frozenset({SymbolKind.SCALAR, SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT,
-                       SymbolKind.GLOBAL_OFFSET})  # fmt: skip
-_OF_LAUNCHES = _OF_SIZES | {SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID}
 Scalars = tuple[tuple[str, int], ...]
 
 
@@ -42,38 +39,31 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
     """
     items = float(ndrange.work_item_count)
     try:
-        if not _depends_on_sizes(problem.kernel):
+        if not depends_on_sizes(problem.kernel):
             return items
         if ndrange.local_size is None:
             return None
-        scalars = bind_scalars(analyse(problem.kernel).facts, problem.arguments)
-        counted = _count(problem.kernel, ndrange, tuple(scalars.items()))
-        return None if counted is None else items * counted
+        counted = ask_program(problem.kernel, ndrange, problem.arguments, checks_bounds=False)
+        if counted is None:
+            scalars = bind_scalars(analyse(problem.kernel).facts, problem.arguments)
+            counted = count_by_work_groups(problem.kernel, ndrange, tuple(scalars.items()))
+        return None if counted is None or math.isnan(counted) else items * counted
     except KernelcastError:
         return None
 
 
+def count_problem(problem: Problem, _: object) -> tuple[float, ...]:
+    """Count the instructions of a problem's launch; what a child process is asked. None: empty."""
+    found = count_work(problem, problem.ndrange)
+    return () if found is None else (found,)
+
+
 @lru_cache(maxsize=4096)
-def _count(kernel: Kernel, ndrange: NDRange, scalars: Scalars) -> float | None:
-    """Give the instructions of a work-item, in the mean; None where they are guessed."""
+def count_by_work_groups(kernel: Kernel, ndrange: NDRange, scalars: Scalars) -> float | None:
+    """Give the instructions of a work-item, in the mean of some; None where they are guessed."""
     facts = analyse(kernel).facts
     sample = count_statically(facts, ndrange, dict(scalars), choose_work_groups(ndrange))
     if not all(sample.is_exact):
         return None
     sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
     return max(1.0, float((count_blocks(facts, sample) @ sizes)[sample.is_present].mean()))
-
-
-@lru_cache(maxsize=256)
-def _depends_on_sizes(kernel: Kernel) -> bool:
-    """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
-    facts = analyse(kernel).facts
-    turns = (one.condition if one.trip_count is None else one.trip_count for one in facts.loops)
-    guards = (one.guard.symbols() for one in facts.reaches)
-    return any(not _OF_LAUNCHES.isdisjoint(_kinds(one.symbols())) for one in turns) or any(
-        one and _kinds(one) <= _OF_SIZES for one in guards
-    )
-
-
-def _kinds(symbols: Iterable[Symbol]) -> set[SymbolKind]:
-    return {one.kind for one in symbols}

@@ -9,9 +9,9 @@ import threading
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
+from cachetools import LRUCache
 
 from kernelcast.analytic.cpu.estimate import CpuWork, estimate_work, study_work
 from kernelcast.analytic.cpu.opencl.device import read_device
@@ -24,6 +24,7 @@ from kernelcast.analytic.cpu.opencl.index_space import (
 from kernelcast.expressions.launch_shapes import LaunchShape, LaunchShapes, LookedAt
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sharing import CounterSource
@@ -65,6 +66,7 @@ class _Known:
 
     work: CpuWork
     prepared: PreparedWork | None
+    doubt: float
 
 
 class KernelAnswers:
@@ -121,7 +123,8 @@ class KernelAnswers:
         limiters = {name.lower(): seconds for name, seconds in analytic.limiters.items()}
         ratio = analytic.limiters[analytic.limiter] / analytic.seconds
         learned = known.prepared.answer(analytic.seconds, limiters, ratio)
-        return Foretold(analytic=analytic, learned=learned)
+        wide = replace(learned, half_width=learned.half_width + known.doubt)
+        return Foretold(analytic=analytic, learned=wide)
 
     def _identify(
         self, problem: Problem, ndrange: NDRange, looked_at: LookedAt
@@ -149,36 +152,30 @@ class KernelAnswers:
             CounterSource(counters=counters, facts=self._facts),
             analytic,
         )
+        doubt = doubt_counts(self._facts, counters).half_width
         try:
             model = load_shipped(name_runtime(self._machine.platform))
-            return _Known(work, model.prepare(vector.as_dict()))
+            return _Known(work, model.prepare(vector.as_dict()), doubt)
         except InputError:
-            return _Known(work, None)
+            return _Known(work, None, doubt)
 
 
-class _Same:
-    """A machine description as part of a key: by identity, for it cannot be hashed."""
-
-    __slots__ = ("machine",)
-
-    def __init__(self, machine: MachineDescription) -> None:
-        self.machine = machine
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.machine is self.machine
-
-    def __hash__(self) -> int:
-        return id(self.machine)
+_answers: LRUCache[Hashable, KernelAnswers] = LRUCache(64)
+_answers_lock = threading.Lock()
 
 
 def recall(kernel: Kernel, ndrange: NDRange, machine: MachineDescription) -> KernelAnswers:
     """Give what is known of a kernel with a local size on a device."""
-    return _recall(kernel, ndrange.known_local_size, _Same(machine))
-
-
-@lru_cache(maxsize=64)
-def _recall(kernel: Kernel, local_size: tuple[int, ...], same: _Same) -> KernelAnswers:
-    return KernelAnswers(kernel, local_size, same.machine)
+    local_size = ndrange.known_local_size
+    # Answers hold their machine, so that its place in memory names it: it cannot be hashed.
+    key = kernel, local_size, id(machine)
+    with _answers_lock:
+        found = _answers.get(key)
+    if found is None:
+        found = KernelAnswers(kernel, local_size, machine)
+        with _answers_lock:
+            _answers[key] = found
+    return found
 
 
 def _choose_alike(shape: LaunchShape, looked_at: LookedAt) -> Looked:

@@ -11,6 +11,7 @@ unseen one, as exchangeability of groups asks for.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -88,12 +89,17 @@ class Calibration:
 
     def find_score(self, coverage: float) -> float:
         """Give the score below which a share of launches stays."""
-        place = int(self.shares.searchsorted(coverage - 1e-12))
-        return float(self.scores[min(place, len(self.scores) - 1)])
+        return _find_score(self, coverage)
 
     def state(self) -> State:
         """Give numbers and arrays."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+@lru_cache(maxsize=256)
+def _find_score(calibration: Calibration, coverage: float) -> float:
+    place = int(calibration.shares.searchsorted(coverage - 1e-12))
+    return float(calibration.scores[min(place, len(calibration.scores) - 1)])
 
 
 def restore_calibration(state: State) -> Calibration:

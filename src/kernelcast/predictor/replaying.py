@@ -91,6 +91,9 @@ class RecordedSamples:
         msg = f"{task.device_id}: a recording has samples alone"
         raise DeviceError(msg)
 
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> None:
+        """Count nothing: its sizes are of no other launch."""
+
 
 def _read_moments(
     recording: Recording, facts: LaunchFacts | None = None

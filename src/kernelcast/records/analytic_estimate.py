@@ -11,26 +11,6 @@ from kernelcast.records.errors import KernelcastError
 class AnalyticEstimate:
     """Time of a whole launch by an analytic model.
 
-    Parameters
-    ----------
-    model : str
-        Which: ``gpu``, ``cpu``, ``scratchpad``, ``mwp_cwp``.
-    machine : str
-        Id of the machine description.
-    seconds : float
-        Of the launch, positive.
-    limiter : str
-        What bounds it: a key of `limiters`.
-    limiters : mapping of str to float
-        Seconds that each part alone would take: ``fp32``, ``L1``, ``DRAM``, ``latency``.
-    volumes : mapping of str to float
-        Bytes of the whole launch over each boundary: ``L2_to_L1``, ``DRAM_to_L2``, ``L2_to_DRAM``.
-    quantities : mapping of str to float
-        Everything else worth reading or learning from; names end in their unit, see
-        `kernelcast.records.feature_vector.UNITS`.
-    notes : tuple of str
-        What was assumed, and which numbers of the machine were missing.
-
     Raises
     ------
     KernelcastError
@@ -38,13 +18,23 @@ class AnalyticEstimate:
     """
 
     model: str
+    """Which: ``gpu``, ``cpu``, ``scratchpad``, ``mwp_cwp``."""
     machine: str
+    """Id of the machine description."""
     seconds: float
+    """Of the launch, positive."""
     limiter: str
+    """What bounds it: a key of `limiters`."""
     limiters: Mapping[str, float]
+    """Seconds that each part alone would take: ``fp32``, ``L1``, ``DRAM``, ``latency``."""
     volumes: Mapping[str, float] = field(default_factory=dict)
+    """Bytes of the whole launch over each boundary: ``L2_to_L1``, ``DRAM_to_L2``,
+    ``L2_to_DRAM``."""
     quantities: Mapping[str, float] = field(default_factory=dict)
+    """Everything else worth reading or learning from; names end in their unit, see
+    `kernelcast.records.feature_vector.UNITS`."""
     notes: tuple[str, ...] = ()
+    """What was assumed, and which numbers of the machine were missing."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.seconds) and self.seconds > 0):

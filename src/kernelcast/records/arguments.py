@@ -211,20 +211,14 @@ class BufferArgument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBuffer(BufferArgument):
-    """A buffer of the caller's, which is there already; nobody knows a recipe of its content.
-
-    Parameters
-    ----------
-    digest : str
-        Tells contents apart where the kernel's work depends on them; empty where it does not.
-    read : callable or None
-        Gives the content, of any element type; None where it cannot be had cheaply.
-    """
+    """A buffer of the caller's, which is there already; nobody knows a recipe of its content."""
 
     digest: str = ""
+    """Tells contents apart where the kernel's work depends on them; empty where it does not."""
     read: Callable[[], npt.NDArray[np.generic]] | None = field(
         default=None, repr=False, compare=False
     )
+    """Gives the content, of any element type; None where it cannot be had cheaply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,13 +26,6 @@ class MergeRule(StrEnum):
 class SlabSpace:
     """An index space cut into slabs across one dimension: what devices are given.
 
-    Parameters
-    ----------
-    ndrange : NDRange
-        The index space, local size chosen.
-    thickness : int
-        Work-groups of a slab along that dimension; the last slab may have fewer.
-
     Examples
     --------
     >>> ndrange = NDRange(global_size=(64, 100), local_size=(8, 1))
@@ -42,8 +35,10 @@ class SlabSpace:
     """
 
     ndrange: NDRange
+    """The index space, local size chosen."""
     axis: int
     thickness: int
+    """Work-groups of a slab along that dimension; the last slab may have fewer."""
 
     @property
     def layers(self) -> int:
@@ -95,59 +90,41 @@ class Activity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A stretch of the timeline.
-
-    Parameters
-    ----------
-    device : int
-        Number of the device, or the number of devices for the host.
-    start_s, end_s : float
-        From the beginning of the whole, in seconds.
-    work_groups : int
-        That were run in it.
-    """
+    """A stretch of the timeline."""
 
     device: int
+    """Number of the device, or the number of devices for the host."""
     activity: Activity
     start_s: float
     end_s: float
+    """From the beginning of the whole, in seconds."""
     work_groups: int = 0
+    """That were run in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceShare:
-    """What one device was expected to do and did.
-
-    Parameters
-    ----------
-    cores : tuple of int
-        Processor cores it was bound to; empty if to none.
-    work_groups : int
-        That it ran, samples included.
-    share, estimated_share : float
-        Of the work-groups; as ran, and as the estimates said before the main part began.
-    estimated_s : float or None
-        Time that it would need for the whole launch by its samples, in seconds; None if the
-        launch was over before.
-    low_s, high_s : float or None
-        Interval of that.
-    real_s : float
-        Device time of what it ran, in seconds.
-    failure : str
-        Why it dropped out; empty if it did not.
-    """
+    """What one device was expected to do and did."""
 
     device_id: str
     device: str
     cores: tuple[int, ...] = ()
+    """Processor cores it was bound to; empty if to none."""
     work_groups: int = 0
+    """That it ran, samples included."""
     share: float = 0.0
     estimated_share: float = 0.0
+    """Of the work-groups; as ran, and as the estimates said before the main part began."""
     estimated_s: float | None = None
+    """Time that it would need for the whole launch by its samples, in seconds; None if the launch
+    was over before."""
     low_s: float | None = None
     high_s: float | None = None
+    """Interval of that."""
     real_s: float = 0.0
+    """Device time of what it ran, in seconds."""
     failure: str = ""
+    """Why it dropped out; empty if it did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,48 +12,34 @@ MEMORY = "MEM"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelVolume:
-    """Traffic of one level, in cache lines per cache line of work.
-
-    Parameters
-    ----------
-    name : str
-        ``L1``, ``L2``, ``L3`` or `MEMORY`.
-    hits, misses : float
-        Lines asked of this level that it holds, and that it does not; everything hits memory.
-        Of a victim cache as its predictor sees it: lines that pass it by are no misses of it in a
-        simulation, but are misses of a layer condition.
-    evicts : float
-        Lines that it hands to what lies behind it: modified ones, and to a victim cache all.
-        0 for memory.
-    loads, stores : float or None
-        Lines asked of it and written to it; None where the predictor cannot tell (a layer
-        condition knows no single accesses of the nearest cache).
-    """
+    """Traffic of one level, in cache lines per cache line of work."""
 
     name: str
+    """``L1``, ``L2``, ``L3`` or `MEMORY`."""
     hits: float
     misses: float
+    """Lines asked of this level that it holds, and that it does not; everything hits memory. Of a
+    victim cache as its predictor sees it: lines that pass it by are no misses of it in a
+    simulation, but are misses of a layer condition."""
     evicts: float
+    """Lines that it hands to what lies behind it: modified ones, and to a victim cache all. 0 for
+    memory."""
     loads: float | None = None
     stores: float | None = None
+    """Lines asked of it and written to it; None where the predictor cannot tell (a layer condition
+    knows no single accesses of the nearest cache)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """Lines that cross the boundary in front of a level, per cache line of work.
-
-    Parameters
-    ----------
-    nearer, farther : str
-        The levels on both sides: ``L1`` and ``L2``.
-    loaded, stored : float
-        Lines towards the core and away from it.
-    """
+    """Lines that cross the boundary in front of a level, per cache line of work."""
 
     nearer: str
     farther: str
+    """The levels on both sides: ``L1`` and ``L2``."""
     loaded: float
     stored: float
+    """Lines towards the core and away from it."""
 
     @property
     def lines(self) -> float:
@@ -64,17 +50,6 @@ class Transfer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheVolumes:
     """Traffic of a whole hierarchy, by layer conditions or by simulation.
-
-    Parameters
-    ----------
-    predictor : str
-        ``lc`` or ``sim``.
-    levels : tuple of LevelVolume
-        Caches, nearest first, then memory.
-    iterations : float
-        Iterations of the innermost loop that make one cache line of work.
-    notes : tuple of str
-        Assumptions that do not hold, or that somebody should know of.
 
     Raises
     ------
@@ -91,10 +66,14 @@ class CacheVolumes:
     """
 
     predictor: str
+    """``lc`` or ``sim``."""
     levels: tuple[LevelVolume, ...]
+    """Caches, nearest first, then memory."""
     line_bytes: int
     iterations: float
+    """Iterations of the innermost loop that make one cache line of work."""
     notes: tuple[str, ...] = ()
+    """Assumptions that do not hold, or that somebody should know of."""
 
     def __post_init__(self) -> None:
         if len(self.levels) < 2 or self.levels[-1].name != MEMORY:

@@ -18,32 +18,6 @@ _AT_LEAST_ONE = frozenset({
 class CompilerFacts:
     """Resources of a compiled kernel; None stands for "nobody says", never for zero.
 
-    Parameters
-    ----------
-    private_bytes_per_work_item : Trait of int or None
-        Private memory that does not fit into registers.
-    local_bytes_per_work_group : Trait of int or None
-        Local memory that the kernel declares; local arguments come on top.
-    preferred_work_group_multiple : Trait of int or None
-        Work-items of which a work-group should have a multiple.
-    max_work_group_size : Trait of int or None
-        Work-items of the largest work-group of this kernel.
-    sub_group_size : Trait of int or None
-        Work-items per sub-group (warp, wavefront, vector) at this local size.
-    sub_groups_per_work_group : Trait of int or None
-        At this local size.
-    registers_per_work_item : Trait of int or None
-        32-bit hardware registers.
-    stack_frame_bytes_per_work_item : Trait of int or None
-        Call stack, arrays and spilled registers together.
-    spill_store_bytes_per_work_item, spill_load_bytes_per_work_item : Trait of int or None
-        Bytes moved by the instructions that spill registers, each counted once.
-    ptx_virtual_register_count : Trait of int or None
-        Registers that the PTX of the kernel declares, of any width, before hardware registers
-        are allocated.
-    ptx_instruction_count : Trait of int or None
-        Instructions in the PTX of the kernel's own body, each counted once.
-
     Raises
     ------
     InputError
@@ -58,17 +32,29 @@ class CompilerFacts:
     """
 
     private_bytes_per_work_item: Trait[int] | None = None
+    """Private memory that does not fit into registers."""
     local_bytes_per_work_group: Trait[int] | None = None
+    """Local memory that the kernel declares; local arguments come on top."""
     preferred_work_group_multiple: Trait[int] | None = None
+    """Work-items of which a work-group should have a multiple."""
     max_work_group_size: Trait[int] | None = None
+    """Work-items of the largest work-group of this kernel."""
     sub_group_size: Trait[int] | None = None
+    """Work-items per sub-group (warp, wavefront, vector) at this local size."""
     sub_groups_per_work_group: Trait[int] | None = None
+    """At this local size."""
     registers_per_work_item: Trait[int] | None = None
+    """32-bit hardware registers."""
     stack_frame_bytes_per_work_item: Trait[int] | None = None
+    """Call stack, arrays and spilled registers together."""
     spill_store_bytes_per_work_item: Trait[int] | None = None
     spill_load_bytes_per_work_item: Trait[int] | None = None
+    """Bytes moved by the instructions that spill registers, each counted once."""
     ptx_virtual_register_count: Trait[int] | None = None
+    """Registers that the PTX of the kernel declares, of any width, before hardware registers are
+    allocated."""
     ptx_instruction_count: Trait[int] | None = None
+    """Instructions in the PTX of the kernel's own body, each counted once."""
 
     def __post_init__(self) -> None:
         for name, trait in self.known.items():

@@ -23,17 +23,6 @@ _DEVIATION_OF_ONE = 0.2
 class Contention:
     """What a process waited for processors while launches kept all of a device's threads at work.
 
-    Parameters
-    ----------
-    worked_s, waited_s : float
-        Time of all threads together on a processor, and ready to run without one, in seconds.
-    others : float
-        Threads of other processes that were running or ready to run meanwhile, on average.
-    trials : int
-        In how many moments this was found out.
-    measured_at : datetime
-        When, the last time.
-
     Raises
     ------
     InputError
@@ -49,9 +38,13 @@ class Contention:
 
     worked_s: float
     waited_s: float
+    """Time of all threads together on a processor, and ready to run without one, in seconds."""
     others: float
+    """Threads of other processes that were running or ready to run meanwhile, on average."""
     trials: int = 1
+    """In how many moments this was found out."""
     measured_at: datetime
+    """When, the last time."""
 
     def __post_init__(self) -> None:
         numbers = (self.worked_s, self.waited_s, self.others)

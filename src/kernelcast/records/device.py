@@ -76,66 +76,44 @@ class DeviceDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerCheck:
-    """How the device's event timer compares with the host clock on a kernel of known length.
-
-    Parameters
-    ----------
-    event_s, host_s : float
-        The same launch by profiling event and by the host clock around it, in seconds.
-    agrees : bool
-        Whether the event timer may be believed.
-    """
+    """How the device's event timer compares with the host clock on a kernel of known length."""
 
     event_s: float
     host_s: float
+    """The same launch by profiling event and by the host clock around it, in seconds."""
     agrees: bool
+    """Whether the event timer may be believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReport:
-    """A device with the outcome of its trial: it built and ran a kernel, or why not.
-
-    Parameters
-    ----------
-    description : DeviceDescription
-        What the driver says.
-    timer : TimerCheck or None
-        Outcome of the timer's check; None if the device is broken.
-    broken_reason : str or None
-        Why the device cannot be used; None if it can.
-    """
+    """A device with the outcome of its trial: it built and ran a kernel, or why not."""
 
     description: DeviceDescription
+    """What the driver says."""
     timer: TimerCheck | None = None
+    """Outcome of the timer's check; None if the device is broken."""
     broken_reason: str | None = None
+    """Why the device cannot be used; None if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaturationPoint:
-    """P_sat, the work-groups active at once on one compute unit, from each source there is.
-
-    Parameters
-    ----------
-    concurrency : int
-        Work-groups active at once on the whole device: as counted where P_sat is measured (a
-        software device may report more compute units than it has threads), else P_sat times
-        compute units.
-    saturated_from : int
-        Work-groups from which on a launch runs at full rate, by the steps of t(n) of a probe.
-    computed : int or None
-        By the vendor's occupancy rules, where they are known.
-    measured : int or None
-        By counting concurrent work-groups on the device.
-    limiter : str or None
-        What limits the computed value.
-    """
+    """P_sat, the work-groups active at once on one compute unit, from each source there is."""
 
     p_sat: Trait[int]
     concurrency: int
+    """Work-groups active at once on the whole device: as counted where P_sat is measured (a
+    software device may report more compute units than it has threads), else P_sat times compute
+    units."""
     saturated_from: int
+    """Work-groups from which on a launch runs at full rate, by the steps of t(n) of a probe."""
     computed: int | None = None
+    """By the vendor's occupancy rules, where they are known."""
     measured: int | None = None
+    """By counting concurrent work-groups on the device."""
     limiter: str | None = None
+    """What limits the computed value."""
 
     @property
     def unit(self) -> int:

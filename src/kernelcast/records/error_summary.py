@@ -8,21 +8,14 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorSummary:
-    """Errors |predicted - measured| / measured over rows.
-
-    Parameters
-    ----------
-    rows : int
-        Number of rows.
-    mean, median, p90, worst : float
-        Arithmetic mean, as in the paper, and quantiles.
-    """
+    """Errors |predicted - measured| / measured over rows."""
 
     rows: int
     mean: float
     median: float
     p90: float
     worst: float
+    """Arithmetic mean, as in the paper, and quantiles."""
 
 
 def summarise_errors(errors: npt.NDArray[np.float64]) -> ErrorSummary | None:

@@ -21,147 +21,98 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearFacts:
-    """The line through the samples.
-
-    Parameters
-    ----------
-    p1, p2 : int
-        Work-groups of a shorter and of a longer sampling launch.
-    intercept_s, rate_s : float
-        What each launch costs beside its work-groups, and seconds per work-group.
-    standard_error_s : float
-        Of the whole launch's time, from the spread of the samples, in seconds.
-    is_even : bool
-        Whether work-groups of different places were found to take about the same time.
-    is_weighed : bool
-        Whether they were weighed by the work that the source foretells.
-    """
+    """The line through the samples."""
 
     p1: int
     p2: int
+    """Work-groups of a shorter and of a longer sampling launch."""
     launches: int
     intercept_s: float
     rate_s: float
+    """What each launch costs beside its work-groups, and seconds per work-group."""
     standard_error_s: float
+    """Of the whole launch's time, from the spread of the samples, in seconds."""
     is_even: bool
+    """Whether work-groups of different places were found to take about the same time."""
     is_weighed: bool = False
+    """Whether they were weighed by the work that the source foretells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """A learned model.
-
-    Parameters
-    ----------
-    name, version, place : str
-        What it is published as, and the registry that holds it.
-    schema_id, data_digest : str
-        Of the features it takes, and of the data it was trained on.
-    rows : int or None
-        Observations it was trained on.
-    error : float or None
-        Mean relative error on groups held out, of the validation stored with it, over the devices
-        it was validated on.
-    """
+    """A learned model."""
 
     name: str
     version: str
     place: str
+    """What it is published as, and the registry that holds it."""
     schema_id: str
     data_digest: str
+    """Of the features it takes, and of the data it was trained on."""
     rows: int | None = None
+    """Observations it was trained on."""
     error: float | None = None
+    """Mean relative error on groups held out, of the validation stored with it, over the devices it
+    was validated on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """An observation that is kept and not believed until it repeats.
-
-    Parameters
-    ----------
-    key : str
-        Of the observation in the store.
-    seconds : float
-        What was observed.
-    when : datetime or None
-        When; None where it is not known.
-    reason : str
-        What it contradicts.
-    """
+    """An observation that is kept and not believed until it repeats."""
 
     key: str
+    """Of the observation in the store."""
     seconds: float
+    """What was observed."""
     when: datetime | None = None
+    """When; None where it is not known."""
     reason: str
+    """What it contradicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFacts:
-    """Earlier observations of the very same launch.
-
-    Parameters
-    ----------
-    observations : int
-        How many the answer rests on, or would.
-    first, last : datetime or None
-        When the oldest and the newest of them were made; None where it is not known.
-    set_aside : tuple of SetAside
-        Those that are not believed, newest last.
-    contradiction : str
-        What those that are believed contradict; they have repeated. Empty if nothing.
-    """
+    """Earlier observations of the very same launch."""
 
     observations: int
+    """How many the answer rests on, or would."""
     first: datetime | None = None
     last: datetime | None = None
+    """When the oldest and the newest of them were made; None where it is not known."""
     set_aside: tuple[SetAside, ...] = ()
+    """Those that are not believed, newest last."""
     contradiction: str = ""
+    """What those that are believed contradict; they have repeated. Empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Influence:
-    """What one feature does to a learned model's answer.
-
-    Parameters
-    ----------
-    factor : float
-        The answer with the feature over the answer as if the feature were not known.
-    """
+    """What one feature does to a learned model's answer."""
 
     feature: str
     factor: float
+    """The answer with the feature over the answer as if the feature were not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceFacts:
-    """A piece of evidence that an estimate rests on.
-
-    Parameters
-    ----------
-    kind : str
-        Where it comes from: ``samples``, ``observed`` (this launch), ``other_sizes``,
-        ``other_estimates``, ``learned`` (from the source), ``analytic``.
-    seconds : float
-        What it says.
-    deviation : float
-        Standard deviation of the logarithm of its time.
-    weight : float
-        Its share in the estimate; those of all pieces add up to 1.
-    moment : str
-        When it was sampled; samples of one moment share an error.
-    note : str
-        What it rests on.
-    measured_at : datetime or None
-        When it was sampled; None of other kinds, and where that is not known.
-    """
+    """A piece of evidence that an estimate rests on."""
 
     kind: str
+    """Where it comes from: ``samples``, ``observed`` (this launch), ``other_sizes``,
+    ``other_estimates``, ``learned`` (from the source), ``analytic``."""
     seconds: float
+    """What it says."""
     deviation: float
+    """Standard deviation of the logarithm of its time."""
     weight: float
+    """Its share in the estimate; those of all pieces add up to 1."""
     moment: str = ""
+    """When it was sampled; samples of one moment share an error."""
     note: str = ""
+    """What it rests on."""
     measured_at: datetime | None = None
+    """When it was sampled; None of other kinds, and where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

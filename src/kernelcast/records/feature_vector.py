@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -138,25 +138,6 @@ def _select(schema: FeatureSchema, groups: frozenset[str]) -> FeatureSchema:
     return FeatureSchema(names=kept, version=schema.version)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AlignedFeatures:
-    """Values in the order a model wants, with what is absent marked.
-
-    Parameters
-    ----------
-    names : tuple of str
-        As they were asked for.
-    values : ndarray of float64, shape (names,)
-        NaN where a feature is absent.
-    is_present : ndarray of bool, shape (names,)
-        False where a feature is absent.
-    """
-
-    names: tuple[str, ...]
-    values: npt.NDArray[np.float64]
-    is_present: npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureVector:
     """Numbers that describe one launch, on one device where groups ask for one.
@@ -220,25 +201,10 @@ class FeatureVector:
         """
         return make_vector(self.as_dict(), self.schema.select(groups))
 
-    def align(self, names: Sequence[str] | None = None) -> AlignedFeatures:
-        """Put values into the order of names; NaN and an indicator where one is absent.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            Features, all of the schema when left out.
-
-        Raises
-        ------
-        InputError
-            If a name is no feature's.
-        """
-        wanted = self.schema.names if names is None else tuple(names)
-        for name in wanted:
-            check_name(name)
+    def align(self) -> npt.NDArray[np.float64]:
+        """Give values in the order of the schema, NaN where one is absent."""
         have = self.as_dict()
-        values = np.array([have.get(name, math.nan) for name in wanted], dtype=np.float64)
-        return AlignedFeatures(names=wanted, values=values, is_present=~np.isnan(values))
+        return np.array([have.get(name, math.nan) for name in self.schema.names], dtype=np.float64)
 
 
 def make_vector(values: Mapping[str, float], schema: FeatureSchema) -> FeatureVector:

@@ -17,7 +17,6 @@ class Tabular(Protocol):
 
     def to_row(self) -> Mapping[str, object]:
         """Give its facts by the names of columns, None for what is absent."""
-        ...
 
 
 def to_frame(records: Iterable[Tabular]) -> "pd.DataFrame":

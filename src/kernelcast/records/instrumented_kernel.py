@@ -10,35 +10,25 @@ ADDRESS_WORDS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstrumentedKernel:
-    """A kernel with one or two more parameters at its end.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The rewritten kernel; builds only with `header` in front of it.
-    original : Kernel
-        The kernel it was made from.
-    header : str
-        Functions that must see OpenCL's own builtins, so it goes before everything else.
-    counter_count : int
-        Counters per work-item. The parameter ``__global uint *kc_counts`` takes counter `c` of
-        the work-item in row `r` of `n` at ``c * n + r``; rows are global ids of the launch, less
-        its offset, dimension 0 fastest.
-    places : tuple of int
-        What a recorded place stands for: sites of the analysis, one number each, by the place's
-        own number. Empty if nothing is recorded; else the parameters ``__global ulong *kc_log``
-        and ``uint kc_capacity`` follow: per row, `kc_capacity` pairs of place and address.
-        Counter `counter_count` then counts the addresses of a work-item.
-    bases : tuple of str
-        Buffers and arrays whose own address is recorded, as places `len(places)` and on.
-    """
+    """A kernel with one or two more parameters at its end."""
 
     kernel: Kernel
+    """The rewritten kernel; builds only with `header` in front of it."""
     original: Kernel
+    """The kernel it was made from."""
     header: str
+    """Functions that must see OpenCL's own builtins, so it goes before everything else."""
     counter_count: int
+    """Counters per work-item. The parameter ``__global uint *kc_counts`` takes counter `c` of the
+    work-item in row `r` of `n` at ``c * n + r``; rows are global ids of the launch, less its
+    offset, dimension 0 fastest."""
     places: tuple[tuple[int, ...], ...] = ()
+    """What a recorded place stands for: sites of the analysis, one number each, by the place's own
+    number. Empty if nothing is recorded; else the parameters ``__global ulong *kc_log`` and ``uint
+    kc_capacity`` follow: per row, `kc_capacity` pairs of place and address. Counter `counter_count`
+    then counts the addresses of a work-item."""
     bases: tuple[str, ...] = ()
+    """Buffers and arrays whose own address is recorded, as places `len(places)` and on."""
 
     @property
     def records_addresses(self) -> bool:

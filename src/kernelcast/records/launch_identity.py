@@ -28,18 +28,6 @@ _RANDOM = frozenset({Init.UNIFORM, Init.NORMAL, Init.PERMUTATION})
 class KernelIdentity:
     """Which kernel was run, and where it belongs.
 
-    Parameters
-    ----------
-    name : str
-        Name of the kernel function.
-    digest : str
-        64 hex letters: `kernelcast.records.kernel.Kernel.digest`; of imported kernels without
-        source the hash of their names, see `digest_text`.
-    application : str
-        Program or folder it belongs to; empty if it is not known.
-    suite : str
-        Collection the application belongs to; empty if it is not known.
-
     Raises
     ------
     InputError
@@ -47,9 +35,14 @@ class KernelIdentity:
     """
 
     name: str
+    """Name of the kernel function."""
     digest: str
+    """64 hex letters: `kernelcast.records.kernel.Kernel.digest`; of imported kernels without source
+    the hash of their names, see `digest_text`."""
     application: str = ""
+    """Program or folder it belongs to; empty if it is not known."""
     suite: str = ""
+    """Collection the application belongs to; empty if it is not known."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -67,13 +60,6 @@ class KernelIdentity:
 class DeviceIdentity:
     """Which device ran it, with which driver.
 
-    Parameters
-    ----------
-    id : str
-        Stable id, see `kernelcast.records.device.DeviceDescription`.
-    name, platform, driver : str
-        The driver's own words; empty if they are not known.
-
     Raises
     ------
     InputError
@@ -81,9 +67,11 @@ class DeviceIdentity:
     """
 
     id: str
+    """Stable id, see `kernelcast.records.device.DeviceDescription`."""
     name: str = ""
     platform: str = ""
     driver: str = ""
+    """The driver's own words; empty if they are not known."""
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -95,16 +83,6 @@ class DeviceIdentity:
 class LaunchIdentity:
     """A launch of a kernel on a device: what an observation is an observation of.
 
-    Parameters
-    ----------
-    ndrange : NDRange or None
-        Index space; None where a foreign source does not tell it.
-    arguments_digest : str
-        64 hex letters, see `digest_arguments`.
-    parameters : mapping of str to int, float or str
-        What a problem file or a foreign source calls the sizes; a description, no part of the
-        identity.
-
     Raises
     ------
     InputError
@@ -114,8 +92,12 @@ class LaunchIdentity:
     kernel: KernelIdentity
     device: DeviceIdentity
     ndrange: NDRange | None
+    """Index space; None where a foreign source does not tell it."""
     arguments_digest: str
+    """64 hex letters, see `digest_arguments`."""
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
+    """What a problem file or a foreign source calls the sizes; a description, no part of the
+    identity."""
 
     def __post_init__(self) -> None:
         _check_digest("arguments", self.arguments_digest)

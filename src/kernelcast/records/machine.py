@@ -17,26 +17,18 @@ SPACES = ("global", "local", "constant", "private")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionFacts:
-    """Throughput and latency of one kind of instruction (microbenchmarks paper, III to V).
-
-    Parameters
-    ----------
-    name : str
-        One of `INSTRUCTIONS`.
-    peak_per_s : Trait of float or None
-        Operations per second of the whole device; a multiply-add is two.
-    ridge_work_items : Trait of int or None
-        Concurrent work-items per compute unit from which the rate is within 5 % of the peak.
-    issue_latency_s, completion_latency_s : mapping of int to Trait of float
-        Seconds per instruction and warp (CPUs: per work-item), by the number of independent
-        instructions in the kernel: equations 4 and 5.
-    """
+    """Throughput and latency of one kind of instruction (microbenchmarks paper, III to V)."""
 
     name: str
+    """One of `INSTRUCTIONS`."""
     peak_per_s: Trait[float] | None = None
+    """Operations per second of the whole device; a multiply-add is two."""
     ridge_work_items: Trait[int] | None = None
+    """Concurrent work-items per compute unit from which the rate is within 5 % of the peak."""
     issue_latency_s: Mapping[int, Trait[float]] = field(default_factory=dict)
     completion_latency_s: Mapping[int, Trait[float]] = field(default_factory=dict)
+    """Seconds per instruction and warp (CPUs: per work-item), by the number of independent
+    instructions in the kernel: equations 4 and 5."""
 
     def __post_init__(self) -> None:
         _check_name("instruction", self.name, INSTRUCTIONS)
@@ -44,67 +36,46 @@ class InstructionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheFacts:
-    """One level of the cache hierarchy.
-
-    Parameters
-    ----------
-    name : str
-        ``L1``, ``L2``, ``L3``.
-    size_bytes, reported_size_bytes : Trait of int or None
-        Capacity of one cache: the best figure there is, and what the operating system says beside
-        a measured one.
-    line_bytes, ways, sector_bytes : Trait of int or None
-        Geometry.
-    shared_by : Trait of int or None
-        Compute units that share one cache.
-    latency_s : Trait of float or None
-        Of a dependent load that hits it.
-    load_bytes_per_s, copy_bytes_per_s : Trait of float or None
-        Bandwidth from it, all compute units together.
-    write_policy : str
-        ``write-back``, ``write-through`` or empty if it is not known.
-    is_inclusive, is_victim : bool or None
-        Whether it holds what nearer levels hold, or only what they evicted.
-    is_full_duplex : bool or None
-        Whether loads from it and stores to it go on at the same time.
-    """
+    """One level of the cache hierarchy."""
 
     name: str
+    """``L1``, ``L2``, ``L3``."""
     size_bytes: Trait[int] | None = None
     reported_size_bytes: Trait[int] | None = None
+    """Capacity of one cache: the best figure there is, and what the operating system says beside a
+    measured one."""
     line_bytes: Trait[int] | None = None
     ways: Trait[int] | None = None
     sector_bytes: Trait[int] | None = None
+    """Geometry."""
     shared_by: Trait[int] | None = None
+    """Compute units that share one cache."""
     latency_s: Trait[float] | None = None
+    """Of a dependent load that hits it."""
     load_bytes_per_s: Trait[float] | None = None
     copy_bytes_per_s: Trait[float] | None = None
+    """Bandwidth from it, all compute units together."""
     write_policy: str = ""
+    """``write-back``, ``write-through`` or empty if it is not known."""
     is_inclusive: bool | None = None
     is_victim: bool | None = None
+    """Whether it holds what nearer levels hold, or only what they evicted."""
     is_full_duplex: bool | None = None
+    """Whether loads from it and stores to it go on at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFacts:
-    """One address space as a kernel meets it (microbenchmarks paper, VI).
-
-    Parameters
-    ----------
-    space : str
-        One of `SPACES`.
-    load_bytes_per_s : mapping of int to Trait of float
-        Bandwidth of loads, by the bytes of an element.
-    copy_bytes_per_s : Trait of float or None
-        Loads and stores together, of the best element size.
-    latency_s : Trait of float or None
-        Of a dependent load beyond all caches.
-    """
+    """One address space as a kernel meets it (microbenchmarks paper, VI)."""
 
     space: str
+    """One of `SPACES`."""
     load_bytes_per_s: Mapping[int, Trait[float]] = field(default_factory=dict)
+    """Bandwidth of loads, by the bytes of an element."""
     copy_bytes_per_s: Trait[float] | None = None
+    """Loads and stores together, of the best element size."""
     latency_s: Trait[float] | None = None
+    """Of a dependent load beyond all caches."""
 
     def __post_init__(self) -> None:
         _check_name("memory", self.space, SPACES)
@@ -112,25 +83,18 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Measured points behind the numbers, for pictures and for fits.
-
-    Parameters
-    ----------
-    name : str
-        What was varied and what measured: ``roofline/fp32``, ``walk/global``.
-    x_name, y_name : str
-        Quantities with their units.
-    x, y, low, high : tuple of float
-        Points: medians with their 95 % intervals.
-    """
+    """Measured points behind the numbers, for pictures and for fits."""
 
     name: str
+    """What was varied and what measured: ``roofline/fp32``, ``walk/global``."""
     x_name: str
     y_name: str
+    """Quantities with their units."""
     x: tuple[float, ...]
     y: tuple[float, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+    """Points: medians with their 95 % intervals."""
 
     def __post_init__(self) -> None:
         lengths = {len(self.x), len(self.y)} | {len(one) for one in (self.low, self.high) if one}

@@ -156,11 +156,6 @@ class NDRange:
 class GroupBox:
     """A box of work-groups: what one launch can run.
 
-    Parameters
-    ----------
-    start, shape : tuple of int
-        First work-group and number of work-groups per dimension.
-
     Examples
     --------
     >>> GroupBox(start=(4, 0), shape=(2, 3)).work_group_count
@@ -169,6 +164,7 @@ class GroupBox:
 
     start: tuple[int, ...]
     shape: tuple[int, ...]
+    """First work-group and number of work-groups per dimension."""
 
     @property
     def work_group_count(self) -> int:

@@ -194,19 +194,6 @@ def read_sampler(versions: Mapping[str, str]) -> int:
 class FailureRecord:
     """A launch that could not be observed; never a large number among the times.
 
-    Parameters
-    ----------
-    launch : LaunchIdentity
-        What was to run where.
-    kind : str
-        Name of the error's class.
-    message : str
-        What went wrong.
-    failed_at : datetime or None
-        When, with a time zone; None where it is not known.
-    measurement : str
-        As of `Observation`.
-
     Raises
     ------
     InputError
@@ -214,10 +201,15 @@ class FailureRecord:
     """
 
     launch: LaunchIdentity
+    """What was to run where."""
     kind: str
+    """Name of the error's class."""
     message: str
+    """What went wrong."""
     failed_at: datetime | None = None
+    """When, with a time zone; None where it is not known."""
     measurement: str = ""
+    """As of `Observation`."""
 
     def __post_init__(self) -> None:
         if not self.kind:

@@ -13,19 +13,6 @@ from kernelcast.records.samples import TimedLaunch
 class RunTimes:
     """Whole runs of the unchanged kernel.
 
-    Parameters
-    ----------
-    median_s : float
-        Median of the runs, in seconds.
-    durations_s : tuple of float
-        Each run, in seconds, in the order they ran; empty where only a summary is known.
-    noise : float or None
-        Half the 10-90 % spread over the median; None where it is not known, as of a single run.
-    run_count : int
-        Number of runs.
-    started_s : tuple of float
-        When each run began, in seconds since 1970; empty where that is not known.
-
     Raises
     ------
     InputError
@@ -34,10 +21,15 @@ class RunTimes:
     """
 
     median_s: float
+    """Median of the runs, in seconds."""
     durations_s: tuple[float, ...] = ()
+    """Each run, in seconds, in the order they ran; empty where only a summary is known."""
     noise: float | None = None
+    """Half the 10-90 % spread over the median; None where it is not known, as of a single run."""
     run_count: int = 1
+    """Number of runs."""
     started_s: tuple[float, ...] = ()
+    """When each run began, in seconds since 1970; empty where that is not known."""
 
     def __post_init__(self) -> None:
         for seconds in (self.median_s, *self.durations_s):
@@ -102,26 +94,6 @@ def summarise_runs(durations_s: Sequence[float], started_s: Sequence[float] = ()
 class SampleSet:
     """Launches of a few work-groups from which one estimate could be made.
 
-    Parameters
-    ----------
-    multiple : int
-        k: the sampling points are k and k + 1 times the least launch that saturates the device
-        (the paper's Fig. 15); 0 where the sizes followed another rule, as a time budget.
-    window_set : int
-        Which of several choices of places in the index space.
-    launches : tuple of TimedLaunch
-        Work-groups and seconds of each launch, in the order they ran.
-    launch_overhead_s : float
-        Time of a launch that does nothing, in seconds.
-    is_even : bool
-        Whether work-groups of different places were found to take about the same time.
-    linear_s : float or None
-        The linear model's time of the whole launch, in seconds; None where it has no answer.
-    overhead_s : float
-        Host time of everything but the launches: copies of buffers, warm-up, arithmetic.
-    at_s : float or None
-        When the first of them ran, in seconds since 1970; None where that is not known.
-
     Raises
     ------
     InputError
@@ -129,13 +101,22 @@ class SampleSet:
     """
 
     multiple: int
+    """k: the sampling points are k and k + 1 times the least launch that saturates the device (the
+    paper's Fig. 15); 0 where the sizes followed another rule, as a time budget."""
     window_set: int
+    """Which of several choices of places in the index space."""
     launches: tuple[TimedLaunch, ...]
+    """Work-groups and seconds of each launch, in the order they ran."""
     launch_overhead_s: float
+    """Time of a launch that does nothing, in seconds."""
     is_even: bool
+    """Whether work-groups of different places were found to take about the same time."""
     linear_s: float | None = None
+    """The linear model's time of the whole launch, in seconds; None where it has no answer."""
     overhead_s: float = 0.0
+    """Host time of everything but the launches: copies of buffers, warm-up, arithmetic."""
     at_s: float | None = None
+    """When the first of them ran, in seconds since 1970; None where that is not known."""
 
     def __post_init__(self) -> None:
         if not self.launches:
@@ -165,27 +146,17 @@ class SampleSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineState:
-    """How busy and how fast the machine was; None is what could not be read.
-
-    Parameters
-    ----------
-    load : float or None
-        Processes that wanted to run, averaged over the last minute.
-    governor : str or None
-        Rule of the processor's clock, such as ``performance``.
-    temperature_celsius : float or None
-        Of the warmest sensor of the device or processor.
-    clock_hz : float or None
-        Clock of the device or processor.
-    others_busy : float or None
-        Processors that other processes kept busy meanwhile, on average.
-    stolen : float or None
-        Processors that the host of a virtual machine gave to others meanwhile, on average.
-    """
+    """How busy and how fast the machine was; None is what could not be read."""
 
     load: float | None = None
+    """Processes that wanted to run, averaged over the last minute."""
     governor: str | None = None
+    """Rule of the processor's clock, such as ``performance``."""
     temperature_celsius: float | None = None
+    """Of the warmest sensor of the device or processor."""
     clock_hz: float | None = None
+    """Clock of the device or processor."""
     others_busy: float | None = None
+    """Processors that other processes kept busy meanwhile, on average."""
     stolen: float | None = None
+    """Processors that the host of a virtual machine gave to others meanwhile, on average."""

@@ -59,52 +59,55 @@ class MemorySpace(StrEnum):
     """A pointer without address space, which could not be followed to its object."""
 
 
+class OwnElement(StrEnum):
+    """Name of the address of an element of a work-item's own array that is in no register."""
+
+    LOAD = "own load"
+    STORE = "own store"
+    UPDATE = "own update"
+    """A load and a store."""
+
+
+_SHOWN_BY_NAME = frozenset({
+    OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE, OperationKind.ATOMIC, OperationKind.CALL,
+    OperationKind.BARRIER, OperationKind.COPY,
+})  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A kind of operation at one width.
-
-    Parameters
-    ----------
-    number : NumberClass
-        What it works on.
-    bits : int
-        Width of a lane; 0 where there is none.
-    lanes : int
-        Lanes of a vector that one operation works on.
-    name : str
-        Name of the builtin function, for special functions, atomics and calls.
-    """
+    """A kind of operation at one width."""
 
     kind: OperationKind
     number: NumberClass = NumberClass.NONE
+    """What it works on."""
     bits: int = 0
+    """Width of a lane; 0 where there is none."""
     lanes: int = 1
+    """Lanes of a vector that one operation works on."""
     name: str = ""
+    """Name of the builtin function, for special functions, atomics, calls, and whatever is called
+    with a vector; for addresses, what elements of a work-item's own arrays are used for that no
+    compiler can hold in registers."""
 
     def __str__(self) -> str:
         width = f"{'fp' if self.number is NumberClass.FLOAT else 'int'}{self.bits}"
         vector = f"x{self.lanes}" if self.lanes > 1 else ""
         of = "" if self.number is NumberClass.NONE else f" {width}{vector}"
-        return f"{self.name or self.kind.value}{of}"
+        name = self.name if self.kind in _SHOWN_BY_NAME else ""
+        return f"{name or self.kind.value}{of}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryOperation:
-    """A load or a store.
-
-    Parameters
-    ----------
-    space : MemorySpace
-        Address space.
-    is_store : bool
-        Whether it writes; an atomic counts as one load and one store of `Operation` ATOMIC only.
-    bytes : int
-        Bytes moved by one work-item.
-    """
+    """A load or a store."""
 
     space: MemorySpace
+    """Address space."""
     is_store: bool
+    """Whether it writes; an atomic counts as one load and one store of `Operation` ATOMIC only."""
     bytes: int
+    """Bytes moved by one work-item."""
 
     def __str__(self) -> str:
         return f"{'store' if self.is_store else 'load'} {self.space.value} {self.bytes} B"
@@ -113,13 +116,6 @@ class MemoryOperation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCounts:
     """How often each operation is executed.
-
-    Parameters
-    ----------
-    operations : mapping of Operation to float
-        Arithmetic, control flow and the rest.
-    memory : mapping of MemoryOperation to float
-        Loads and stores.
 
     Examples
     --------
@@ -130,7 +126,9 @@ class OperationCounts:
     """
 
     operations: Mapping[Operation, float]
+    """Arithmetic, control flow and the rest."""
     memory: Mapping[MemoryOperation, float]
+    """Loads and stores."""
 
     def count(
         self,

@@ -11,21 +11,7 @@ from kernelcast.records.samples import SampleRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What one estimate saw of a device.
-
-    Parameters
-    ----------
-    launch_overhead_s : float
-        Time of an empty launch, in seconds.
-    runs : tuple of SampleRun
-        Samples, one per moment.
-    whole_s : tuple of float
-        Durations of whole runs that were compared with, in seconds.
-    facts : mapping or None
-        What learned models were told beside samples, as JSON holds it; None where none asked.
-    pieces : tuple of mapping
-        What the answer was put together of, as JSON holds it; none in older files.
-    """
+    """What one estimate saw of a device."""
 
     kernel_name: str
     kernel_digest: str
@@ -33,7 +19,12 @@ class Recording:
     ndrange: NDRange
     saturation: SaturationPoint
     launch_overhead_s: float
+    """Time of an empty launch, in seconds."""
     runs: tuple[SampleRun, ...]
+    """Samples, one per moment."""
     whole_s: tuple[float, ...] = ()
+    """Durations of whole runs that were compared with, in seconds."""
     facts: Mapping[str, Any] | None = None
+    """What learned models were told beside samples, as JSON holds it; None where none asked."""
     pieces: tuple[Mapping[str, Any], ...] = ()
+    """What the answer was put together of, as JSON holds it; none in older files."""

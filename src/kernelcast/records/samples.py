@@ -56,20 +56,6 @@ def scale_time(duration_s: float, factor: float) -> float:
 class TimedLaunch:
     """One launch of a box of work-groups and how long it took.
 
-    Parameters
-    ----------
-    box : GroupBox
-        The work-groups that ran.
-    window : int
-        Index of the window (a place in the index space) the box belongs to, or `PILOT_WINDOW`.
-    duration_s : float
-        Time on the device, in seconds.
-    clock_s : float or None
-        Time by the clock, in seconds, where `duration_s` is work of the device's threads.
-    weight : float
-        Work of its work-groups over that of the launch's mean work-group, where the source tells
-        how they differ.
-
     Raises
     ------
     KernelRunError
@@ -77,10 +63,16 @@ class TimedLaunch:
     """
 
     box: GroupBox
+    """The work-groups that ran."""
     window: int
+    """Index of the window (a place in the index space) the box belongs to, or `PILOT_WINDOW`."""
     duration_s: float
+    """Time on the device, in seconds."""
     clock_s: float | None = None
+    """Time by the clock, in seconds, where `duration_s` is work of the device's threads."""
     weight: float = 1.0
+    """Work of its work-groups over that of the launch's mean work-group, where the source tells how
+    they differ."""
 
     @property
     def mean_work_groups(self) -> float:
@@ -98,42 +90,29 @@ class TimedLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRun:
-    """Timed launches of one moment.
-
-    Parameters
-    ----------
-    kernel_digest, device_id : str
-        Whose samples these are.
-    ndrange : NDRange
-        The whole index space, local size chosen.
-    launches : tuple of TimedLaunch
-        In the order they ran; no work-group is in two of them.
-    launch_overhead_s : float
-        Time of a launch that does nothing, in seconds.
-    is_even : bool
-        Whether work-groups of different places were found to take about the same time.
-    at_s : float
-        When the first of them ran, in seconds since 1970; 0 where that is not known.
-    contention : Contention or None
-        What other programs left to the device right after the samples; None where nothing was seen
-        of any.
-    warm_up_s : float
-        Device time of work-groups that only filled caches for those that were timed, in seconds.
-    least_rate_s : float
-        Least time per work-group by what the launch moves through DRAM, in seconds: samples find
-        room in the caches for what they store. 0 where it is not known.
-    """
+    """Timed launches of one moment."""
 
     kernel_digest: str
     device_id: str
+    """Whose samples these are."""
     ndrange: NDRange
+    """The whole index space, local size chosen."""
     launches: tuple[TimedLaunch, ...]
+    """In the order they ran; no work-group is in two of them."""
     launch_overhead_s: float
+    """Time of a launch that does nothing, in seconds."""
     is_even: bool
+    """Whether work-groups of different places were found to take about the same time."""
     at_s: float = 0.0
+    """When the first of them ran, in seconds since 1970; 0 where that is not known."""
     contention: Contention | None = None
+    """What other programs left to the device right after the samples; None where nothing was seen
+    of any."""
     warm_up_s: float = 0.0
+    """Device time of work-groups that only filled caches for those that were timed, in seconds."""
     least_rate_s: float = 0.0
+    """Least time per work-group by what the launch moves through DRAM, in seconds: samples find
+    room in the caches for what they store. 0 where it is not known."""
 
     @property
     def sampling_s(self) -> float:

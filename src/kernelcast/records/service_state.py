@@ -47,102 +47,68 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRecord:
-    """A caller's token; its secret is known to the caller only.
-
-    Parameters
-    ----------
-    id : str
-        Public part of the token.
-    name : str
-        Whom it was given to.
-    salt : bytes
-        Of the secret's hash; empty where the hash needs none.
-    digest : bytes
-        The secret's hash.
-    revoked_at : datetime or None
-        Since when it is refused.
-    """
+    """A caller's token; its secret is known to the caller only."""
 
     id: str
+    """Public part of the token."""
     name: str
+    """Whom it was given to."""
     salt: bytes = field(repr=False)
+    """Of the secret's hash; empty where the hash needs none."""
     digest: bytes = field(repr=False)
+    """The secret's hash."""
     scopes: frozenset[Scope]
     created_at: datetime
     revoked_at: datetime | None = None
+    """Since when it is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """A job.
-
-    Parameters
-    ----------
-    options : mapping
-        How; plain values.
-    devices : tuple of str
-        Ids of the devices that it needs; a host without them leaves the job to others.
-    state : JobState
-        Where it stands.
-    created_at : datetime
-        When it was asked for.
-    created_by : str
-        By whom.
-    started_at, ended_at, heartbeat_at : datetime or None
-        First start, end, and the last sign of life of who does it.
-    owner : str
-        Who does it: a process of a host; empty while nobody does.
-    crashes : int
-        How often its process died without any progress since.
-    progress : mapping
-        Plain values; empty before the first.
-    result, error : object, mapping or None
-        What it has come to.
-    is_cancel_wanted : bool
-        Whether it shall end.
-    revision : int
-        Grows with every change.
-    """
+    """A job."""
 
     id: str
     kind: JobKind
     options: Mapping[str, Any]
+    """How; plain values."""
     devices: tuple[str, ...] = ()
+    """Ids of the devices that it needs; a host without them leaves the job to others."""
     state: JobState = JobState.QUEUED
     created_at: datetime
+    """When it was asked for."""
     created_by: str = ""
+    """By whom."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     heartbeat_at: datetime | None = None
+    """First start, end, and the last sign of life of who does it."""
     owner: str = ""
+    """Who does it: a process of a host; empty while nobody does."""
     crashes: int = 0
+    """How often its process died without any progress since."""
     progress: Mapping[str, Any] = field(default_factory=dict)
+    """Plain values; empty before the first."""
     result: Any = None
     error: Mapping[str, Any] | None = None
+    """What it has come to."""
     is_cancel_wanted: bool = False
+    """Whether it shall end."""
     revision: int = 0
+    """Grows with every change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """Something that an administrator did.
-
-    Parameters
-    ----------
-    actor : str
-        Id of the token, or how else the caller was known.
-    detail : mapping
-        Plain values; never a secret.
-    remote : str
-        Address of the caller.
-    request_id : str
-        As in the log.
-    """
+    """Something that an administrator did."""
 
     at: datetime
     actor: str
+    """Id of the token, or how else the caller was known."""
     action: str
     subject: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
+    """Plain values; never a secret."""
     remote: str = ""
+    """Address of the caller."""
     request_id: str = ""
+    """As in the log."""

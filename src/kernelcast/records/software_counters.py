@@ -74,28 +74,19 @@ class CounterSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpCounters:
-    """How work-items that run in step share instructions.
-
-    Parameters
-    ----------
-    width : int
-        Work-items that run in step: a warp, a wavefront, a sub-group.
-    issued : float
-        Instructions issued per warp: a block is issued as often as the work-item that executes it
-        most often.
-    executed : float
-        Instructions executed per warp, summed over its work-items.
-    branches : float
-        Conditional branches issued per warp.
-    divergent_branches : float
-        Those of them, at least, at which work-items part.
-    """
+    """How work-items that run in step share instructions."""
 
     width: int
+    """Work-items that run in step: a warp, a wavefront, a sub-group."""
     issued: float
+    """Instructions issued per warp: a block is issued as often as the work-item that executes it
+    most often."""
     executed: float
+    """Instructions executed per warp, summed over its work-items."""
     branches: float
+    """Conditional branches issued per warp."""
     divergent_branches: float
+    """Those of them, at least, at which work-items part."""
 
     @property
     def lane_efficiency(self) -> float:
@@ -117,34 +108,24 @@ class LoopTrips:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPattern:
-    """How the work-items of a warp touch memory at one place of the source.
-
-    Parameters
-    ----------
-    space : MemorySpace
-        Address space.
-    is_store : bool
-        Whether it writes.
-    sectors_per_request : float
-        Distinct 32-byte sectors that one request touches.
-    ideal_sectors_per_request : float
-        As many as the bytes would need if they were contiguous.
-    bank_conflicts_per_request : float
-        Extra passes for local memory of 32 banks, 4 bytes wide; 0 for other memory.
-    is_measured : bool
-        Whether addresses were recorded; else they were computed.
-    """
+    """How the work-items of a warp touch memory at one place of the source."""
 
     site: int
     line: int
     buffer: str | None
     space: MemorySpace
+    """Address space."""
     is_store: bool
+    """Whether it writes."""
     requests: float
     sectors_per_request: float
+    """Distinct 32-byte sectors that one request touches."""
     ideal_sectors_per_request: float
+    """As many as the bytes would need if they were contiguous."""
     bank_conflicts_per_request: float
+    """Extra passes for local memory of 32 banks, 4 bytes wide; 0 for other memory."""
     is_measured: bool
+    """Whether addresses were recorded; else they were computed."""
 
     @property
     def is_coalesced(self) -> bool:
@@ -154,35 +135,23 @@ class RequestPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareCounters:
-    """What a work-item executes on average, and how warps share it.
-
-    Parameters
-    ----------
-    work_groups, work_items : int
-        How many were sampled.
-    executed : OperationCounts
-        Mean per work-item.
-    block_counts : tuple of float
-        How often each block of `KernelFacts.blocks` is executed, mean per work-item.
-    warps : tuple of WarpCounters
-        One per width asked for.
-    loops : tuple of LoopTrips
-        One per loop of the source.
-    patterns : tuple of RequestPattern
-        One per place that touches memory, where addresses are known or were recorded.
-    is_exact : bool
-        Whether nothing was estimated.
-    instrumented_s, plain_s : float or None
-        Time of the instrumented run and of the same work-groups of the plain kernel, in seconds.
-    """
+    """What a work-item executes on average, and how warps share it."""
 
     work_groups: int
     work_items: int
+    """How many were sampled."""
     executed: OperationCounts
+    """Mean per work-item."""
     block_counts: tuple[float, ...]
+    """How often each block of `KernelFacts.blocks` is executed, mean per work-item."""
     warps: tuple[WarpCounters, ...]
+    """One per width asked for."""
     loops: tuple[LoopTrips, ...]
+    """One per loop of the source."""
     patterns: tuple[RequestPattern, ...]
+    """One per place that touches memory, where addresses are known or were recorded."""
     is_exact: bool
+    """Whether nothing was estimated."""
     instrumented_s: float | None = None
     plain_s: float | None = None
+    """Time of the instrumented run and of the same work-groups of the plain kernel, in seconds."""

@@ -8,19 +8,13 @@ from kernelcast.records.operations import OperationCounts, add_weighted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFacts:
-    """A line with code of the kernel, or of a function that it calls.
-
-    Parameters
-    ----------
-    line : int
-        Its number, from 1. What goes over several lines counts for the line where it begins.
-    parts : tuple of (int, OperationCounts)
-        Blocks that have code on the line, by index in `KernelFacts.blocks`, and what one
-        execution of the block executes on it.
-    """
+    """A line with code of the kernel, or of a function that it calls."""
 
     line: int
+    """Its number, from 1. What goes over several lines counts for the line where it begins."""
     parts: tuple[tuple[int, OperationCounts], ...]
+    """Blocks that have code on the line, by index in `KernelFacts.blocks`, and what one execution
+    of the block executes on it."""
 
     @property
     def once(self) -> OperationCounts:

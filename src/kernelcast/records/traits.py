@@ -28,15 +28,6 @@ class TraitSource(StrEnum):
 class Trait(Generic[T]):
     """One value with its source.
 
-    Parameters
-    ----------
-    source : TraitSource
-        Where it was obtained.
-    low, high : same type or None
-        95 % interval of a measured number.
-    origin : str
-        What told it: a benchmark, a document, a file.
-
     Examples
     --------
     >>> Trait(value=8, source=TraitSource.REPORTED).value
@@ -45,6 +36,9 @@ class Trait(Generic[T]):
 
     value: T
     source: TraitSource
+    """Where it was obtained."""
     low: T | None = None
     high: T | None = None
+    """95 % interval of a measured number."""
     origin: str = ""
+    """What told it: a benchmark, a document, a file."""

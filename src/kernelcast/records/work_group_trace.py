@@ -35,23 +35,6 @@ class Staircase(StrEnum):
 class Timeline:
     """Begin and end of each work-group by a clock on the device.
 
-    Parameters
-    ----------
-    starts_s, finishes_s : tuple of float
-        Per work-group in the order of their numbers, in seconds after the first start.
-    lanes : tuple of int
-        Where each ran: its compute unit if the device tells, else a lane without overlaps.
-    lanes_are_compute_units : bool
-        Which of both.
-    waves : tuple of int
-        Number of each work-group's wave; the next wave begins after the first finish.
-    clock : str
-        What was read.
-    resolution_s : float
-        Least difference seen between two readings, in seconds.
-    launch_s, plain_s : float
-        Time of the traced launch, and of the same work-groups without marks, in seconds.
-
     Raises
     ------
     KernelcastError
@@ -62,13 +45,20 @@ class Timeline:
 
     starts_s: tuple[float, ...]
     finishes_s: tuple[float, ...]
+    """Per work-group in the order of their numbers, in seconds after the first start."""
     lanes: tuple[int, ...]
+    """Where each ran: its compute unit if the device tells, else a lane without overlaps."""
     lanes_are_compute_units: bool
+    """Which of both."""
     waves: tuple[int, ...]
+    """Number of each work-group's wave; the next wave begins after the first finish."""
     clock: str
+    """What was read."""
     resolution_s: float
+    """Least difference seen between two readings, in seconds."""
     launch_s: float
     plain_s: float
+    """Time of the traced launch, and of the same work-groups without marks, in seconds."""
 
     def __post_init__(self) -> None:
         lengths = [len(one) for one in (self.starts_s, self.finishes_s, self.lanes, self.waves)]
@@ -96,63 +86,43 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """Times of launches that grow by a few work-groups.
-
-    Parameters
-    ----------
-    work_groups : tuple of int
-        Sizes of the launches, increasing.
-    times_s : tuple of float
-        Median time of each, in seconds.
-    has_steps : bool
-        Whether the times climb in steps, rather than with every work-group.
-    """
+    """Times of launches that grow by a few work-groups."""
 
     work_groups: tuple[int, ...]
+    """Sizes of the launches, increasing."""
     times_s: tuple[float, ...]
+    """Median time of each, in seconds."""
     has_steps: bool
+    """Whether the times climb in steps, rather than with every work-group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkGroupTrace:
-    """How a device scheduled the work-groups of a launch.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The whole launch, local size chosen.
-    compute_units : int
-        As the device reports.
-    reason : str
-        Why the method is what it is.
-    concurrency : int or None
-        Most work-groups that were active at once on the whole device; None if neither a clock
-        nor steps told.
-    p_sat : int or None
-        The same per compute unit: the measured saturation point.
-    probe_concurrency : int
-        For comparison, what `kernelcast estimate` counts or computes without a trace.
-    staircase : Staircase
-        The paper's verdict.
-    run_length : float or None
-        Mean number of consecutive work-groups that a lane takes one after the other.
-    outcome : Timeline or StepTimes
-        What the clock told, or without one the growing launches.
-    """
+    """How a device scheduled the work-groups of a launch."""
 
     device: str
     device_id: str
     problem: str
     kernel: str
     ndrange: NDRange
+    """The whole launch, local size chosen."""
     compute_units: int
+    """As the device reports."""
     reason: str
+    """Why the method is what it is."""
     concurrency: int | None
+    """Most work-groups that were active at once on the whole device; None if neither a clock nor
+    steps told."""
     p_sat: int | None
+    """The same per compute unit: the measured saturation point."""
     probe_concurrency: int
+    """For comparison, what `kernelcast estimate` counts or computes without a trace."""
     staircase: Staircase
+    """The paper's verdict."""
     outcome: Timeline | StepTimes
+    """What the clock told, or without one the growing launches."""
     run_length: float | None = None
+    """Mean number of consecutive work-groups that a lane takes one after the other."""
 
     @property
     def method(self) -> TraceMethod:

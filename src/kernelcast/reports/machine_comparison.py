@@ -17,19 +17,13 @@ from kernelcast.reports.plain import to_plain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberPair:
-    """One number of two machine descriptions.
-
-    Parameters
-    ----------
-    name : str
-        Keys as in the files: ``caches.L1.size_bytes``.
-    first, second : Trait or None
-        The number in each; None where it is not known.
-    """
+    """One number of two machine descriptions."""
 
     name: str
+    """Keys as in the files: ``caches.L1.size_bytes``."""
     first: Trait[Any] | None
     second: Trait[Any] | None
+    """The number in each; None where it is not known."""
 
     @property
     def ratio(self) -> float | None:

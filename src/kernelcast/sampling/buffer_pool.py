@@ -33,11 +33,24 @@ class PooledBuffer:
         Of the size that who has it asked for.
     content : tuple or None
         What is in its first `filled` elements; None where nobody knows.
+    larger : PooledBuffer or None
+        The buffer that this is the start of.
     """
 
     buffer: cl.Buffer
     content: _Content | None = None
     filled: int = 0
+    larger: "PooledBuffer | None" = None
+
+    def leave_larger(self) -> "PooledBuffer":
+        """Give the buffer that stays: itself, or the one that it is the start of."""
+        whole = self.larger
+        if whole is None:
+            return self
+        self.buffer.release()
+        if self.content != whole.content:
+            whole.content, whole.filled = self.content, self.filled
+        return whole
 
 
 class BufferPool:
@@ -126,7 +139,7 @@ class BufferPool:
 
     def give_back(self, buffers: Sequence[PooledBuffer]) -> None:
         """Take buffers back; those that were used the longest ago are let go."""
-        for one in buffers:
+        for one in map(PooledBuffer.leave_larger, buffers):
             self._free[id(one)] = one
         self._let_go(self._most_bytes)
 
@@ -135,13 +148,18 @@ class BufferPool:
         self._let_go(0)
 
     def _find(self, argument: BufferArgument, seed: int) -> PooledBuffer:
-        """Give a free buffer, best one that holds the content."""
-        content = _name_content(argument, seed)
-        for key, one in self._free.items():
-            holds = content is not None and one.content == content
-            if holds and one.buffer.size == argument.bytes:
-                return self._free.pop(key)
-        return self.get(argument.bytes)
+        """Give a free buffer, best one that holds the content, or begins with it."""
+        holding = (
+            one for one in self._free.values() if _count_held(one, argument, seed) >= argument.count
+        )
+        found = min(holding, key=lambda one: one.buffer.size, default=None)
+        if found is None:
+            return self.get(argument.bytes)
+        del self._free[id(found)]
+        if found.buffer.size == argument.bytes:
+            return found
+        start = found.buffer.get_sub_region(0, argument.bytes)
+        return PooledBuffer(start, found.content, found.filled, found)
 
     def _fill_mapped(self, buffers: Sequence[tuple[PooledBuffer, BufferArgument, int]]) -> None:
         """Fill what buffers do not hold yet, where they lie."""

@@ -3,8 +3,10 @@
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -27,9 +29,12 @@ _KEPT_BYTES = 256 << 20
 _PIECE = 1 << 16
 # What one thread fills before it takes another piece, in base types.
 _FILLED_AT_ONCE = 1 << 20
+_NOTHING: Array = np.zeros(0)
 
 _drawn: LRUCache[tuple[object, ...], Array] = LRUCache(_KEPT_BYTES, getsizeof=lambda a: a.nbytes)
 _drawn_lock = threading.Lock()
+_drawing: defaultdict[tuple[object, ...], threading.Lock] = defaultdict(threading.Lock)
+"""Who wants the same numbers waits for them."""
 
 
 def shape_of(argument: BufferArgument) -> tuple[int, ...]:
@@ -103,24 +108,52 @@ class FillOrder:
 
 
 def fill_ranges(orders: Sequence[FillOrder]) -> None:
-    """Fill buffers, on all of the host's processors.
+    """Fill buffers, on all of the host's processors where there is more than a little to fill.
 
     Raises
     ------
     InputError
         As `make_array`.
     """
-    if not orders:
+    cuts = [(one, begin, end) for one in orders for begin, end in _cut(one)]
+    if sum(end - begin for _, begin, end in cuts) <= _FILLED_AT_ONCE:
+        # To start threads takes longer.
+        _fill_cuts(orders, cuts, map)
         return
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        writers = [*threads.map(_open_content, orders)]
-        pieces = [
-            (write, one.array.reshape(-1)[begin:end], begin)
-            for one, write in zip(orders, writers, strict=True)
-            for begin, end in _cut(one)
-        ]
-        for _ in threads.map(_write_piece, pieces):
-            pass
+        _fill_cuts(orders, cuts, threads.map)
+
+
+def _fill_cuts(
+    orders: Sequence[FillOrder],
+    cuts: Sequence[tuple[FillOrder, int, int]],
+    apply: Callable[..., Iterable[Any]],
+) -> None:
+    writers = dict(zip(map(id, orders), apply(_open_content, orders), strict=True))
+    pieces = [
+        (writers[id(one)], one.array.reshape(-1)[begin:end], begin) for one, begin, end in cuts
+    ]
+    deque(apply(_write_piece, pieces), maxlen=0)
+
+
+def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
+    """Draw the random contents of recipes with seeds beside what the caller does next.
+
+    To open a device and to build a kernel leave a processor idle.
+    """
+    wanted = [
+        FillOrder(argument=argument, array=_NOTHING, seed=seed)
+        for argument, seed in recipes
+        if argument.init in {Init.UNIFORM, Init.NORMAL} and argument.count >= _FILLED_AT_ONCE
+    ]
+    if wanted:
+        threading.Thread(target=_draw_all, args=(wanted,), daemon=True).start()
+
+
+def _draw_all(orders: Sequence[FillOrder]) -> None:
+    with suppress(InputError):  # who fills by the recipe is told
+        for one in orders:
+            _open_content(one)
 
 
 def _write_piece(piece: tuple[Write, Array, int]) -> None:
@@ -183,11 +216,14 @@ def _draw_once(argument: BufferArgument, count: int, seed: int) -> Array:
     """Draw numbers, or take the first of those that were drawn of the same recipe and seed."""
     key = (argument.init, argument.element.base, argument.low, argument.high, seed)
     with _drawn_lock:
-        kept = _drawn.get(key)
-    if kept is None or kept.size < count:
-        kept = _draw(argument, count, np.random.default_rng(seed))
+        drawing = _drawing[key]
+    with drawing:
         with _drawn_lock:
-            _drawn[key] = kept
+            kept = _drawn.get(key)
+        if kept is None or kept.size < count:
+            kept = _draw(argument, count, np.random.default_rng(seed))
+            with _drawn_lock:
+                _drawn[key] = kept
     return kept[:count]
 
 

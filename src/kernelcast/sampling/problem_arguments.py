@@ -62,12 +62,7 @@ class ProblemArguments:
         reach: Reach | None = None,
     ) -> None:
         self._queue, self._pool, self._reach = session.queue, session.buffers, reach
-        recipes = {
-            place: (one, seed_of(seed, place))
-            for place, one in enumerate(problem.arguments)
-            if isinstance(one, BufferArgument)
-        }
-        self._recipes = recipes
+        self._recipes = recipes = list_recipes(problem, seed=seed)
         self._written = {one for one in recipes if accesses[one] is not Access.READ}
         # What is there of buffers that are not filled as a whole.
         self._parts = {one: Ranges() for one in self._written if self._fills_in_parts(one)}
@@ -181,6 +176,15 @@ class ProblemArguments:
     def _forget(self, places: Collection[int]) -> None:
         for one in places:
             self._held[one].content = None
+
+
+def list_recipes(problem: Problem, *, seed: int) -> dict[int, tuple[BufferArgument, int]]:
+    """Give the recipe of each buffer and the seed of its content, by its position."""
+    return {
+        place: (one, seed_of(seed, place))
+        for place, one in enumerate(problem.arguments)
+        if isinstance(one, BufferArgument)
+    }
 
 
 def seed_of(seed: int, place: int) -> int:

@@ -33,6 +33,7 @@ from kernelcast.sampling.building import (
     take_kernel,
 )
 from kernelcast.sampling.contention import measure_contention
+from kernelcast.sampling.core_turns import TURNS, CoreTurns
 from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.device_findings import DeviceFindings
 from kernelcast.sampling.mapped_windows import MappedForm
@@ -87,6 +88,7 @@ class DeviceSession:
             context, device, properties=cl.command_queue_properties.PROFILING_ENABLE
         )
         self.lock = threading.RLock()
+        self.turns = TURNS if description.kind is DeviceKind.CPU else CoreTurns()
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
         self.warmed: set[tuple[str, str, tuple[int, ...]]] = set()
         self.mapped_forms: dict[tuple[str, tuple[int, ...]], MappedForm | None] = {}

@@ -68,6 +68,10 @@ class Backend(Protocol):
         """Give what is known of a launch, to judge observations by."""
         ...
 
+    def count_work(self, problem: Problem, caller: str) -> float | None:
+        """Count the instructions of a launch by its source; None where that does not tell."""
+        ...
+
     @property
     def can_make_ready(self) -> bool:
         """Whether there is anything to prepare before samplings."""
@@ -123,6 +127,13 @@ class PredictorBackend:
     def history(self, launch: LaunchIdentity) -> LaunchHistory:
         """Give what the store and this process know of a launch."""
         return self._predictor.recall_named(launch)
+
+    def count_work(self, problem: Problem, caller: str) -> float | None:
+        """Count the instructions of a launch by its source, which is read elsewhere."""
+        if problem.ndrange.local_size is None:
+            return None
+        with asked_by(caller):
+            return self._executor.count_work(problem, "", asks=True)
 
     @property
     def can_make_ready(self) -> bool:

@@ -103,6 +103,13 @@ class HostTurns:
             lock.release()
 
 
+def turns_file() -> Path:
+    """Give the file by which processes of this host take turns on its processors."""
+    path = _folder() / f"{host_name()}.turns"
+    make_private_folder(path.parent)
+    return path
+
+
 def jobs_lock() -> FileLock:
     """Give the lock of the one process of this host that does jobs."""
     return FileLock(_folder() / f"{host_name()}.jobs")

@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -12,6 +13,7 @@ from typing import Final
 from cachetools import FIFOCache
 
 from kernelcast.launches.data_store import open_data_store
+from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.judging import Judge
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
@@ -32,6 +34,9 @@ from kernelcast.service.predictions import Predictions
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 
 _MOST_IDENTITIES: Final = 4096
+_COUNTING_S: Final = 2.0
+"""So long the sources of a batch may be read: what is left tells nothing of other sizes where these
+decide how much a work-item does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,8 @@ class Reported:
         When; the time of the report when left out.
     flags : frozenset of ObservationFlag
         Reasons for care.
+    caller : str
+        Who reports it.
     """
 
     key: str
@@ -69,6 +76,7 @@ class Reported:
     durations_s: tuple[float, ...]
     measured_at: datetime | None = None
     flags: frozenset[ObservationFlag] = field(default_factory=frozenset)
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +119,7 @@ class Observing:
     ) -> None:
         self._store: Store = open_data_store(database)
         self._judge = Judge(backend.history)
+        self._count_work = backend.count_work
         self._state = state
         self._metrics = metrics
         self._predictions = predictions
@@ -139,12 +148,13 @@ class Observing:
         self._store.close()
 
     def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], Taken]:
-        now = datetime.now(UTC)
+        now, ends_s = datetime.now(UTC), time.monotonic() + _COUNTING_S
+        launches = [self._identify(one, ends_s) for one in reported]
         doubted = []
         observations = []
         with self._lock:
-            for one in reported:
-                made, reason = self._judge.judge(self._make(one, now))
+            for one, launch in zip(reported, launches, strict=True):
+                made, reason = self._judge.judge(_make(one, launch, now))
                 observations.append(made)
                 if reason:
                     doubted.append(Doubted(name=one.key, key=made.key, reason=reason))
@@ -157,36 +167,43 @@ class Observing:
             self._state.changes.count(*{bucket_of_launch(one.launch) for one in observations})
         return observations, Taken(rows=rows, doubted=tuple(doubted))
 
-    def _make(self, one: Reported, now: datetime) -> Observation:
-        times = one.durations_s
-        runs = (
-            RunTimes(median_s=times[0], durations_s=times)
-            if len(times) == 1
-            else summarise_runs(times)
-        )
-        return Observation(
-            launch=self._identify(one),
-            runs=runs,
-            origin=Origin.OBSERVED,
-            measurement=one.key,
-            flags=one.flags,
-            versions=_list_versions(),
-            measured_at=one.measured_at or now,
-        )
-
-    def _identify(self, one: Reported) -> LaunchIdentity:
+    def _identify(self, one: Reported, ends_s: float) -> LaunchIdentity:
+        """Name a launch, and say how much it does, if there is time to find out."""
         key = (one.digest, one.device, one.local_size, one.seed)
-        known = self._identities.get(key)
+        with self._lock:
+            known = self._identities.get(key)
         if known is not None:
             return known
+        problem = replace(one.problem, ndrange=_choose_range(one))
+        is_late = time.monotonic() > ends_s
+        counted = None if is_late else self._count_work(problem, one.caller)
         found = LaunchIdentity(
-            kernel=KernelIdentity(name=one.problem.kernel.name, digest=one.problem.kernel.digest),
+            kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
             device=one.device,
-            ndrange=_choose_range(one),
-            arguments_digest=digest_arguments(one.problem.arguments, seed=one.seed),
+            ndrange=problem.ndrange,
+            arguments_digest=digest_arguments(problem.arguments, seed=one.seed),
+            parameters={} if counted is None else {INSTRUCTIONS: counted},
         )
-        self._identities[key] = found
+        if not is_late:
+            with self._lock:
+                self._identities[key] = found
         return found
+
+
+def _make(one: Reported, launch: LaunchIdentity, now: datetime) -> Observation:
+    times = one.durations_s
+    runs = (
+        RunTimes(median_s=times[0], durations_s=times) if len(times) == 1 else summarise_runs(times)
+    )
+    return Observation(
+        launch=launch,
+        runs=runs,
+        origin=Origin.OBSERVED,
+        measurement=one.key,
+        flags=one.flags,
+        versions=_list_versions(),
+        measured_at=one.measured_at or now,
+    )
 
 
 def identity_of(device: DeviceDescription) -> DeviceIdentity:

@@ -1,11 +1,11 @@
 """Runs the service under uvicorn, in one process or several."""
 
 import contextlib
+import multiprocessing
 import os
-import shutil
 import signal
 import sys
-import tempfile
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from kernelcast.records.private_files import OWNER_ONLY_UMASK, close_to_others
 from kernelcast.service.app import create_app
 from kernelcast.service.instance import INSTANCE_HEADER, Instance
 from kernelcast.service.logs import log, set_up_logs
-from kernelcast.service.metrics import MULTIPROCESS_VARIABLE
+from kernelcast.service.metrics_folder import hold_shared_folder, shared_folder
 from kernelcast.service.ports import check_port
 from kernelcast.service.protocol import PatientProtocol
 from kernelcast.service.settings import ServiceSettings, load_settings
@@ -51,35 +51,29 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
         signal.signal(number, _end)
     _warn_of_readers(settings)
     os.environ[_SETTINGS_VARIABLE] = settings.dump()
-    folder = tempfile.mkdtemp(prefix="kernelcast-metrics-") if settings.workers > 1 else None
-    if folder is not None:
-        # Read when prometheus_client makes its first number, in each process.
-        os.environ[MULTIPROCESS_VARIABLE] = folder
     try:
-        uvicorn.run(
-            "kernelcast.service.process:make_app",
-            factory=True,
-            # uvicorn takes any callable that makes a protocol; other processes get it pickled.
-            http=cast(Any, partial(PatientProtocol, limits=settings.limits)),
-            host=settings.host,
-            port=settings.port,
-            workers=settings.workers,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            headers=[(INSTANCE_HEADER, instance.id)],
-            backlog=_BACKLOG,
-            timeout_graceful_shutdown=_GRACE_S,
-        )
+        with shared_folder() if settings.workers > 1 else contextlib.nullcontext():
+            uvicorn.run(
+                "kernelcast.service.process:make_app",
+                factory=True,
+                # uvicorn takes any callable that makes a protocol; other processes get it pickled.
+                http=cast(Any, partial(PatientProtocol, limits=settings.limits)),
+                host=settings.host,
+                port=settings.port,
+                workers=settings.workers,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                headers=[(INSTANCE_HEADER, instance.id)],
+                backlog=_BACKLOG,
+                timeout_graceful_shutdown=_GRACE_S,
+            )
     except SystemExit as end:
         if not end.code:
             raise
         msg = f"the service at {settings.host}:{settings.port} cannot start; its log says why"
         raise KernelcastError(msg) from end
-    finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _warn_of_readers(settings: ServiceSettings) -> None:
@@ -111,8 +105,23 @@ def keep_files_together() -> None:
         os.environ.setdefault(_MATPLOTLIB_VARIABLE, str(folder / "matplotlib"))
 
 
+def _end_with_parent() -> None:
+    """End in order once the process that has started this one is gone; else it keeps the port."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
+
+
 def make_app() -> FastAPI:
     """Make the application of one process."""
     set_up_logs()
     keep_files_together()
+    hold_shared_folder()
+    _end_with_parent()
     return create_app(load_settings(os.environ[_SETTINGS_VARIABLE]))

@@ -14,6 +14,7 @@ from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, PredictorBackend
 from kernelcast.service.bounded_pool import BoundedPool
 from kernelcast.service.change_watcher import ChangeWatcher
+from kernelcast.service.device_lock import turns_file
 from kernelcast.service.directory import DeviceDirectory
 from kernelcast.service.editing import Editing
 from kernelcast.service.estimating import Estimating, Versions
@@ -104,7 +105,9 @@ class Service:
         state = open_state(database)
         protection = protect(settings, database)
         asked = backend or PredictorBackend(
-            database, settings.registry, SingleKernelProcesses(protection.confinement)
+            database,
+            settings.registry,
+            SingleKernelProcesses(protection.confinement, turns_file()),
         )
         predictions = Predictions(metrics)
         versions = Versions()

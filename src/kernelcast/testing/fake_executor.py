@@ -100,6 +100,9 @@ class FakeExecutor:
             depends_on_contents=self.depends_on_contents,
         )
 
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> None:
+        """Count nothing."""
+
     def _sample(self, task: EstimateTask) -> EstimateOutcome:
         kernel = task.problem.kernel
         work_group_s = self.work_group_s

@@ -134,8 +134,6 @@ def read_reference_nest(name: str, kernel: Mapping[str, Any]) -> LoopNest:
 
     Parameters
     ----------
-    name : str
-        Its key.
     kernel : mapping
         What stands there: variables, loop_stack, sources, destinations, flops.
     """

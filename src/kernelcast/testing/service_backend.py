@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelcast.models.evidence.moments import MOMENT_FORM
-from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.executors import CountsHere, ReportProgress
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.tasks import (
@@ -93,7 +93,7 @@ class FakeBackend(PredictorBackend):
 
 
 @dataclass(frozen=True, slots=True)
-class FakeDevices:
+class FakeDevices(CountsHere):
     """Devices that answer by arithmetic; an `Executor`."""
 
     is_calibrated: Callable[[], bool]

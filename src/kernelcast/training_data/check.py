@@ -53,25 +53,17 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something wrong with a row, or with the database.
-
-    Parameters
-    ----------
-    kind : FindingKind
-        What sort of thing.
-    key : str
-        Of the row; empty where the database is damaged.
-    kernel, device_id : str
-        Whose row it is; empty likewise.
-    message : str
-        What was found and what was expected.
-    """
+    """Something wrong with a row, or with the database."""
 
     kind: FindingKind
+    """What sort of thing."""
     key: str
+    """Of the row; empty where the database is damaged."""
     kernel: str
     device_id: str
+    """Whose row it is; empty likewise."""
     message: str
+    """What was found and what was expected."""
 
     @property
     def advice(self) -> str:
@@ -86,8 +78,6 @@ def check_store(
 
     Parameters
     ----------
-    store : Store
-        Where they are.
     report : callable, optional
         Is told how many rows have been looked at.
 

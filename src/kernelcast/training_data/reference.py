@@ -14,20 +14,13 @@ Value: TypeAlias = Array | np.generic | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What a kernel must compute.
-
-    Parameters
-    ----------
-    expected : callable
-        Takes the values of the kernel's arguments before the launch, in its order, and the
-        problem's parameters; gives the buffers that the launch changes, by the argument's index.
-        Arrays have shape (count,), or (count, lanes) for vectors.
-    small : mapping of str to int
-        Parameters for which the check takes well below a second on any device.
-    tolerance : float
-        Relative; 0 asks for equality. Integers are always compared exactly.
-    """
+    """What a kernel must compute."""
 
     expected: Callable[[Sequence[Value], Mapping[str, int]], dict[int, Array]]
+    """Takes the values of the kernel's arguments before the launch, in its order, and the problem's
+    parameters; gives the buffers that the launch changes, by the argument's index. Arrays have
+    shape (count,), or (count, lanes) for vectors."""
     small: Mapping[str, int]
+    """Parameters for which the check takes well below a second on any device."""
     tolerance: float = 0.0
+    """Relative; 0 asks for equality. Integers are always compared exactly."""

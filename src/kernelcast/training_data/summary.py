@@ -25,33 +25,23 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
-    """Observations of a group.
-
-    Parameters
-    ----------
-    group : str
-        Its name; empty where rows do not say it.
-    rows, kernels, devices : int
-        Observations, different kernels, different devices.
-    flagged : int
-        Observations with a flag.
-    shortest_s, longest_s : float
-        Range of whole-kernel times, in seconds.
-    median_noise : float or None
-        Median of the rows' noise; None where it is not known.
-    newest : datetime or None
-        When the newest was measured.
-    """
+    """Observations of a group."""
 
     group: str
+    """Its name; empty where rows do not say it."""
     rows: int
     kernels: int
     devices: int
+    """Observations, different kernels, different devices."""
     flagged: int
+    """Observations with a flag."""
     shortest_s: float
     longest_s: float
+    """Range of whole-kernel times, in seconds."""
     median_noise: float | None
+    """Median of the rows' noise; None where it is not known."""
     newest: datetime | None
+    """When the newest was measured."""
 
 
 def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> list[GroupSummary]:

@@ -8,6 +8,8 @@ import numpy as np
 
 from kernelcast.expressions import Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.axes import bind_names
+from kernelcast.expressions.axes import list_axes as list_dimensions
 from kernelcast.launches.modelling.launches import ModelledKernel
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
@@ -50,8 +52,7 @@ def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
     bodies : list of int
         Body of the kernel's loop that each axis is; -1 where it is none.
     """
-    local = _widen(nest.ndrange.known_local_size)
-    counts = _widen(nest.ndrange.group_counts)
+    dimensions = list_dimensions(nest.ndrange)
     loops = sorted(nest.loops.values(), key=lambda one: -one.body)
     axes = [Axis(name="lane", extent=width)]
     bodies = [-1]
@@ -62,11 +63,11 @@ def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
             bodies.append(one.body)
 
     add([one for one in loops if not one.has_barrier])
-    axes.append(Axis(name="local 0", extent=max(1, local[0] // width)))
-    axes += [Axis(name=f"local {at}", extent=local[at]) for at in range(1, _AXES)]
+    axes.append(Axis(name="local 0", extent=max(1, dimensions[0].local // width)))
+    axes += [Axis(name=f"local {one.number}", extent=one.local) for one in dimensions[1:]]
     bodies += [-1] * _AXES
     add([one for one in loops if one.has_barrier])
-    axes += [Axis(name=f"group {at}", extent=counts[at]) for at in range(_AXES)]
+    axes += [Axis(name=f"group {one.number}", extent=one.groups) for one in dimensions]
     bodies += [-1] * _AXES
     return axes, bodies
 
@@ -218,28 +219,9 @@ def _bind_ids(kernel: ModelledKernel, ndrange: NDRange, marks: np.ndarray) -> di
 
     Ids have further values: a step on along each of `_GROUP_STEPS`, which `marks` has a row for.
     """
-    local = _widen(ndrange.known_local_size)
-    counts = _widen(ndrange.group_counts)
-    items = _widen(ndrange.global_size)
-    offsets = (*ndrange.global_offset, 0, 0, 0)[:_AXES]
-    bound: dict[Symbol, Value] = {
-        Symbol(SymbolKind.SCALAR, name): value for name, value in kernel.scalars.items()
-    }
-    for at in range(_AXES):
-        inner = marks[1 + at]
-        outer = marks[1 + _AXES + at] + counts[at] // 2
-        bound |= {
-            Symbol(SymbolKind.LOCAL_ID, axis=at): inner,
-            Symbol(SymbolKind.GROUP_ID, axis=at): outer,
-            Symbol(SymbolKind.GLOBAL_ID, axis=at): outer * local[at] + inner + offsets[at],
-            Symbol(SymbolKind.LOCAL_SIZE, axis=at): local[at],
-            Symbol(SymbolKind.GLOBAL_SIZE, axis=at): items[at],
-            Symbol(SymbolKind.GROUP_COUNT, axis=at): counts[at],
-            Symbol(SymbolKind.GLOBAL_OFFSET, axis=at): offsets[at],
-        }
+    bound: dict[Symbol, Value] = {**bind_names(kernel.scalars)}
+    for axis in list_dimensions(ndrange):
+        inner = marks[1 + axis.number]
+        outer = marks[1 + _AXES + axis.number] + axis.groups // 2
+        bound |= axis.bind(outer, inner, axis.local)
     return bound
-
-
-def _widen(sizes: Sequence[int]) -> tuple[int, int, int]:
-    x, y, z = (*sizes, 1, 1)[:_AXES]
-    return x, y, z

@@ -122,10 +122,6 @@ def tune_on_device(  # noqa: PLR0913 - as `tune`
 
     Parameters
     ----------
-    space : SearchSpace
-        The configurations.
-    device : DeviceDescription
-        The device.
     machine : MachineDescription, optional
         What the models know of it; as calibrated on this machine when left out.
     settings, save, report

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernelcast.expressions import TRUE, Bindings, EvaluationError
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, CounterReach, KernelFacts
-from kernelcast.features.counting.bindings import bind_names
 from kernelcast.features.counting.broadcasting import LARGEST
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
@@ -143,7 +143,7 @@ def _count_blocks(kernel: ModelledKernel, ndrange: NDRange) -> tuple[float, ...]
     kernels that one tunes it is all.
     """
     facts = kernel.facts
-    bindings = bind_names(dict(kernel.scalars))
+    bindings = bind_names(kernel.scalars)
     fixed = np.zeros(facts.counter_count)
     varying: list[CounterReach] = []
     for reach in facts.reaches:

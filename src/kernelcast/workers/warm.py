@@ -4,9 +4,13 @@ Starting Python, the drivers and a device takes tenths of a second, ten times as
 A driver's crash or hang still ends the child and not us: the next task starts another.
 """
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from kernelcast.records.errors import InputError, KernelRunError
@@ -24,6 +28,31 @@ MOST_TASKS = 200
 """Programs and their buffers are remembered: after so many tasks the memory is given back."""
 
 
+@dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A file that children inherit, each opened by itself: so that one's locks hold against others.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is made where it is missing.
+    step : str
+        ``module:function``, called in a child with the file's descriptor as text.
+    """
+
+    path: Path
+    step: str
+
+    @contextmanager
+    def open(self) -> Iterator[int]:
+        """Open it for a child that starts meanwhile."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
 @dataclass(slots=True)
 class WarmChild:
     """One child that does one task after the other; it is started when it is needed, or before.
@@ -34,6 +63,8 @@ class WarmChild:
         It ends when it had no further task for so long, in seconds.
     confinement : Confinement or None
         What it may see; None: what we see.
+    shared : SharedFile or None
+        What it inherits.
 
     Notes
     -----
@@ -42,6 +73,7 @@ class WarmChild:
 
     idle_s: float = IDLE_S
     confinement: Confinement | None = None
+    shared: SharedFile | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _child: ChildProcess | None = None
     _done: int = 0
@@ -90,11 +122,17 @@ class WarmChild:
         """Give the process, starting one where there is none."""
         if self._child is None or self._done >= MOST_TASKS:
             self._drop()
-            self._child = ChildProcess.start(
-                idle_s=self.idle_s, steps=steps, confinement=self.confinement
-            )
+            self._child = self._start(steps)
         self._done += 1
         return self._child
+
+    def _start(self, steps: Sequence[str]) -> ChildProcess:
+        start = partial(ChildProcess.start, idle_s=self.idle_s, confinement=self.confinement)
+        if self.shared is None:
+            return start(steps=steps)
+        with self.shared.open() as descriptor:
+            first = f"{self.shared.step}:{descriptor}"
+            return start(steps=[first, *steps], descriptors=[descriptor])
 
     def _drop(self) -> None:
         child, self._child, self._done = self._child, None, 0

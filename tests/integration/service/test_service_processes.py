@@ -186,3 +186,15 @@ def test_a_port_that_another_service_has_is_told(tmp_path: Path) -> None:
         assert answer.headers["x-kernelcast-instance"] == known.instance
         with pytest.raises(KernelcastError, match=f"instance {known.instance}.*{service.pid}"):
             check_port("127.0.0.1", int(service.url.rpartition(":")[2]))
+
+
+def test_no_process_outlives_the_one_that_started_it(tmp_path: Path) -> None:
+    """However that ends: others would keep its port, and answer at it."""
+    with ServiceProcess(tmp_path / "data", "--workers", "2", "--no-jobs") as service:
+        processes = list_children(service.pid)
+        assert len([one for one in processes.values() if "spawn_main" in one]) == 2
+        os.kill(service.pid, signal.SIGKILL)
+        ends_s = time.monotonic() + 120
+        while any(Path(f"/proc/{one}").exists() for one in processes):
+            assert time.monotonic() < ends_s, processes
+            time.sleep(0.1)

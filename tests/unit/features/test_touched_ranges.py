@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions.axes import bind_names
 from kernelcast.features.analysis import analyse
-from kernelcast.features.counting.bindings import bind_ids, bind_names
+from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.features.touched_ranges import find_touched
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange

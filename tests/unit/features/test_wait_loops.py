@@ -64,6 +64,6 @@ def test_a_loop_that_goes_on_is_left_alone(source: str) -> None:
 def test_no_kernel_of_the_corpus_waits() -> None:
     """Searches by halves, probing and lists among them are none."""
     for path in sorted((_ROOT / "src/kernelcast/training_data/corpus").rglob("*.cl")):
-        parsed = parse_source(path.read_text(), include_folders=[path.parent])
+        parsed = parse_source(path.read_text(), [f"-I{path.parent}"])
         for name in list_kernels(parsed):
             assert find_wait_loop(analyse_parsed(parsed, name)) is None, f"{path.name}: {name}"

@@ -239,7 +239,7 @@ def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work() -> None:
     """None of 170 kernels, 14 of which count atomically, is taken for a persistent one."""
     found, atomic, kernels = [], 0, 0
     for path in sorted(path for one in _FOLDERS for path in (_ROOT / one).rglob("*.cl")):
-        parsed = parse_source(path.read_text(), include_folders=[path.parent])
+        parsed = parse_source(path.read_text(), [f"-I{path.parent}"])
         for name in list_kernels(parsed):
             analysis = analyse_parsed(parsed, name)
             kernels += 1

@@ -1,10 +1,15 @@
-"""Where libraries put their own files."""
+"""Where libraries put their own files, and who takes them away."""
 
 import os
+import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from kernelcast.service.metrics_folder import shared_folder
 from kernelcast.service.process import keep_files_together
 
 
@@ -22,3 +27,55 @@ def test_files_of_libraries_stay_in_the_data_folder(
     monkeypatch.delenv(name)
     keep_files_together()
     assert Path(os.environ[name]) == folder / inside
+
+
+OWNER = """
+import sys, time
+from kernelcast.service.metrics_folder import shared_folder
+with shared_folder():
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give an empty folder of temporary files, of this process and those that it starts."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_counts_of_several_processes_go_with_their_service(temporary: Path) -> None:
+    """Whether it ends in order or not."""
+
+    def fail() -> None:
+        with shared_folder():
+            assert len([*temporary.iterdir()]) == 1
+            assert os.environ["PROMETHEUS_MULTIPROC_DIR"].startswith(str(temporary))
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        fail()
+    assert not [*temporary.iterdir()]
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+
+
+def test_what_a_killed_service_leaves_goes_at_the_next_start(temporary: Path) -> None:
+    """Not before it is dead, and nothing that is somebody else's."""
+    strange = temporary / "kernelcast-metrics-strange"
+    strange.mkdir()
+    (temporary / "kernelcast-metrics-link").symlink_to(strange)
+    process = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == b"ready\n"
+    (left,) = [one for one in temporary.iterdir() if one.name[-7:] not in {"strange", "cs-link"}]
+    with shared_folder():
+        assert left.is_dir()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert left.is_dir()
+    with shared_folder():
+        assert not left.exists()
+    assert strange.is_dir()

@@ -73,16 +73,6 @@ def estimate_from_volumes(
     ----------
     launch : ModelledLaunch
         Its operations, atomics, barriers and local memory count.
-    machine : MachineDescription
-        The GPU.
-    volumes : GpuVolumes
-        Of that launch on that machine.
-    constants : LimiterConstants
-        How limiters overlap.
-
-    Returns
-    -------
-    AnalyticEstimate
 
     Raises
     ------
@@ -119,15 +109,6 @@ def estimate_from_volumes(
 
 def collect_demands(launch: ModelledLaunch, volumes: GpuVolumes, rates: GpuRates) -> Demands:
     """Collect what a launch asks of a GPU; `assess` tells how long that takes.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Its accesses and executed operations count.
-    volumes : GpuVolumes
-        Of that launch on that GPU.
-    rates : GpuRates
-        The GPU.
 
     Returns
     -------

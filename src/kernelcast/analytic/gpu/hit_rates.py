@@ -32,15 +32,6 @@ class HitRate:
     - ``hit``: ``a * exp(-b * exp(c * O))`` keeps nearly all and then loses all at once, as data
       that is used again at one distance does.
 
-    Parameters
-    ----------
-    a, b, c : float
-        Share that misses (hits) in the limit; offset; steepness.
-    form : str
-        ``miss`` or ``hit``.
-    deviation : float
-        Standard deviation of measured hit rates around the function; 0 if not known.
-
     Examples
     --------
     >>> rate = HitRate(a=1.0, b=37.1, c=3.2)
@@ -51,8 +42,11 @@ class HitRate:
     a: float
     b: float
     c: float
+    """Share that misses (hits) in the limit; offset; steepness."""
     form: str = MISS
+    """``miss`` or ``hit``."""
     deviation: float = 0.0
+    """Standard deviation of measured hit rates around the function; 0 if not known."""
 
     def at(self, oversubscription: float) -> float:
         """Give the hit rate, between 0 and 1."""
@@ -65,34 +59,23 @@ class HitRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRates:
-    """The hit rates of all caches of one architecture.
-
-    Parameters
-    ----------
-    name : str
-        Of the set.
-    provenance : str
-        Who fitted it, to what.
-    l1_load : HitRate
-        Redundant loads in L1, by the reused lines of a work-group over the capacity.
-    l2_overlap : HitRate
-        What was loaded before, in L2, by what is touched since.
-    l2_store : HitRate
-        Writes to the rest of a sector in L2, by what one work-group per compute unit touches.
-    l2_layer : HitRate or None
-        As `l2_overlap`, of layers of work-groups; None takes that.
-    l2_reload : HitRate or None
-        What L1 has lost, in L2, by what a wave touches, as in the paper; None takes `l2_overlap`,
-        by what is touched meanwhile.
-    """
+    """The hit rates of all caches of one architecture."""
 
     name: str
+    """Of the set."""
     provenance: str
+    """Who fitted it, to what."""
     l1_load: HitRate
+    """Redundant loads in L1, by the reused lines of a work-group over the capacity."""
     l2_overlap: HitRate
+    """What was loaded before, in L2, by what is touched since."""
     l2_store: HitRate
+    """Writes to the rest of a sector in L2, by what one work-group per compute unit touches."""
     l2_layer: HitRate | None = None
+    """As `l2_overlap`, of layers of work-groups; None takes that."""
     l2_reload: HitRate | None = None
+    """What L1 has lost, in L2, by what a wave touches, as in the paper; None takes `l2_overlap`, by
+    what is touched meanwhile."""
 
     def find_overlap(self, axis: str) -> HitRate:
         """Give the hit rate of what work-groups share along an axis."""
@@ -101,23 +84,16 @@ class HitRates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRateFit:
-    """A hit rate fitted to measurements.
-
-    Parameters
-    ----------
-    rate : HitRate
-        The function; its `deviation` is that of the measurements.
-    a_error, b_error, c_error : float
-        Standard errors of the constants; infinite where the measurements do not tell.
-    points : int
-        Measurements.
-    """
+    """A hit rate fitted to measurements."""
 
     rate: HitRate
+    """The function; its `deviation` is that of the measurements."""
     a_error: float
     b_error: float
     c_error: float
+    """Standard errors of the constants; infinite where the measurements do not tell."""
     points: int
+    """Measurements."""
 
 
 @lru_cache(maxsize=1)
@@ -166,10 +142,6 @@ def fit_hit_rate(
         ``miss`` or ``hit``, see `HitRate`.
     limit : float or None
         The constant `a`, where it is known; None fits it as well.
-
-    Returns
-    -------
-    HitRateFit
 
     Raises
     ------

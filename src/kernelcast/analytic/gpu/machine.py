@@ -25,58 +25,42 @@ _FULL_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMachine:
-    """A GPU in the numbers of the volume model.
-
-    Parameters
-    ----------
-    id, name : str
-        Of the machine description.
-    architecture : Architecture
-        Family: banks, granularity of registers and local memory.
-    compute_units, warp_width : int
-        Compute units of the chip, work-items that issue together.
-    clock_hz : float or None
-        Core clock.
-    l1_bytes, l1_line_bytes, l1_sector_bytes : int
-        Capacity of one unit's L1 cache, bytes allocated at once, bytes fetched at once.
-    l2_bytes, l2_units : int
-        Capacity of one L2 cache and the compute units that share it.
-    dram_fetch_bytes : int
-        Bytes that a miss of the L2 cache fetches.
-    registers : int
-        32-bit registers of a compute unit.
-    local_memory_bytes : int or None
-        Local memory of a compute unit; None if not known.
-    max_work_group_size, max_work_groups_per_unit, max_work_items_per_unit : int or None
-        Limits; None if not known.
-    l1_bytes_per_s, l2_bytes_per_s, dram_load_bytes_per_s, dram_copy_bytes_per_s : float or None
-        Bandwidths of all units together.
-    notes : tuple of str
-        Which numbers were assumed.
-    """
+    """A GPU in the numbers of the volume model."""
 
     id: str
     name: str
+    """Of the machine description."""
     architecture: Architecture
+    """Family: banks, granularity of registers and local memory."""
     compute_units: int
     warp_width: int
+    """Compute units of the chip, work-items that issue together."""
     clock_hz: float | None
+    """Core clock."""
     l1_bytes: int
     l1_line_bytes: int
     l1_sector_bytes: int
+    """Capacity of one unit's L1 cache, bytes allocated at once, bytes fetched at once."""
     l2_bytes: int
     l2_units: int
+    """Capacity of one L2 cache and the compute units that share it."""
     dram_fetch_bytes: int
+    """Bytes that a miss of the L2 cache fetches."""
     registers: int
+    """32-bit registers of a compute unit."""
     local_memory_bytes: int | None = None
+    """Local memory of a compute unit; None if not known."""
     max_work_group_size: int | None = None
     max_work_groups_per_unit: int | None = None
     max_work_items_per_unit: int | None = None
+    """Limits; None if not known."""
     l1_bytes_per_s: float | None = None
     l2_bytes_per_s: float | None = None
     dram_load_bytes_per_s: float | None = None
     dram_copy_bytes_per_s: float | None = None
+    """Bandwidths of all units together."""
     notes: tuple[str, ...] = ()
+    """Which numbers were assumed."""
 
     @property
     def l1_cycle_bytes(self) -> int:
@@ -99,15 +83,6 @@ class GpuMachine:
 def read_machine(description: MachineDescription) -> GpuMachine:
     """Take what the GPU model needs from a machine description.
 
-    Parameters
-    ----------
-    description : MachineDescription
-        A shipped or a calibrated one.
-
-    Returns
-    -------
-    GpuMachine
-
     Raises
     ------
     InputError
@@ -116,7 +91,7 @@ def read_machine(description: MachineDescription) -> GpuMachine:
     """
     family = find_architecture(description)
     l1, l2 = _find_cache(description, "L1"), _find_cache(description, "L2")
-    units = _need(description.compute_units, "compute_units", description)
+    units = need(description.compute_units, "compute_units", description)
     notes: list[str] = []
     memory = description.memory("global")
     loads = memory.load_bytes_per_s if memory else {}
@@ -125,25 +100,25 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         name=description.name,
         architecture=family,
         compute_units=units,
-        warp_width=_need(description.warp_width, "warp_width", description),
-        clock_hz=_value(description.clock_hz),
-        l1_bytes=_need(l1.size_bytes, "L1 size", description),
+        warp_width=need(description.warp_width, "warp_width", description),
+        clock_hz=read_value(description.clock_hz),
+        l1_bytes=need(l1.size_bytes, "L1 size", description),
         l1_line_bytes=_assume(l1.line_bytes, _LINE_BYTES, "L1 line bytes", notes),
         l1_sector_bytes=_assume(l1.sector_bytes, _SECTOR_BYTES, "L1 sector bytes", notes),
-        l2_bytes=_need(l2.size_bytes, "L2 size", description),
+        l2_bytes=need(l2.size_bytes, "L2 size", description),
         l2_units=_assume(l2.shared_by, units, "compute units of an L2 cache", notes),
         dram_fetch_bytes=_assume(l2.sector_bytes, _FETCH_BYTES, "L2 sector bytes", notes),
         registers=_assume(
             description.registers, family.register_file, "registers of a compute unit", notes
         ),
-        local_memory_bytes=_value(description.local_memory_bytes),
-        max_work_group_size=_value(description.max_work_group_size),
-        max_work_groups_per_unit=_value(description.max_work_groups_per_unit),
-        max_work_items_per_unit=_value(description.max_work_items_per_unit),
-        l1_bytes_per_s=_value(l1.load_bytes_per_s),
-        l2_bytes_per_s=_value(l2.load_bytes_per_s),
+        local_memory_bytes=read_value(description.local_memory_bytes),
+        max_work_group_size=read_value(description.max_work_group_size),
+        max_work_groups_per_unit=read_value(description.max_work_groups_per_unit),
+        max_work_items_per_unit=read_value(description.max_work_items_per_unit),
+        l1_bytes_per_s=read_value(l1.load_bytes_per_s),
+        l2_bytes_per_s=read_value(l2.load_bytes_per_s),
         dram_load_bytes_per_s=max((one.value for one in loads.values()), default=None),
-        dram_copy_bytes_per_s=_value(memory.copy_bytes_per_s) if memory else None,
+        dram_copy_bytes_per_s=read_value(memory.copy_bytes_per_s) if memory else None,
         notes=tuple(notes),
     )
 
@@ -152,11 +127,19 @@ def _find_cache(description: MachineDescription, level: str) -> CacheFacts:
     return description.cache(level) or CacheFacts(name=level)
 
 
-def _value(trait: Trait[Number] | None) -> Number | None:
+def read_value(trait: Trait[Number] | None) -> Number | None:
+    """Give a number, None where it is not known."""
     return trait.value if trait else None
 
 
-def _need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
+def need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
+    """Give a number, or say how to get it.
+
+    Raises
+    ------
+    InputError
+        If it is missing.
+    """
     if trait is not None:
         return trait.value
     msg = (

@@ -13,27 +13,18 @@ _LEAST_REGISTERS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """Work-groups that a compute unit holds at once.
-
-    Parameters
-    ----------
-    work_groups : int
-        The number, at least 1.
-    limiter : str
-        What bounds it: a key of `limits`.
-    limits : mapping of str to int
-        Work-groups that each limit alone would allow.
-    warps_per_work_group : int
-        Warps of one work-group, the last one perhaps partial.
-    notes : tuple of str
-        Which limits could not be judged.
-    """
+    """Work-groups that a compute unit holds at once."""
 
     work_groups: int
+    """The number, at least 1."""
     limiter: str
+    """What bounds it: a key of `limits`."""
     limits: Mapping[str, int]
+    """Work-groups that each limit alone would allow."""
     warps_per_work_group: int
+    """Warps of one work-group, the last one perhaps partial."""
     notes: tuple[str, ...] = ()
+    """Which limits could not be judged."""
 
 
 def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
@@ -43,12 +34,6 @@ def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
     ----------
     launch : ModelledLaunch
         Its local size, registers and local memory count.
-    machine : GpuMachine
-        The limits.
-
-    Returns
-    -------
-    Occupancy
 
     Raises
     ------

@@ -15,17 +15,6 @@ _SHARE_OF_COPY = 1 / 3
 class WriteBack:
     """Volumes between L2 cache and DRAM as a launch of even work-groups goes on.
 
-    Parameters
-    ----------
-    l2_bytes : float
-        Capacity of the cache.
-    loaded_bytes, stored_bytes : float
-        What a work-group loads from DRAM, and what of its stores DRAM gets in the end.
-    allocated_bytes : float
-        What a work-group newly occupies in the cache: loads, and stores to other places.
-    is_clean : bool
-        Whether the cache holds nothing at the beginning that has to be written back.
-
     Examples
     --------
     >>> copy = WriteBack(l2_bytes=600, loaded_bytes=10, stored_bytes=10, allocated_bytes=20)
@@ -36,10 +25,14 @@ class WriteBack:
     """
 
     l2_bytes: float
+    """Capacity of the cache."""
     loaded_bytes: float
     stored_bytes: float
+    """What a work-group loads from DRAM, and what of its stores DRAM gets in the end."""
     allocated_bytes: float
+    """What a work-group newly occupies in the cache: loads, and stores to other places."""
     is_clean: bool = True
+    """Whether the cache holds nothing at the beginning that has to be written back."""
 
     @property
     def clean_work_groups(self) -> float:
@@ -55,16 +48,11 @@ class WriteBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramRoof:
-    """Bandwidth of DRAM as microbenchmarks measure it.
-
-    Parameters
-    ----------
-    load_bytes_per_s, copy_bytes_per_s : float
-        Of loads alone, and of loads and stores together.
-    """
+    """Bandwidth of DRAM as microbenchmarks measure it."""
 
     load_bytes_per_s: float
     copy_bytes_per_s: float
+    """Of loads alone, and of loads and stores together."""
 
     def least_s(self, loaded_bytes: float, written_bytes: float) -> float:
         """Give the least time for volumes, in seconds.
@@ -83,25 +71,17 @@ class DramRoof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeCorrection:
-    """The time of a whole launch with what its samples did not have to write back.
-
-    Parameters
-    ----------
-    seconds : float
-        Of the whole launch.
-    rate_s : float
-        Per work-group beyond the samples.
-    dram_s : float
-        Least time per work-group for the DRAM volumes there.
-    loaded_bytes, written_bytes : float
-        These volumes, per work-group.
-    """
+    """The time of a whole launch with what its samples did not have to write back."""
 
     seconds: float
+    """Of the whole launch."""
     rate_s: float
+    """Per work-group beyond the samples."""
     dram_s: float
+    """Least time per work-group for the DRAM volumes there."""
     loaded_bytes: float
     written_bytes: float
+    """These volumes, per work-group."""
 
 
 def correct_by_volumes(  # noqa: PLR0913 - a line, where it ends, and what lies beyond
@@ -123,10 +103,6 @@ def correct_by_volumes(  # noqa: PLR0913 - a line, where it ends, and what lies 
         Slope of the samples, in seconds per work-group.
     sampled, total : float
         Work-groups of the longest sample and of the whole launch.
-    volumes : WriteBack
-        Of the launch.
-    roof : DramRoof
-        Of the device.
 
     Examples
     --------

@@ -10,20 +10,6 @@ from kernelcast.records.errors import InputError
 class MwpCwpMachine:
     """A GPU, or what stands in for one.
 
-    Parameters
-    ----------
-    issue_cycles : float
-        ``Issue_cycles``: cycles to issue one instruction of a warp.
-    freq_hz : float
-        ``Freq``: clock of the compute units.
-    mem_bandwidth_bytes_per_s : float
-        ``Mem_Bandwidth``: between memory and all compute units.
-    mem_ld_cycles : float
-        ``Mem_LD``: latency of memory.
-    departure_del_coal_cycles, departure_del_uncoal_cycles : float
-        ``Departure_del_coal``, ``Departure_del_uncoal``: cycles between two coalesced requests,
-        and between two transactions of an uncoalesced one, as they leave a compute unit.
-
     Raises
     ------
     InputError
@@ -31,11 +17,17 @@ class MwpCwpMachine:
     """
 
     issue_cycles: float
+    """``Issue_cycles``: cycles to issue one instruction of a warp."""
     freq_hz: float
+    """``Freq``: clock of the compute units."""
     mem_bandwidth_bytes_per_s: float
+    """``Mem_Bandwidth``: between memory and all compute units."""
     mem_ld_cycles: float
+    """``Mem_LD``: latency of memory."""
     departure_del_coal_cycles: float
     departure_del_uncoal_cycles: float
+    """``Departure_del_coal``, ``Departure_del_uncoal``: cycles between two coalesced requests, and
+    between two transactions of an uncoalesced one, as they leave a compute unit."""
 
     def __post_init__(self) -> None:
         for one in fields(self):

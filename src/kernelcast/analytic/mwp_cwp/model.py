@@ -29,49 +29,36 @@ class CaseRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MwpCwpTerms:
-    """Every term of the model.
-
-    Parameters
-    ----------
-    mem_l_coal_cycles, mem_l_uncoal_cycles, mem_l_cycles : float
-        ``Mem_L_Coal``, ``Mem_L_Uncoal`` and their weighted mean ``Mem_L``; 0 without memory
-        instructions.
-    departure_delay_cycles : float
-        ``Departure_delay``.
-    mwp_without_bw, mwp_peak_bw, mwp : float
-        ``MWP_Without_BW``, ``MWP_peak_BW`` and the least of both and of the active warps, ``MWP``.
-    comp_cycles, mem_cycles : float
-        ``Comp_cycles``, ``Mem_cycles``: of one warp.
-    cwp_full, cwp : float
-        ``CWP_full`` and what of it the active warps allow, ``CWP``.
-    case : Case
-        Which formula was taken.
-    rep : float
-        ``#Rep``: how often a compute unit is filled.
-    exec_cycles : float
-        ``Exec_cycles_app``.
-    synch_cycles : float
-        ``Synch_cost``.
-    seconds : float
-        Both together.
-    """
+    """Every term of the model."""
 
     mem_l_coal_cycles: float
     mem_l_uncoal_cycles: float
     mem_l_cycles: float
+    """``Mem_L_Coal``, ``Mem_L_Uncoal`` and their weighted mean ``Mem_L``; 0 without memory
+    instructions."""
     departure_delay_cycles: float
+    """``Departure_delay``."""
     mwp_without_bw: float
     mwp_peak_bw: float
     mwp: float
+    """``MWP_Without_BW``, ``MWP_peak_BW`` and the least of both and of the active warps,
+    ``MWP``."""
     comp_cycles: float
     mem_cycles: float
+    """``Comp_cycles``, ``Mem_cycles``: of one warp."""
     cwp_full: float
     cwp: float
+    """``CWP_full`` and what of it the active warps allow, ``CWP``."""
     case: Case
+    """Which formula was taken."""
     rep: float
+    """``#Rep``: how often a compute unit is filled."""
     exec_cycles: float
+    """``Exec_cycles_app``."""
     synch_cycles: float
+    """``Synch_cost``."""
     seconds: float
+    """Both together."""
 
     @property
     def total_cycles(self) -> float:
@@ -98,16 +85,8 @@ def model_mwp_cwp(
 
     Parameters
     ----------
-    launch : MwpCwpLaunch
-        Kernel and launch.
-    machine : MwpCwpMachine
-        The GPU.
     rule : CaseRule
         When memory is taken to bound the launch.
-
-    Returns
-    -------
-    MwpCwpTerms
 
     Notes
     -----

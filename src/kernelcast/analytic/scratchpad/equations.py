@@ -43,8 +43,6 @@ def request_time(requests: Requests, active_cpes: int, machine: ScratchpadMachin
         Transactions of a request, and the number of such requests of one CPE.
     active_cpes : int
         ``#active_CPEs``.
-    machine : ScratchpadMachine
-        The processor.
     """
     return sum(
         count * max(machine.base_latency_cycles, bandwidth_latency(mrt, active_cpes, machine))

@@ -20,14 +20,6 @@ class Direction(StrEnum):
 class Copy:
     """One array's part of a DMA request.
 
-    Parameters
-    ----------
-    bytes : float
-        What is copied.
-    chunk_bytes : float or None
-        Bytes that lie side by side in memory; None if all do. Each chunk takes whole transactions
-        (Section III-C, strided transfers).
-
     Raises
     ------
     InputError
@@ -35,7 +27,10 @@ class Copy:
     """
 
     bytes: float
+    """What is copied."""
     chunk_bytes: float | None = None
+    """Bytes that lie side by side in memory; None if all do. Each chunk takes whole transactions
+    (Section III-C, strided transfers)."""
 
     def __post_init__(self) -> None:
         chunk = self.bytes if self.chunk_bytes is None else self.chunk_bytes
@@ -54,17 +49,6 @@ class DmaRequest:
     All arrays of one copy intrinsic make one request: the CPE waits for the last of them
     (Section III-C).
 
-    Parameters
-    ----------
-    name : str
-        For messages and tables.
-    direction : Direction
-        Which way.
-    copies : tuple of Copy
-        The arrays, at least one.
-    count : float
-        Requests of one CPE.
-
     Raises
     ------
     InputError
@@ -72,9 +56,13 @@ class DmaRequest:
     """
 
     name: str
+    """For messages and tables."""
     direction: Direction
+    """Which way."""
     copies: tuple[Copy, ...]
+    """The arrays, at least one."""
     count: float = 1.0
+    """Requests of one CPE."""
 
     def __post_init__(self) -> None:
         if not self.copies or self.count <= 0:
@@ -105,15 +93,6 @@ class DmaRequest:
 class GloadRequest:
     """Gload requests of one kind: loads and stores of registers, around the scratchpad.
 
-    Parameters
-    ----------
-    name : str
-        For messages and tables.
-    bytes : float
-        What one request moves: ``Req_size_g``.
-    count : float
-        Requests of one CPE.
-
     Raises
     ------
     InputError
@@ -121,8 +100,11 @@ class GloadRequest:
     """
 
     name: str
+    """For messages and tables."""
     bytes: float
+    """What one request moves: ``Req_size_g``."""
     count: float
+    """Requests of one CPE."""
 
     def __post_init__(self) -> None:
         if self.bytes <= 0 or self.count <= 0:
@@ -134,23 +116,6 @@ class GloadRequest:
 class ScratchpadKernel:
     """A kernel as one CPE executes it, the longest where they differ.
 
-    Parameters
-    ----------
-    name : str
-        For tables.
-    active_cpes : int
-        ``#active_CPEs``.
-    dma : tuple of DmaRequest
-        ``#DMA_reqs`` is the sum of their counts.
-    gloads : tuple of GloadRequest
-        ``#g_reqs`` is the sum of their counts.
-    compute : mapping of str to float
-        ``#t``: compute instructions by type; types are those of the machine.
-    average_ilp : float
-        ``avg_ILP``: compute instructions in flight together, at least 1.
-    notes : tuple of str
-        What is assumed.
-
     Raises
     ------
     InputError
@@ -158,12 +123,19 @@ class ScratchpadKernel:
     """
 
     name: str
+    """For tables."""
     active_cpes: int
+    """``#active_CPEs``."""
     dma: tuple[DmaRequest, ...] = ()
+    """``#DMA_reqs`` is the sum of their counts."""
     gloads: tuple[GloadRequest, ...] = ()
+    """``#g_reqs`` is the sum of their counts."""
     compute: Mapping[str, float] = field(default_factory=dict)
+    """``#t``: compute instructions by type; types are those of the machine."""
     average_ilp: float = 1.0
+    """``avg_ILP``: compute instructions in flight together, at least 1."""
     notes: tuple[str, ...] = ()
+    """What is assumed."""
 
     def __post_init__(self) -> None:
         if self.average_ilp < 1 or self.active_cpes < 1:

@@ -11,31 +11,6 @@ from kernelcast.records.errors import InputError
 class ScratchpadMachine:
     """A processor in the numbers of Table I.
 
-    Parameters
-    ----------
-    id, name : str
-        Name for the command line, and the full one.
-    clock_hz : float
-        ``Freq``.
-    bandwidth_bytes_per_s : float
-        ``mem_bw``: of memory, per core group.
-    transaction_bytes : int
-        ``Trans_size``: bytes of a transaction with memory.
-    delay_cycles : float
-        Delta delay: what each further transaction of a request adds to its latency.
-    base_latency_cycles : float
-        ``L_base``: of a request that meets no other.
-    latencies_cycles : mapping of str to float
-        ``L_t``: of each type of compute instruction.
-    cpes_per_group, core_groups : int
-        Computing elements of a core group, and core groups.
-    spm_bytes : int
-        Scratchpad memory of one computing element.
-    gload_bytes : int
-        What one Gload request moves at most.
-    origins : mapping of str to str
-        Where numbers come from, by field.
-
     Raises
     ------
     InputError
@@ -44,17 +19,28 @@ class ScratchpadMachine:
 
     id: str
     name: str
+    """Name for the command line, and the full one."""
     clock_hz: float
+    """``Freq``."""
     bandwidth_bytes_per_s: float
+    """``mem_bw``: of memory, per core group."""
     transaction_bytes: int
+    """``Trans_size``: bytes of a transaction with memory."""
     delay_cycles: float
+    """Delta delay: what each further transaction of a request adds to its latency."""
     base_latency_cycles: float
+    """``L_base``: of a request that meets no other."""
     latencies_cycles: Mapping[str, float]
+    """``L_t``: of each type of compute instruction."""
     cpes_per_group: int
     core_groups: int
+    """Computing elements of a core group, and core groups."""
     spm_bytes: int
+    """Scratchpad memory of one computing element."""
     gload_bytes: int
+    """What one Gload request moves at most."""
     origins: Mapping[str, str] = field(default_factory=dict)
+    """Where numbers come from, by field."""
 
     def __post_init__(self) -> None:
         numbers = {one.name: getattr(self, one.name) for one in fields(self)}

@@ -23,62 +23,41 @@ from kernelcast.records.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTerms:
-    """Terms of all Gload requests, or of all DMA requests, of one CPE.
-
-    Parameters
-    ----------
-    requests : float
-        ``#g_reqs`` or ``#DMA_reqs``.
-    transactions : float
-        ``MRT``, all requests together.
-    average_mrt : float
-        ``avg_MRT``, equation 12; 0 without requests.
-    latency_s : float
-        ``L_avg``, equation 11: the blue block of Fig. 4.
-    parallelism : float
-        ``MRP``, equation 10.
-    groups : int
-        ``NG``, equation 9.
-    time_s : float
-        ``T_g`` or ``T_DMA``, equation 3.
-    overlap_s : float
-        ``T_g_overlap`` or ``T_DMA_overlap``, equation 8.
-    """
+    """Terms of all Gload requests, or of all DMA requests, of one CPE."""
 
     requests: float
+    """``#g_reqs`` or ``#DMA_reqs``."""
     transactions: float
+    """``MRT``, all requests together."""
     average_mrt: float
+    """``avg_MRT``, equation 12; 0 without requests."""
     latency_s: float
+    """``L_avg``, equation 11: the blue block of Fig. 4."""
     parallelism: float
+    """``MRP``, equation 10."""
     groups: int
+    """``NG``, equation 9."""
     time_s: float
+    """``T_g`` or ``T_DMA``, equation 3."""
     overlap_s: float
+    """``T_g_overlap`` or ``T_DMA_overlap``, equation 8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchpadTerms:
-    """Every term of Table I's second half, in seconds.
-
-    Parameters
-    ----------
-    kernel : ScratchpadKernel
-        Whose.
-    t_total_s, t_mem_s, t_comp_s, t_overlap_s : float
-        Equations 1, 2, 6 and 7.
-    dma, gload : RequestTerms
-        Of both ways to memory.
-    copy_in_s : float
-        The part of ``T_DMA`` that copies from memory.
-    """
+    """Every term of Table I's second half, in seconds."""
 
     kernel: ScratchpadKernel
     t_total_s: float
     t_mem_s: float
     t_comp_s: float
     t_overlap_s: float
+    """Equations 1, 2, 6 and 7."""
     dma: RequestTerms
     gload: RequestTerms
+    """Of both ways to memory."""
     copy_in_s: float
+    """The part of ``T_DMA`` that copies from memory."""
 
     @property
     def t_dma_s(self) -> float:
@@ -98,10 +77,6 @@ class ScratchpadTerms:
 
 def model_kernel(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> ScratchpadTerms:
     """Compute every term of a kernel.
-
-    Returns
-    -------
-    ScratchpadTerms
 
     Raises
     ------

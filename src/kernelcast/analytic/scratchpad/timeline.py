@@ -8,36 +8,24 @@ from kernelcast.records.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTimes:
-    """When one virtual group does what; each pair is begin and end in seconds.
-
-    Parameters
-    ----------
-    copy_in, compute, copy_out : tuple of (float, float)
-        The three blocks of Fig. 4.
-    """
+    """When one virtual group does what; each pair is begin and end in seconds."""
 
     copy_in: tuple[float, float]
     compute: tuple[float, float]
     copy_out: tuple[float, float]
+    """The three blocks of Fig. 4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """One round of all virtual groups.
-
-    Parameters
-    ----------
-    groups : tuple of GroupTimes
-        In the order in which they win the memory.
-    rounds : float
-        How many such rounds the kernel makes: two DMA requests each.
-    is_fully_overlapped : bool
-        Scenario 2: memory never idles.
-    """
+    """One round of all virtual groups."""
 
     groups: tuple[GroupTimes, ...]
+    """In the order in which they win the memory."""
     rounds: float
+    """How many such rounds the kernel makes: two DMA requests each."""
     is_fully_overlapped: bool
+    """Scenario 2: memory never idles."""
 
     @property
     def end_s(self) -> float:

@@ -16,52 +16,34 @@ from kernelcast.records.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GranularityStep:
-    """A kernel with smaller DMA requests (Fig. 7).
-
-    Parameters
-    ----------
-    parts : int
-        Into how many each request is divided.
-    smallest_bytes : float
-        Bytes of the smallest request.
-    terms : ScratchpadTerms
-        Of the whole model.
-    saving_s : float
-        What the whole model says is saved against the kernel as given.
-    equation_13_s : float
-        What equation 13 says: it leaves the number of virtual groups as it was.
-    """
+    """A kernel with smaller DMA requests (Fig. 7)."""
 
     parts: int
+    """Into how many each request is divided."""
     smallest_bytes: float
+    """Bytes of the smallest request."""
     terms: ScratchpadTerms
+    """Of the whole model."""
     saving_s: float
+    """What the whole model says is saved against the kernel as given."""
     equation_13_s: float
+    """What equation 13 says: it leaves the number of virtual groups as it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubleBuffering:
-    """What double buffering would save (Fig. 5 and 8).
-
-    Parameters
-    ----------
-    terms : ScratchpadTerms
-        Of the kernel as it is.
-    saving_s : float
-        Equation 14 with the time of copy-in requests, as Fig. 5 and the paper's N-body have it.
-    equation_14_s : float
-        Equation 14 as it is printed, with all of ``T_DMA``: an upper bound.
-    needed_bytes : float
-        Scratchpad for two of the largest copy-in requests.
-    fits : bool
-        Whether the scratchpad holds that.
-    """
+    """What double buffering would save (Fig. 5 and 8)."""
 
     terms: ScratchpadTerms
+    """Of the kernel as it is."""
     saving_s: float
+    """Equation 14 with the time of copy-in requests, as Fig. 5 and the paper's N-body have it."""
     equation_14_s: float
+    """Equation 14 as it is printed, with all of ``T_DMA``: an upper bound."""
     needed_bytes: float
+    """Scratchpad for two of the largest copy-in requests."""
     fits: bool
+    """Whether the scratchpad holds that."""
 
     @property
     def t_total_s(self) -> float:
@@ -71,43 +53,27 @@ class DoubleBuffering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpePoint:
-    """A kernel on another number of CPEs (Fig. 9 and 10).
-
-    Parameters
-    ----------
-    active_cpes : int
-        How many.
-    terms : ScratchpadTerms
-        Of the whole model.
-    saving_s : float
-        What the whole model says is saved against the number given.
-    equation_15_s : float or None
-        What equation 15 says; None for more CPEs than given.
-    """
+    """A kernel on another number of CPEs (Fig. 9 and 10)."""
 
     active_cpes: int
     terms: ScratchpadTerms
+    """Of the whole model."""
     saving_s: float
+    """What the whole model says is saved against the number given."""
     equation_15_s: float | None
+    """What equation 15 says; None for more CPEs than given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpeSweep:
-    """A kernel on several numbers of CPEs.
-
-    Parameters
-    ----------
-    points : tuple of CpePoint
-        Those that are possible, at least one, in the order asked for.
-    refused : tuple of (int, str)
-        Numbers that are not, and why.
-    cpes_per_group : int
-        CPEs of a core group.
-    """
+    """A kernel on several numbers of CPEs."""
 
     points: tuple[CpePoint, ...]
+    """Those that are possible, at least one, in the order asked for."""
     cpes_per_group: int
+    """CPEs of a core group."""
     refused: tuple[tuple[int, str], ...] = ()
+    """Numbers that are not, and why."""
 
     @property
     def best(self) -> CpePoint:
@@ -199,8 +165,6 @@ def vary_cpes(
     counts : iterable of int
         Numbers to try. A number is refused if it exceeds the processor's, or a request of so few
         CPEs a scratchpad.
-    machine : ScratchpadMachine
-        The processor.
 
     Raises
     ------

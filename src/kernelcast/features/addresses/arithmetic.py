@@ -60,8 +60,6 @@ class Arithmetic:
         ----------
         operator : int
             One of `kinds`, comparisons included.
-        left, right : Value
-            The operands.
         info : TypeInfo
             Type in which C computes.
 

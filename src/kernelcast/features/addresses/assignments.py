@@ -20,65 +20,42 @@ _NOTED = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One place where a loop changes a variable.
-
-    Parameters
-    ----------
-    variable : int
-        The variable's declaration.
-    node : Node
-        The assignment, increment, or address-of expression.
-    is_steady : bool
-        Whether it is executed exactly once in each iteration.
-    """
+    """One place where a loop changes a variable."""
 
     variable: int
+    """The variable's declaration."""
     node: Node
+    """The assignment, increment, or address-of expression."""
     is_steady: bool
+    """Whether it is executed exactly once in each iteration."""
 
 
 @dataclass(slots=True)
 class Changes:
-    """What a loop may change.
-
-    Parameters
-    ----------
-    assignments : dict of int to list of Assignment
-        By variable. A variable declared within the loop is left out: it starts anew.
-    declared : set of int
-        Variables declared within.
-    is_indirect : bool
-        Whether it writes through pointers to the work-item's own memory, or may do so.
-    """
+    """What a loop may change."""
 
     assignments: dict[int, list[Assignment]] = field(default_factory=dict)
+    """By variable. A variable declared within the loop is left out: it starts anew."""
     declared: set[int] = field(default_factory=set)
+    """Variables declared within."""
     is_indirect: bool = False
+    """Whether it writes through pointers to the work-item's own memory, or may do so."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """A declaration, or a place where a variable may change.
-
-    Parameters
-    ----------
-    node : Node
-        The declaration, assignment, increment, address-of expression or call.
-    variable : int or None
-        What is declared or may change; None if that is not known.
-    is_whole : bool
-        Whether it sets the variable and nothing else.
-    is_indirect : bool
-        Whether it writes, or may write, through a pointer to the work-item's own memory.
-    skippable : int
-        Place of the innermost part around it that may be left out or repeated; -1 if none is.
-    """
+    """A declaration, or a place where a variable may change."""
 
     node: Node
+    """The declaration, assignment, increment, address-of expression or call."""
     variable: int | None
+    """What is declared or may change; None if that is not known."""
     is_whole: bool
+    """Whether it sets the variable and nothing else."""
     is_indirect: bool
+    """Whether it writes, or may write, through a pointer to the work-item's own memory."""
     skippable: int
+    """Place of the innermost part around it that may be left out or repeated; -1 if none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +159,6 @@ def find_changes(loop: Node) -> Changes:
     ----------
     loop : Node
         A `for`, `while` or `do` statement, or a function's body.
-
-    Returns
-    -------
-    Changes
     """
     return Outline(loop).find_changes(loop)
 

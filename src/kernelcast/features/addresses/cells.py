@@ -36,14 +36,8 @@ def read_part(content: Value, place: Pointer, info: TypeInfo, path: str) -> Valu
         What the variable holds.
     place : Pointer
         Which part.
-    info : TypeInfo
-        Its type.
     path : str
         The members that name it, such as ``size.x``; empty if it is not known.
-
-    Returns
-    -------
-    Value
     """
     offset = place.offset.constant_value if isinstance(place.offset, Expr) else None
     if not isinstance(content, Cells):

@@ -26,8 +26,6 @@ def convert(value: Value, before: TypeInfo, after: TypeInfo, *, is_explicit: boo
 
     Parameters
     ----------
-    value : Value
-        The value.
     before, after : TypeInfo
         Its type and the wanted one.
     is_explicit : bool

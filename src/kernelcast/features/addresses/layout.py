@@ -18,8 +18,6 @@ def lay_out(node: Node, values: Sequence[Value]) -> Cells:
     ----------
     node : Node
         The list; where it names members (``.x = 1``), nothing is known of what is where.
-    values : sequence of Value
-        Its parts.
 
     Returns
     -------

@@ -108,10 +108,6 @@ def describe(
 
     Parameters
     ----------
-    loop : Loop
-        The loop.
-    symbol : Symbol
-        Its iteration number.
     condition : Condition
         On which the iteration of that number runs, if all before it did.
     leaves : bool

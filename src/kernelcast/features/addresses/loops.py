@@ -48,8 +48,6 @@ def find_induction(  # noqa: PLR0913 - all of a loop
     ----------
     changes : Changes
         What the loop may change.
-    symbol : Symbol
-        Its iteration number.
     state : State
         At the loop's entry.
     evaluator : Evaluator
@@ -58,10 +56,6 @@ def find_induction(  # noqa: PLR0913 - all of a loop
         Runs one iteration.
     floats_may_decide : callable
         Tells whether floating-point numbers may become anything else.
-
-    Returns
-    -------
-    Induction
     """
     assigned = changes.assignments.copy()
     if changes.is_indirect:
@@ -113,8 +107,6 @@ def leave_loop(
     ----------
     induction : Induction
         How they change.
-    symbol : Symbol
-        The loop's iteration number.
     count : Expr or None
         How many iterations there are; None if that is not known.
     sources : frozenset of str
@@ -211,20 +203,10 @@ def _invariant(
     for node in amount.walk():
         if node.kind == kinds.DECLARATION_REFERENCE and node.referenced_key in assigned:
             return None
-        if node.kind in (kinds.BINARY, kinds.COMPOUND_ASSIGNMENT, kinds.UNARY) and (
-            _has_side_effect(node)
-        ):
+        if is_assignment(node):
             return None
     value = as_number(evaluator.value(amount, state.copy()))
     return value if isinstance(value, Expr) else None
-
-
-def _has_side_effect(node: Node) -> bool:
-    if node.kind == kinds.COMPOUND_ASSIGNMENT:
-        return True
-    if node.kind == kinds.UNARY:
-        return node.operator in kinds.STEPS
-    return node.operator == kinds.ASSIGN
 
 
 def _geometric(start: Value, operator: int, amount: Expr, symbol: Symbol) -> Value | None:

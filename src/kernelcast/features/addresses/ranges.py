@@ -30,8 +30,6 @@ def range_of(expr: Expr, unsigned: Mapping[str, int] = _NONE) -> Range:
 
     Parameters
     ----------
-    expr : Expr
-        The expression.
     unsigned : mapping of str to int
         Greatest values of scalar arguments and contents that cannot be negative.
 

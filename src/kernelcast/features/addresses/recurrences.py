@@ -37,19 +37,13 @@ _REASON = "changes from iteration to iteration in a way that is not followed"
 
 @dataclass(slots=True)
 class Induction:
-    """How variables change from one iteration to the next.
-
-    Parameters
-    ----------
-    at_start : dict of int to Value
-        Value of each changed variable at the start of an iteration, by the iteration number.
-    at_end : dict of int to Value
-        What becomes of those that are set anew in each iteration, by its number; nothing else
-        tells what they are behind the loop.
-    """
+    """How variables change from one iteration to the next."""
 
     at_start: dict[int, Value] = field(default_factory=dict)
+    """Value of each changed variable at the start of an iteration, by the iteration number."""
     at_end: dict[int, Value] = field(default_factory=dict)
+    """What becomes of those that are set anew in each iteration, by its number; nothing else tells
+    what they are behind the loop."""
 
 
 @dataclass(slots=True)
@@ -79,8 +73,6 @@ def solve(  # noqa: PLR0913 - all of a loop, and no object that would hold just 
         The variables, with what they hold at the loop's entry.
     is_worth_it : bool
         Whether numbers or pointers are among them; else they are just forgotten.
-    symbol : Symbol
-        The loop's iteration number.
     state : State
         At the loop's entry.
     induction : Induction

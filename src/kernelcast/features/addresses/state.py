@@ -98,24 +98,16 @@ def merge_values(
 
 @dataclass(slots=True)
 class Findings:
-    """What following a kernel has found.
-
-    Parameters
-    ----------
-    tree : SyntaxTree
-        The unit.
-    blocks : BlockList
-        Blocks and sites of the kernel and its helpers.
-    budget : int
-        Expressions that may still be evaluated.
-    known_buffers : frozenset of str
-        Parameters whose contents are known and never written: numbers in them are followed.
-    """
+    """What following a kernel has found."""
 
     tree: SyntaxTree
+    """The unit."""
     blocks: BlockList
+    """Blocks and sites of the kernel and its helpers."""
     budget: int
+    """Expressions that may still be evaluated."""
     known_buffers: frozenset[str] = frozenset()
+    """Parameters whose contents are known and never written: numbers in them are followed."""
     accesses: list[MemoryAccess] = field(default_factory=list)
     loops: list[LoopFacts] = field(default_factory=list)
     around: tuple[LoopFacts, ...] = ()

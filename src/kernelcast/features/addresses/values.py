@@ -21,21 +21,14 @@ _MOST_PLACES = 4
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value that is not known before the kernel runs.
-
-    Parameters
-    ----------
-    sources : frozenset of str
-        Buffers it was loaded from, if it was.
-    reason : str
-        Why it is not known, if it was not loaded.
-    is_unset : bool
-        Whether nothing has been written there yet: reading it would be an error of the kernel's.
-    """
+    """A value that is not known before the kernel runs."""
 
     sources: frozenset[str] = frozenset()
+    """Buffers it was loaded from, if it was."""
     reason: str = ""
+    """Why it is not known, if it was not loaded."""
     is_unset: bool = False
+    """Whether nothing has been written there yet: reading it would be an error of the kernel's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +67,14 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A structure or an array of the work-item's own.
-
-    Parameters
-    ----------
-    cells : mapping of (int, int) to Value
-        What is known, by offset and size in bytes.
-    rest : Opaque
-        What all else holds.
-    name : str
-        Name of the kernel's argument that the rest was given as; empty for all else.
-    """
+    """A structure or an array of the work-item's own."""
 
     cells: Mapping[tuple[int, int], "Value"]
+    """What is known, by offset and size in bytes."""
     rest: Opaque
+    """What all else holds."""
     name: str = ""
+    """Name of the kernel's argument that the rest was given as; empty for all else."""
 
 
 Place: TypeAlias = Pointer | Choice

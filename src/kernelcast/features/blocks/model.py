@@ -100,8 +100,6 @@ class Site:
     is_store: bool
     bytes: int
     is_atomic: bool = False
-    is_collective: bool = False
-    lane_offset_bytes: int = 0
     name: str = ""
 
 

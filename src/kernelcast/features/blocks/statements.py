@@ -148,22 +148,21 @@ class StatementWalker:
         return self._continue_with(block, block.count - returned, node)
 
     def _while(self, node: Node, block: Block) -> Block:
-        test, body_node = node.children[0], node.children[-1]
-        add(block, Kind.JUMP)
-        body, end, exits = self._loop_body(body_node, block)
-        completed = end.count + exits.continues
-        _jump(end, body_node)
-        self._loop_condition(test, block.count + completed, block, branchless=1)
-        returned = body.count - completed - exits.breaks
-        return self._continue_with(block, block.count - returned, node)
+        return self._tested_loop(node, block, node.children[0], node.children[-1], is_first=True)
 
     def _do(self, node: Node, block: Block) -> Block:
-        body_node, test = node.children[0], node.children[-1]
+        return self._tested_loop(node, block, node.children[-1], node.children[0], is_first=False)
+
+    def _tested_loop(
+        self, node: Node, block: Block, test: Node, body_node: Node, *, is_first: bool
+    ) -> Block:
+        """Divide a loop without counter, whose test comes first or last."""
         add(block, Kind.JUMP)
         body, end, exits = self._loop_body(body_node, block)
         completed = end.count + exits.continues
         _jump(end, body_node)
-        self._loop_condition(test, completed, block, branchless=0)
+        tested = block.count + completed if is_first else completed
+        self._loop_condition(test, tested, block, branchless=int(is_first))
         returned = body.count - completed - exits.breaks
         return self._continue_with(block, block.count - returned, node)
 

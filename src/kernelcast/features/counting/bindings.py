@@ -50,10 +50,6 @@ def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
     groups : sequence of int
         Numbers of work-groups, dimension 0 fastest.
 
-    Returns
-    -------
-    WorkItems
-
     Raises
     ------
     NDRangeError
@@ -151,11 +147,6 @@ def bind_contents(
         values = elements[places].astype(np.int64)
         found[Symbol(SymbolKind.CONTENT, one.name)] = np.broadcast_to(values, shape)
     return found
-
-
-def bind_names(scalars: dict[str, int]) -> dict[Symbol, Value]:
-    """Give scalars' symbols their values."""
-    return {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
 
 
 def _check(numbers: npt.NDArray[np.int64], ndrange: NDRange) -> None:

@@ -19,8 +19,6 @@ def count_divergent_branches(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     counts : ndarray of float64, shape (warps, lanes, blocks)
         How often each work-item executes each block.
     is_present : ndarray of bool, shape (warps, lanes)

@@ -29,8 +29,6 @@ def estimate_share(
 
     Parameters
     ----------
-    guard : Condition
-        The condition.
     bindings : mapping of Symbol to int or ndarray of int64
         Values that broadcast to `shape`.
     shape : tuple of int
@@ -70,8 +68,6 @@ def count_solutions(
 
     Parameters
     ----------
-    guard : Condition
-        The guard.
     symbol : Symbol
         Number of the iteration, from 0.
     bindings : mapping of Symbol to int or ndarray of int64, shape (points, 1)

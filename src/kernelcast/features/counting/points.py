@@ -91,10 +91,6 @@ def run_loops(
         depends is not enumerated: its iterations become a weight.
     budget : int
         Most values that an array may hold. Beyond, iterations spread evenly stand for all.
-
-    Returns
-    -------
-    Points
     """
     try:
         return _run(points, loops, wanted, budget, is_sampled=False)

@@ -8,9 +8,10 @@ import numpy.typing as npt
 
 from kernelcast.expressions import Condition, EvaluationError, Symbol, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.bindings import bind_ids, bind_names
+from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.features.counting.broadcasting import widen
 from kernelcast.features.counting.guards import estimate_share
 from kernelcast.features.counting.points import Points, run_loops
@@ -56,8 +57,6 @@ def compute_requests(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
     scalars : mapping of str to int
@@ -77,7 +76,7 @@ def compute_requests(
     chosen = work_groups or dict.fromkeys(choose_work_groups(ndrange), 1)
     times = np.array([*chosen.values()], dtype=np.float64)
     bindings, is_present, owners = _bind_warps(ndrange, [*chosen], warp_width)
-    bindings |= bind_names(dict(scalars))
+    bindings |= bind_names(scalars)
     start = replace(Points.start(bindings, is_present), weights=times[owners])
     runs: dict[object, Points] = {}
     found = (_follow(facts, access, start, runs) for access in facts.accesses)
@@ -91,10 +90,6 @@ def measure_requests(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
-    recorded : RecordedAddresses
-        What was recorded.
     warp_width : int
         Work-items that run in step, consecutive in their local linear id.
 

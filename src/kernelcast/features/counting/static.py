@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import Condition, Symbol
+from kernelcast.expressions import Condition, Symbol, Value
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import (
     Numbers,
     WorkItems,
     bind_contents,
     bind_ids,
-    bind_names,
 )
 from kernelcast.features.counting.guards import count_solutions, estimate_share
 from kernelcast.features.counting.points import Points, run_loops
@@ -43,8 +43,6 @@ def count_statically(  # noqa: PLR0913 - a launch, and how far to go into it
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
     scalars : mapping of str to int
@@ -65,7 +63,7 @@ def count_statically(  # noqa: PLR0913 - a launch, and how far to go into it
         depend on them are not exact.
     """
     items = bind_ids(ndrange, work_groups)
-    fixed = {**items.bindings, **bind_names(dict(scalars))}
+    fixed = {**items.bindings, **bind_names(scalars)}
     found = bind_contents(facts, fixed, contents, items.is_present.shape)
     items = replace(items, bindings={**items.bindings, **found})
     counter = _Counter(facts, items, scalars, budget)
@@ -96,7 +94,7 @@ class _Counter:
         self._items = items
         self._fixed = {
             **{one: value for one, value in items.bindings.items() if isinstance(value, int)},
-            **bind_names(dict(scalars)),
+            **bind_names(scalars),
         }
         self._budget = budget
         self._known: dict[tuple[Condition, tuple[Loop, ...]], Counts] = {}
@@ -113,7 +111,7 @@ class _Counter:
     def _count(self, guard: Condition, loops: tuple[Loop, ...]) -> Counts:
         used = guard.symbols().union(*(loop.symbols for loop in loops))
         chosen, place = self._find_classes(used)
-        bindings = {**self._fixed}
+        bindings: dict[Symbol, Value] = {**self._fixed}
         for symbol in used - self._fixed.keys():
             value = self._items.bindings.get(symbol)
             if isinstance(value, np.ndarray):

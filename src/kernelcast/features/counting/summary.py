@@ -38,10 +38,6 @@ def summarise(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
-    sample : CounterSample
-        Its counters, counted or derived.
     warp_widths : sequence of int
         Work-items that run in step, for each `WarpCounters`.
     patterns : sequence of RequestPattern

@@ -7,9 +7,10 @@ import numpy as np
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.evaluation import BoolArray, evaluate_where
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.bindings import bind_ids, bind_names
+from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 
@@ -25,12 +26,8 @@ def count_touched_bytes(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments.
     sizes : mapping of str to int
         Bytes of buffers by the names of their parameters.
 
@@ -44,7 +41,7 @@ def count_touched_bytes(
     total = ndrange.work_group_count
     count = max(1, min(total, _MOST_GROUPS, _MOST_ITEMS // ndrange.work_group_size))
     items = bind_ids(ndrange, sorted({total * place // count for place in range(count)}))
-    known = items.bindings | bind_names(dict(scalars))
+    known = items.bindings | bind_names(scalars)
     most: dict[str, float] = {}
     for access in facts.accesses:
         size = sizes.get(access.buffer or "")

@@ -30,18 +30,11 @@ _FIRST_STRIDE, _GROWTH = 32, 4
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop around a place.
-
-    Parameters
-    ----------
-    facts : LoopFacts
-        The loop.
-    extra : int
-        1 for what stands in the loop's test, which runs once more than its body.
-    """
+    """A loop around a place."""
 
     facts: LoopFacts
     extra: int = 0
+    """1 for what stands in the loop's test, which runs once more than its body."""
 
     @property
     def symbol(self) -> Symbol:
@@ -67,10 +60,6 @@ def find_loops(facts: KernelFacts, loops: tuple[LoopFacts, ...]) -> tuple[Loop, 
     loops : tuple of LoopFacts
         As a reach or an access names them: a loop in whose test the place stands is named without
         its condition.
-
-    Returns
-    -------
-    tuple of Loop
     """
     found = []
     for loop in loops:
@@ -88,8 +77,6 @@ def count_trips(
 
     Parameters
     ----------
-    loop : Loop
-        The loop.
     bindings : mapping of Symbol to int or ndarray of int64
         Values that broadcast to `shape`.
     shape : tuple of int
@@ -111,14 +98,19 @@ def count_trips(
             return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
         trips = np.clip(widen(value, shape), 0, LARGEST)
         return trips + loop.extra, facts.is_exact
-    known = _known_part(facts.condition)
+    known = known_part(facts.condition)
     if known == TRUE or not known.symbols() - {loop.symbol} <= bindings.keys():
         return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
     trips, is_finished = _simulate(known, loop.symbol, bindings, shape, budget)
     return trips + loop.extra, is_finished and facts.is_exact
 
 
-def _known_part(condition: Condition) -> Condition:
+def has_bound(loop: LoopFacts) -> bool:
+    """Tell whether something else than data ends a loop at last."""
+    return loop.trip_count is not None or known_part(loop.condition) != TRUE
+
+
+def known_part(condition: Condition) -> Condition:
     """Give what of a condition does not depend on data."""
     if condition.is_exact:
         return condition

@@ -29,8 +29,6 @@ def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
 
     Parameters
     ----------
-    source : str
-        OpenCL C.
     definitions : sequence of str
         Of ``-D``, each ``NAME`` or ``NAME=VALUE``.
 

@@ -1,6 +1,6 @@
 """Makes each access write its address down."""
 
-from kernelcast.features.analysis import Analysis
+from kernelcast.features.analysis import Analysis, find_local_arrays
 from kernelcast.features.blocks import builtins
 from kernelcast.features.blocks.model import Site
 from kernelcast.features.instrumentation.signatures import exact_span
@@ -78,12 +78,12 @@ class AddressEdits:
                 self._wrap_object(place, site.node)
             else:
                 self._wrap_pointer(place, site)
-        for node in self._local_arrays():
+        for node in find_local_arrays(self._analysis.function):
             self._note_local(node)
 
     def base_marks(self) -> str:
         """Give the statements that note the addresses of buffers."""
-        local = {node.spelling for node in self._local_arrays()}
+        local = {node.spelling for node in find_local_arrays(self._analysis.function)}
         first = len(self.places)
         return "".join(
             f" KC_NOTE({first + index}, {name}, 0);"
@@ -127,15 +127,11 @@ class AddressEdits:
             for node in self._analysis.tree.variables.values()
             if node.type.space == "constant" and node.type.type_class is TypeClass.ARRAY
         ]
-        return [*parameters, *constants, *(node.spelling for node in self._local_arrays())]
-
-    def _local_arrays(self) -> list[Node]:
         return [
-            node
-            for node in self._analysis.function.walk()
-            if node.kind == kinds.VARIABLE and node.type.space == "local"
-            and node.type.type_class is not TypeClass.POINTER
-        ]  # fmt: skip
+            *parameters,
+            *constants,
+            *(node.spelling for node in find_local_arrays(self._analysis.function)),
+        ]
 
     def _note_local(self, node: Node) -> None:
         """Note where a local array lies, behind its declaration."""

@@ -23,8 +23,6 @@ def hand_on(
     ----------
     edits : SourceEdits
         Takes the edits.
-    analysis : Analysis
-        Of the kernel.
     spans : sequence of Span
         Where something is counted or written down.
     parameter, argument : str

@@ -50,10 +50,6 @@ def instrument(
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel.
-    analysis : Analysis
-        Of this kernel.
     records_addresses : bool
         Whether each access to global, constant and local memory writes its address down as well.
 

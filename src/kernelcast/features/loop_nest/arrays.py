@@ -13,23 +13,14 @@ from kernelcast.features.syntax.types import TypeClass, TypeInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An element of an array.
-
-    Parameters
-    ----------
-    array : str
-        The array.
-    offset_bytes : Expr
-        From its start.
-    type : TypeInfo
-        Of the element.
-    node : Node
-        Where it stands.
-    """
+    """An element of an array."""
 
     array: str
+    """The array."""
     offset_bytes: Expr
+    """From its start."""
     type: TypeInfo
+    """Of the element."""
     node: Node
 
 

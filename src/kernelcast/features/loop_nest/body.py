@@ -59,21 +59,14 @@ class _State:
 
 @dataclass(slots=True)
 class Body:
-    """Reads statements one after the other.
-
-    Parameters
-    ----------
-    listing : Listing
-        Where they stand.
-    nest : Nest
-        The loops around them.
-    arrays : dict of int to NestArray
-        By the key of the declaration.
-    """
+    """Reads statements one after the other."""
 
     listing: Listing
+    """Where they stand."""
     nest: Nest
+    """The loops around them."""
     arrays: dict[int, NestArray]
+    """By the key of the declaration."""
     decisions: list[Symbol] = field(default_factory=list)
     """Conditions on data."""
     chains: dict[_Holder, Chain] = field(default_factory=dict)

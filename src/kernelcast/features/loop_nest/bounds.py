@@ -22,12 +22,8 @@ def read_bound(node: Node, known: Mapping[int, Expr], listing: Listing, shift: i
 
     Parameters
     ----------
-    node : Node
-        The expression.
     known : mapping of int to Expr
         Values of variables, by the key of their declaration.
-    listing : Listing
-        Where it stands.
     shift : int
         Is added.
 

@@ -46,8 +46,6 @@ def read_comparison(node: Node, known: Mapping[int, Expr], listing: Listing) -> 
         The condition; ``&&``, ``||`` and ``!`` are not read here.
     known : mapping of int to Expr
         Values of variables, by the key of their declaration.
-    listing : Listing
-        Where it stands.
     """
     node = peel(node)
     try:

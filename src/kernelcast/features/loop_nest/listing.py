@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from clang import cindex
 
-from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions import Symbol
+from kernelcast.expressions.axes import bind_names
 from kernelcast.features.diagnostics import describe_errors, read_errors
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, SyntaxTree
@@ -40,27 +41,18 @@ _HEADER = _declare_functions()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Listing:
-    """A parsed listing.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    tree : SyntaxTree
-        Keeps the nodes alive.
-    statements : tuple of Node
-        What stands in it.
-    constants : frozenset of str
-        Names that it uses and does not declare.
-    values : mapping of Symbol to int
-        Values known of constants: the step of a loop must be.
-    """
+    """A parsed listing."""
 
     name: str
+    """For messages."""
     tree: SyntaxTree
+    """Keeps the nodes alive."""
     statements: tuple[Node, ...]
+    """What stands in it."""
     constants: frozenset[str]
+    """Names that it uses and does not declare."""
     values: Mapping[Symbol, int]
+    """Values known of constants: the step of a loop must be."""
 
     def refusal(self, node: Node, problem: str) -> InputError:
         """Give an error that names line and column of a node."""
@@ -105,7 +97,7 @@ def parse_listing(source: str, constants: Mapping[str, int], name: str) -> Listi
     return Listing(
         name=name, tree=tree, statements=statements,
         constants=frozenset((unknown | set(constants)) - declared),
-        values={Symbol(SymbolKind.SCALAR, key): one for key, one in constants.items()},
+        values=bind_names(constants),
     )  # fmt: skip
 
 

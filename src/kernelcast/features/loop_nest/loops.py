@@ -27,27 +27,18 @@ _FORM = "; expected `for (int i = start; i < stop; i += step)`"
 
 @dataclass(slots=True, kw_only=True)
 class Nest:
-    """Loops found, and what the innermost one does.
-
-    Parameters
-    ----------
-    loops : list of NestLoop
-        Outermost first.
-    variables : dict of int to Expr
-        Their variables, by the key of the declaration.
-    body : list of Node
-        Statements of the innermost loop.
-    notes : list of str
-        What was assumed.
-    guards : list of (Node, bool)
-        Conditions between loops, and whether iterations go on where they hold.
-    """
+    """Loops found, and what the innermost one does."""
 
     loops: list[NestLoop] = field(default_factory=list)
+    """Outermost first."""
     variables: dict[int, Expr] = field(default_factory=dict)
+    """Their variables, by the key of the declaration."""
     body: list[Node] = field(default_factory=list)
+    """Statements of the innermost loop."""
     notes: list[str] = field(default_factory=list)
+    """What was assumed."""
     guards: list[tuple[Node, bool]] = field(default_factory=list)
+    """Conditions between loops, and whether iterations go on where they hold."""
 
 
 def find_nest(listing: Listing) -> Nest:

@@ -23,8 +23,6 @@ def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "")
 
     Parameters
     ----------
-    source : str
-        The listing.
     constants : mapping of str to int
         Values of constants, as ``-D``; those that have none yet may be given later.
     name : str

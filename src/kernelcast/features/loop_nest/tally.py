@@ -21,18 +21,11 @@ Place = tuple[str, Expr]
 
 @dataclass(slots=True)
 class Tally:
-    """Counts while a body is read.
-
-    Parameters
-    ----------
-    listing : Listing
-        Where it stands.
-    here : Condition
-        Iterations that reach the place that is read.
-    """
+    """Counts while a body is read."""
 
     listing: Listing
     here: Condition = TRUE
+    """Iterations that reach the place that is read."""
     repeated: int = 0
     """Loads and stores that registers spare."""
     held: set[Place] = field(default_factory=set)

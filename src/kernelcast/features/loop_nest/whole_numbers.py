@@ -36,12 +36,8 @@ def read_whole_number(
 
     Parameters
     ----------
-    node : Node
-        The expression.
     known : mapping of int to Expr
         Values of variables, by the key of their declaration.
-    listing : Listing
-        Where it stands.
     divisions : mapping of int to function
         What operators with a number above 0 on their right make; addresses have none.
 

@@ -12,20 +12,14 @@ _IN_MACRO = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of bytes of the source, encoded as UTF-8.
-
-    Parameters
-    ----------
-    start, end : int
-        First byte and the byte behind the last.
-    is_exact : bool
-        False where an end lies within a macro's expansion: then the span is that of the use of
-        the macro, and cannot be edited.
-    """
+    """A range of bytes of the source, encoded as UTF-8."""
 
     start: int
     end: int
+    """First byte and the byte behind the last."""
     is_exact: bool = True
+    """False where an end lies within a macro's expansion: then the span is that of the use of the
+    macro, and cannot be edited."""
 
 
 class SourcePlaces:

@@ -43,38 +43,26 @@ _SPACES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeInfo:
-    """One type with its qualifiers.
-
-    Parameters
-    ----------
-    name : str
-        As written in the source, address space included.
-    type_class : TypeClass
-        Class of a value, or of a vector's lane.
-    lanes : int
-        Lanes of a vector; 1 else.
-    bits : int
-        Width of a number, or of a vector's lane; 0 for what is no number.
-    bytes : int
-        Size in memory; 0 where it is not known.
-    space : str
-        Address space of an object of this type: ``private`` for values.
-    target : TypeInfo or None
-        What a pointer points to, what an array consists of.
-    is_const, is_volatile, is_restrict : bool
-        Qualifiers.
-    """
+    """One type with its qualifiers."""
 
     name: str
+    """As written in the source, address space included."""
     type_class: TypeClass
+    """Class of a value, or of a vector's lane."""
     lanes: int = 1
+    """Lanes of a vector; 1 else."""
     bits: int = 0
+    """Width of a number, or of a vector's lane; 0 for what is no number."""
     bytes: int = 0
+    """Size in memory; 0 where it is not known."""
     space: str = "private"
+    """Address space of an object of this type: ``private`` for values."""
     target: "TypeInfo | None" = None
+    """What a pointer points to, what an array consists of."""
     is_const: bool = False
     is_volatile: bool = False
     is_restrict: bool = False
+    """Qualifiers."""
 
     @property
     def is_integer(self) -> bool:
@@ -102,12 +90,7 @@ class TypeReader:
         self._known: dict[int | None, TypeInfo] = {}
 
     def read(self, found: clang.CXType) -> TypeInfo:
-        """Give a type's description.
-
-        Returns
-        -------
-        TypeInfo
-        """
+        """Give a type's description."""
         if found.kind == _INVALID:
             return UNKNOWN_TYPE
         known = self._known.get(found.first)

@@ -10,18 +10,12 @@ from kernelcast.records.device import SaturationPoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompilerSource:
-    """What compiler features are made of.
-
-    Parameters
-    ----------
-    facts : CompilerFacts
-        Resources of the compiled kernel.
-    saturation : SaturationPoint or None
-        P_sat, where it was found.
-    """
+    """What compiler features are made of."""
 
     facts: CompilerFacts
+    """Resources of the compiled kernel."""
     saturation: SaturationPoint | None = None
+    """P_sat, where it was found."""
 
 
 def _fact(name: str) -> Callable[[CompilerSource], float | None]:

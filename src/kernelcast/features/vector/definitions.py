@@ -12,24 +12,16 @@ Formula = Callable[[Source], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature(Generic[Source]):
-    """One feature.
-
-    Parameters
-    ----------
-    name : str
-        ``group.what_unit``.
-    meaning : str
-        For the reference, without a full stop.
-    compute : callable
-        Gives its value, or None where it is not known.
-    table_1 : str
-        What the sampling paper's Table 1 calls it; empty if it is not there.
-    """
+    """One feature."""
 
     name: str
+    """``group.what_unit``."""
     meaning: str
+    """For the reference, without a full stop."""
     compute: Formula[Source]
+    """Gives its value, or None where it is not known."""
     table_1: str = ""
+    """What the sampling paper's Table 1 calls it; empty if it is not there."""
 
     def __post_init__(self) -> None:
         check_name(self.name)

@@ -10,24 +10,15 @@ from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledSource:
-    """What sampled features are made of.
-
-    Parameters
-    ----------
-    run : SampleRun
-        The timed launches.
-    linear_s : float
-        The linear model's time of the whole launch, in seconds.
-    compute_units : int
-        Of the device.
-    issued_per_work_item : float or None
-        Instructions issued per work-item, by software counters; None without them.
-    """
+    """What sampled features are made of."""
 
     run: SampleRun
+    """The timed launches."""
     linear_s: float
+    """The linear model's time of the whole launch, in seconds."""
     compute_units: int
     issued_per_work_item: float | None = None
+    """Instructions issued per work-item, by software counters; None without them."""
 
 
 def _windows(source: SampledSource) -> list[TimedLaunch]:

@@ -16,18 +16,12 @@ _LOOP_BODY = "loop body"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterSource:
-    """What features of software counters are made of.
-
-    Parameters
-    ----------
-    counters : SoftwareCounters
-        Measured, or derived from the source.
-    facts : KernelFacts
-        The kernel that was counted.
-    """
+    """What features of software counters are made of."""
 
     counters: SoftwareCounters
+    """Measured, or derived from the source."""
     facts: KernelFacts
+    """The kernel that was counted."""
 
     @property
     def warp(self) -> WarpCounters | None:

@@ -14,18 +14,12 @@ from kernelcast.records.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticSource:
-    """What static features are made of.
-
-    Parameters
-    ----------
-    facts : KernelFacts
-        From the source.
-    problem : Problem
-        The launch; its local size may be open.
-    """
+    """What static features are made of."""
 
     facts: KernelFacts
+    """From the source."""
     problem: Problem
+    """The launch; its local size may be open."""
 
 
 def _work_groups(source: StaticSource) -> float | None:

@@ -31,14 +31,8 @@ def read_access(
         Declared arrays by their names.
     kind : AccessKind
         What the access does.
-    scalars : tuple of str
-        Names of scalars.
     site : int
         Its number, which no other access has.
-
-    Returns
-    -------
-    MemoryAccess
 
     Raises
     ------

@@ -4,7 +4,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions import Expr
+from kernelcast.expressions.axes import bind_names
 from kernelcast.features.written_accesses.parser import Parser
 from kernelcast.features.written_accesses.scope import FUNCTIONS, KEYWORDS, Scope
 from kernelcast.records.arguments import ElementType
@@ -18,28 +19,19 @@ _SPACES = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.LOCAL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenArray:
-    """An array that accesses name.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    element : ElementType
-        Type of one element.
-    extents : tuple of Expr
-        Elements per dimension, the first dimension contiguous in memory, over scalars; empty if
-        nobody knows where the array ends.
-    space : MemorySpace
-        Global, constant or local memory.
-    shift_bytes : int
-        Offset of its first byte from a 128-byte boundary.
-    """
+    """An array that accesses name."""
 
     name: str
+    """Its name."""
     element: ElementType
+    """Type of one element."""
     extents: tuple[Expr, ...] = ()
+    """Elements per dimension, the first dimension contiguous in memory, over scalars; empty if
+    nobody knows where the array ends."""
     space: MemorySpace = MemorySpace.GLOBAL
+    """Global, constant or local memory."""
     shift_bytes: int = 0
+    """Offset of its first byte from a 128-byte boundary."""
 
     def count_bytes(self, scalars: Mapping[str, int]) -> int | None:
         """Give its size in bytes; None if its extents are not known.
@@ -51,7 +43,7 @@ class WrittenArray:
         """
         if not self.extents:
             return None
-        values = {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
+        values = bind_names(scalars)
         size = self.element.bytes
         for axis, extent in enumerate(self.extents):
             count = int(extent.evaluate(values))
@@ -70,8 +62,6 @@ def read_array(text: str, scalars: Collection[str] = ()) -> WrittenArray:
     text : str
         Extents are numbers joined by ``x``, or expressions over scalars joined by commas, the
         contiguous dimension first. The type may follow the word ``local`` or ``constant``.
-    scalars : collection of str
-        Names of scalars.
 
     Raises
     ------

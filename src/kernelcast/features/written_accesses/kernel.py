@@ -44,19 +44,6 @@ OPERATIONS = {
 class WrittenKernel:
     """A kernel as somebody wrote down what it touches.
 
-    Parameters
-    ----------
-    name : str
-        For messages and tables.
-    arrays : tuple of WrittenArray
-        Every array that is accessed.
-    accesses : tuple of MemoryAccess
-        Of one work-item, see `read_access`; their sites are 0, 1, 2 and so on.
-    scalars : mapping of str to int
-        Values of the names in expressions.
-    operations : mapping of str to float
-        How many of `OPERATIONS` a work-item executes.
-
     Raises
     ------
     InputError
@@ -64,10 +51,15 @@ class WrittenKernel:
     """
 
     name: str
+    """For messages and tables."""
     arrays: tuple[WrittenArray, ...]
+    """Every array that is accessed."""
     accesses: tuple[MemoryAccess, ...]
+    """Of one work-item, see `read_access`; their sites are 0, 1, 2 and so on."""
     scalars: Mapping[str, int] = field(default_factory=dict)
+    """Values of the names in expressions."""
     operations: Mapping[str, float] = field(default_factory=dict)
+    """How many of `OPERATIONS` a work-item executes."""
 
     def __post_init__(self) -> None:
         names = [one.name for one in self.arrays]

@@ -33,21 +33,14 @@ KEYWORDS = frozenset({"for", "in", "if", "and", "or", "not", "range", "min", "ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Names that expressions may use.
-
-    Parameters
-    ----------
-    scalars : collection of str
-        Names of scalar arguments.
-    arrays : collection of str
-        Names of arrays, which no expression may use: their content is not known.
-    loops : mapping of str to Expr
-        Values of loop variables.
-    """
+    """Names that expressions may use."""
 
     scalars: Collection[str] = ()
+    """Names of scalar arguments."""
     arrays: Collection[str] = ()
+    """Names of arrays, which no expression may use: their content is not known."""
     loops: Mapping[str, Expr] = field(default_factory=dict)
+    """Values of loop variables."""
 
     def find(self, name: str) -> Expr | None:
         """Give what a name stands for; None if it stands for no number."""

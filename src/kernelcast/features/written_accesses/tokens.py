@@ -15,21 +15,14 @@ _WORDS = {"&&": "and", "||": "or", "!": "not"}
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A number, a name or a sign.
-
-    Parameters
-    ----------
-    text : str
-        Its characters; empty at the end of the text.
-    place : int
-        Index of its first character.
-    kind : str
-        ``number``, ``name``, ``sign`` or ``end``.
-    """
+    """A number, a name or a sign."""
 
     text: str
+    """Its characters; empty at the end of the text."""
     place: int
+    """Index of its first character."""
     kind: str
+    """``number``, ``name``, ``sign`` or ``end``."""
 
 
 def tokenise(text: str) -> list[Token]:

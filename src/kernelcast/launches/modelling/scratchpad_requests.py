@@ -8,9 +8,10 @@ import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Symbol
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.counting.bindings import bind_ids, bind_names
+from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.features.counting.broadcasting import widen
 from kernelcast.features.counting.guards import estimate_share
 from kernelcast.features.counting.points import Points, run_loops
@@ -88,7 +89,7 @@ class _Followed:
 
 def _follow(access: MemoryAccess, launch: ModelledLaunch, groups: Sequence[int]) -> _Followed:
     items = bind_ids(launch.ndrange, groups)
-    bindings: Mapping[Symbol, object] = {**items.bindings, **bind_names(dict(launch.scalars))}
+    bindings: Mapping[Symbol, object] = {**items.bindings, **bind_names(launch.scalars)}
     start = Points.start(bindings, items.is_present)  # type: ignore[arg-type]  # both are values
     loops = tuple(Loop(one) for one in access.loops)
     offset = access.offset_bytes

@@ -20,6 +20,7 @@ from kernelcast.expressions import (
     conjunction,
 )
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.point_sets import split_into_boxes
 from kernelcast.records.ndrange import NDRange
 
@@ -56,7 +57,7 @@ def simplify_accesses(
 
 def _split(guard: Condition, ndrange: NDRange, scalars: Mapping[str, int]) -> list[Condition]:
     """Divide a guard with "or" or "!=" into disjoint boxes; it stays if there are none."""
-    values = {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
+    values = bind_names(scalars)
     ids = {
         Symbol(SymbolKind.GLOBAL_ID, axis=axis): range(offset, offset + size)
         for axis, (offset, size) in enumerate(

@@ -362,7 +362,7 @@ def _calibrate_intervals(
     found: Sequence[tuple[int, FusedEstimate]],
 ) -> Calibration:
     residuals = np.array([rows[place].size.log_seconds - one.log_seconds for place, one in found])
-    signs = np.array([describe_difficulty(one) for _, one in found])
+    signs = np.array([describe_difficulty(one.variance, one.disagreement) for _, one in found])
     numbers = np.unique(groups[[place for place, _ in found]], return_inverse=True)[1]
     every = calibrate_interval(residuals, signs, np.zeros(len(found)), numbers.astype(np.intp))
     if len(every.scores) <= MOST_SCORES:

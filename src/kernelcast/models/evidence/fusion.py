@@ -132,6 +132,12 @@ def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
     if not pieces:
         msg = "evidence: no pieces to put together; give at least one"
         raise InputError(msg)
+    if len(pieces) == 1:
+        alone = pieces[0]
+        return FusedEstimate(
+            log_seconds=alone.log_seconds, variance=alone.variance, pieces=(alone,),
+            weights=(1.0,), disagreement=0.0,
+        )  # fmt: skip
     leaves, root = _nest(pieces)
     root.combine()
     distances = _measure(pieces, root.mean)
@@ -139,7 +145,7 @@ def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
     if is_contradicted:
         _distrust(pieces, leaves, _choose_start(pieces))
         root.combine()
-    if is_contradicted or (len(pieces) > 1 and any(one.kind is _SAMPLES for one in pieces)):
+    if is_contradicted or any(one.kind is _SAMPLES for one in pieces):
         for _ in range(_MOST_STEPS):
             if root.judge(root.mean) < _SETTLED:
                 break

@@ -27,7 +27,6 @@ ANY_FORM = ""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
 _LEAST_SHARE = 1e-3
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,22 +251,31 @@ class EvidenceModel:
         coverage : float
             Share of true times that shall lie inside.
         """
-        situation = name_situation(fused.pieces)
+        told = fused.log_seconds, fused.variance, fused.disagreement
+        return self._surround(name_situation(fused.pieces), *told, coverage)
+
+    def surround_alone(
+        self, kind: Kind, log_seconds: float, variance: float, coverage: float
+    ) -> Interval:
+        """Put the same interval around a piece that is all there is."""
+        return self._surround(kind.value, log_seconds, variance, 0.0, coverage)
+
+    def _surround(
+        self, situation: str, log_seconds: float, variance: float, disagreement: float,
+        coverage: float,
+    ) -> Interval:  # fmt: skip
         calibration = self.intervals.get(situation)
-        quantile = _NORMAL.inv_cdf((1.0 + coverage) / 2.0)
         if calibration is None:
-            width = quantile * math.sqrt(fused.variance * max(1.0, fused.disagreement**2))
+            width = _find_quantile(coverage) * math.sqrt(variance * max(1.0, disagreement**2))
         else:
-            width = calibration.half_width_alone(describe_difficulty(fused), coverage)
-            beyond = fused.variance - self.widest.get(situation, math.inf)
+            difficulty = describe_difficulty(variance, disagreement)
+            width = calibration.half_width_alone(difficulty, coverage)
+            beyond = variance - self.widest.get(situation, math.inf)
             if beyond > 0.0:
-                width = math.hypot(width, quantile * math.sqrt(beyond))
-        factor = math.exp(min(width, 20.0))
+                width = math.hypot(width, _find_quantile(coverage) * math.sqrt(beyond))
+        seconds, factor = math.exp(log_seconds), math.exp(min(width, 20.0))
         return Interval(
-            seconds=fused.seconds,
-            low=fused.seconds / factor,
-            high=fused.seconds * factor,
-            coverage=coverage,
+            seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=coverage
         )
 
     def _find(self, form: str) -> FormVariance:
@@ -297,9 +305,14 @@ def _name_kinds(kinds: frozenset[Kind]) -> str:
     return "+".join(kind for kind in _LEADING if kind in kinds) or "+".join(sorted(kinds))
 
 
-def describe_difficulty(fused: FusedEstimate) -> tuple[float, float]:
+def describe_difficulty(variance: float, disagreement: float) -> tuple[float, float]:
     """Give what an interval's width depends on: the variance, and how pieces disagree."""
-    return 0.5 * math.log(fused.variance), math.log(1.0 + fused.disagreement)
+    return 0.5 * math.log(variance), math.log(1.0 + disagreement)
+
+
+@lru_cache(maxsize=16)
+def _find_quantile(coverage: float) -> float:
+    return NormalDist().inv_cdf((1.0 + coverage) / 2.0)
 
 
 def _clip(value: float) -> float:

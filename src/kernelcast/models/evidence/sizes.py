@@ -12,7 +12,8 @@ it grows most where known times are microseconds: they may be all launch and no 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from operator import mul
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -141,19 +142,25 @@ class SizeAnswer:
     boundary: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SizeTable:
-    """Sizes of a kernel, ready to be asked; made by `tabulate_sizes`."""
+class SizeTable(NamedTuple):
+    """Sizes of a kernel, ready to be asked; made by `tabulate_sizes`.
 
-    settings: SizeSettings
+    Launches are asked for one by one, and for so few numbers NumPy's calls take longer.
+    """
+
+    terms: tuple[float, ...]
+    """Of the settings: variance of a size and its reach, of the slope, of a launch alone, reach
+    in time, scale, and variance beyond a cache."""
     measure: int
-    work: Numbers
-    at_s: Numbers
+    works: tuple[float, ...]
+    recent: tuple[float, ...]
+    """What each shares with a launch at the time of the newest."""
+    beside: tuple[float, ...]
+    newest_s: float
     centre: float
     level: float
-    coefficients: Numbers
+    coefficients: tuple[float, ...]
     inverse: Numbers
-    beside: Numbers
     least_mix: float
     most_mix: float
     working_sets: tuple[float, ...]
@@ -169,37 +176,49 @@ class SizeTable:
         log_work : sequence of float
             Natural logarithms of `MEASURES`.
         at_s : float
-            When it will run, by the clock of the known sizes.
+            When it will run, by the clock of the known sizes; the newest are not younger.
         working_set_bytes : float, optional
             Bytes that it touches.
         """
-        settings = self.settings
+        return self.describe(*self.tell(log_work, at_s, working_set_bytes))
+
+    def describe(self, log_seconds: float, variance: float, boundary: str) -> SizeAnswer:
+        """Give the whole of what `tell` says."""
+        return SizeAnswer(
+            log_seconds=log_seconds,
+            variance=variance,
+            measure=MEASURES[self.measure],
+            sizes=len(self.works),
+            boundary=boundary,
+        )
+
+    def tell(
+        self, log_work: Sequence[float], at_s: float, working_set_bytes: float
+    ) -> tuple[float, float, str]:
+        """Give the numbers alone: `log_seconds`, `variance` and `boundary` of `predict`."""
         work = log_work[self.measure]
         if math.isnan(work):
             msg = f"other sizes: {MEASURES[self.measure]} of this one is not known; count it first"
             raise InputError(msg)
-        apart, between_s = np.abs(self.work - work), np.abs(self.at_s - at_s)
-        shared = _relate(settings, apart, between_s)
         moved = work - self.centre
-        shared += settings.slope_sd**2 * moved * (self.work - self.centre)
-        own = _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2
-        own += noise_variance(settings, settings.usual_noise) + (settings.slope_sd * moved) ** 2
-        left = own - float(shared @ self.inverse @ shared)
-        variance = settings.scale * max(left, _LEAST_VARIANCE)
-        # How far off work alone foretells if a part of a known time does not grow with it.
-        steady = np.log1p(self.beside * np.expm1(self.work - work))
-        variance += float(np.abs(steady).min()) ** 2
+        size, reach, slope, own, reach_s, scale, crossing = self.terms
+        faded = math.exp(min(self.newest_s - at_s, 0.0) / reach_s)
+        shared, steady = [], math.inf
+        for known, recent, beside in zip(self.works, self.recent, self.beside, strict=True):
+            apart = known - work
+            near = size * math.exp(-abs(apart) / reach) + slope * moved * (known - self.centre)
+            shared.append(near + recent * faded + _LEVEL**2)
+            # How far off work alone foretells if a part of a known time does not grow with it.
+            steady = min(steady, abs(math.log1p(beside * math.expm1(apart))))
+        column = np.array(shared)
+        left = own + slope * moved**2 - float(column.dot(self.inverse.dot(column)))
+        variance = scale * max(left, _LEAST_VARIANCE) + steady**2
         variance += self._doubt_mix(log_work[_INSTRUCTIONS] - log_work[_ITEMS]) ** 2
         boundary = find_boundary(working_set_bytes, self.working_sets, self.caches)
         if boundary:
-            variance += settings.crossing_sd**2
-        return SizeAnswer(
-            log_seconds=work + self.level + float(shared @ self.coefficients),
-            variance=variance,
-            measure=MEASURES[self.measure],
-            sizes=len(self.work),
-            boundary=boundary,
-        )
+            variance += crossing
+        told = sum(map(mul, shared, self.coefficients))
+        return work + self.level + told, variance, boundary
 
     def _doubt_mix(self, mix: float) -> float:
         """Give the deviation for work-items that do more or less than those of known sizes."""
@@ -242,9 +261,18 @@ def tabulate_sizes(
             best = items
         best = _choose_measure(latest, settings, best)
     measure, work, level, coefficients, inverse, beside, _ = best
+    at_s = np.array([one.at_s for one in latest])
+    recent = settings.time_sd**2 * np.exp((at_s - at_s[-1]) / settings.time_reach_s)
+    own = _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2
+    terms = (
+        settings.size_sd**2, settings.size_reach, settings.slope_sd**2,
+        own + noise_variance(settings, settings.usual_noise),
+        settings.time_reach_s, settings.scale, settings.crossing_sd**2,
+    )  # fmt: skip
     return SizeTable(
-        settings, measure, work, np.array([one.at_s for one in latest]), float(work.mean()), level,
-        coefficients, inverse, beside, min(mixes) if is_counted else math.nan,
+        terms, measure, tuple(work.tolist()), tuple(recent.tolist()), tuple(beside.tolist()),
+        float(at_s[-1]), float(work.mean()), level, tuple(coefficients.tolist()), inverse,
+        min(mixes) if is_counted else math.nan,
         max(mixes) if is_counted else math.nan, tuple([one.working_set_bytes for one in latest]),
         caches or {},
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """The parts of an answer: what is remembered, sampled, learned and modelled of one launch."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -108,6 +108,10 @@ class Answerer:
         except KernelcastError as error:
             failure = f"the store of observations does not answer: {error}"
             return Remembered(absence=failure, failure=failure)
+
+    def watch_store(self, identity: LaunchIdentity) -> Callable[[tuple[int, ...]], bool] | None:
+        """Give what tells of index spaces that nothing was observed; see `Memory.watch`."""
+        return None if self.memory is None else self.memory.watch(identity)
 
     def check(self, history: LaunchHistory, request: LaunchRequest) -> None:
         """Have a history set aside what cannot be; see `check_history`."""
@@ -287,8 +291,9 @@ class Answerer:
             If the model has no answer.
         """
         device, policy = request.device, request.policy
-        if self.evidence.has_sizes(identity, policy):
-            return self.describe(request, identity)
+        basis = self.describe(request, identity)
+        if self._is_told_by_sizes(basis, identity, policy):
+            return basis
         task = request.ask_model(foretells=self.foretell is None)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         depends = outcome.depends_on_contents
@@ -296,7 +301,7 @@ class Answerer:
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
         basis = self.describe(request, identity, found, outcome.notes, outcome.learned)
-        if not basis.pieces and not self.evidence.has_sizes(identity, policy):
+        if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
             may_model = is_wanted or policy.methods.uses(Tier.LEARNED)
             raise refuse_unsampled(device.id, is_wanted=may_model)
         failures = self._find_failures(device.id) if policy.settings.uses_models else ""
@@ -305,6 +310,11 @@ class Answerer:
             estimate=replace(basis.estimate, ndrange=outcome.ndrange),
             learned=Learned(passed_over=failures),
         )
+
+    def _is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
+        """Tell whether other sizes can answer a launch alone."""
+        maker = self.evidence
+        return maker.has_sizes(identity, policy) and bool(maker.ask_sizes(basis, identity, policy))
 
     def describe(
         self,

@@ -9,7 +9,10 @@ from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.sampling.contents import draw_ahead
+from kernelcast.sampling.core_turns import TURNS
 from kernelcast.sampling.discovery import choose_device, find_devices_once
+from kernelcast.sampling.problem_arguments import list_recipes
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.task import Reporter
 
@@ -22,7 +25,9 @@ def sample_on_device(task: EstimateTask, report: Reporter) -> EstimateOutcome:
     A process that is asked again finds the device open, and programs built.
     """
     report("opening the device")
-    session = _open(task.device_id)
+    with TURNS.preparing():
+        draw_ahead(list_recipes(task.problem, seed=task.settings.seed).values())
+        session = _open(task.device_id)
     return run_estimate(session, task, keep=report.give, report=report, give_up=report.give_up)
 
 
@@ -41,7 +46,7 @@ def make_ready_fully(device_id: str) -> None:
     import_module("kernelcast.features.access")
     import_module("kernelcast.predictor.answering.gathering")
     session = _open(device_id)
-    with session.lock:
+    with session.lock, session.turns.measuring():
         session.try_out()
 
 

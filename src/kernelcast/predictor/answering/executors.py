@@ -3,8 +3,8 @@
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -13,14 +13,8 @@ from kernelcast.predictor.answering.tasks import (
     ModelTask,
 )
 from kernelcast.records.errors import KernelcastError, KernelRunError
-from kernelcast.workers import (
-    Confinement,
-    Message,
-    MessageKind,
-    Task,
-    run_isolated,
-    stream_isolated,
-)
+from kernelcast.records.problem import Problem
+from kernelcast.workers import Message, MessageKind, Task
 
 ReportProgress = Callable[[str], None]
 _log = logging.getLogger("kernelcast.progress")
@@ -30,7 +24,7 @@ SAMPLE = Task(
     gives=EstimateOutcome,
     most_items=1,
 )
-_MODEL = Task(entry="kernelcast.predictor.answering.measuring:model_alone", returns=ModelOutcome)
+MODEL = Task(entry="kernelcast.predictor.answering.measuring:model_alone", returns=ModelOutcome)
 
 
 class Executor(Protocol):
@@ -58,43 +52,32 @@ class Executor(Protocol):
         """
         ...
 
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
+        """Count the instructions of a launch by its source; None where that does not tell.
 
-@dataclass(frozen=True, slots=True)
-class ChildProcesses:
-    """Asks devices in fresh child processes: a driver's crash or hang ends the task, not us.
+        Parameters
+        ----------
+        problem : Problem
+            The launch.
+        device_id : str
+            Whose process may read the source, since it will sample the launch; empty if none will.
+        asks : bool
+            Whether a process may be asked; else what one has told before counts.
+        """
+        ...
 
-    Parameters
-    ----------
-    confinement : Confinement or None
-        What they may see; None: what we see.
-    """
 
-    samples_here: ClassVar = True
-    confinement: Confinement | None = None
+class CountsHere:
+    """Counts in this process: the source is the caller's own."""
 
-    def sample(
-        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
-    ) -> EstimateOutcome:
-        """Sample a launch; what crashes while features are made does not cost the samples."""
-        messages = stream_isolated(
-            SAMPLE,
-            task,
-            timeout_s=timeout_s,
-            subject=task.device_id,
-            confinement=self.confinement,
-        )
-        return take_outcome(messages, task.device_id, report)
+    __slots__ = ()
 
-    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model alone."""
-        return run_isolated(
-            _MODEL,
-            task,
-            timeout_s=timeout_s,
-            subject=task.device_id,
-            report=report,
-            confinement=self.confinement,
-        )
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
+        """Count the instructions of a launch by its source; None where that does not tell."""
+        from kernelcast.launches.source_work import count_work
+
+        del device_id, asks
+        return count_work(problem, problem.ndrange)
 
 
 def take_outcome(

@@ -17,6 +17,7 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 
+_ITEMS, _INSTRUCTIONS = MEASURES.index("work_items"), MEASURES.index("instructions")
 _MOST_KERNELS = 1000
 _MOST_SIZES = 64
 # Other processes observe too: the store is asked again after so long.
@@ -28,6 +29,8 @@ KernelKey = tuple[str, str, str]
 SizeKey = tuple[NDRange | None, str]
 """Index space and digest of the arguments, whatever the kernel is called."""
 _TableName = tuple[bool, tuple[bool, ...], SizeKey | None]
+SizeTables = dict[_TableName, tuple[EvidenceModel, SizeTable]]
+"""By whether sizes were observed, which measures are known, and which size is left out."""
 
 
 T = TypeVar("T")
@@ -81,11 +84,11 @@ class _Kernel:
     depends_on_contents: bool | None = None
     stored: set[SizeKey] = field(default_factory=set)
     asked_s: float = -math.inf
-    tables: dict[_TableName, tuple[EvidenceModel, SizeTable]] = field(default_factory=dict)
+    tables: SizeTables = field(default_factory=dict)
 
     def forget_tables(self) -> None:
         """Have tables made anew, since a size is another."""
-        self.tables.clear()
+        self.tables = {}
 
 
 class KernelSizes:
@@ -207,6 +210,19 @@ class KernelSizes:
                     return weigh(answer)
         return None
 
+    def watch(self, launch: LaunchIdentity) -> Callable[[], SizeTables | None]:
+        """Give what gives a kernel's tables, the same ones until a size is another.
+
+        None where contents decide, or the store has to be asked again.
+        """
+        kernel, clock = self._find_locked(launch), self._clock
+
+        def look() -> SizeTables | None:
+            stands = kernel.depends_on_contents is False and clock() < kernel.asked_s + _STANDS_S
+            return kernel.tables if stands else None
+
+        return look
+
     def _find_locked(self, launch: LaunchIdentity) -> _Kernel:
         with self._lock:
             return self._find(launch)
@@ -279,22 +295,47 @@ def _tabulate(  # noqa: PLR0913 - a table, of whom, and for whom
     is_known = key in known
     if len(known) - is_known <= 0:
         return None
-    measured = tuple(map(math.isfinite, work.logs))
+    measured = (*map(math.isfinite, work.logs), _does_one_each(work))
     name = (is_observed, measured, key if is_known else None)
     found = kernel.tables.get(name)
     if found is None or found[0] is not model:
-        others = [_complete(one, work) for other, one in known.items() if other != key]
+        others = [
+            _complete(one, work)
+            for other, one in known.items()
+            if other != key and _is_comparable(one, work)
+        ]
+        if not others:
+            return None
         found = kernel.tables[name] = model, model.tabulate(others, caches)
     return found[1]
 
 
-def _complete(one: KnownSize, work: Work) -> KnownSize:
-    """Leave out measures that the launch lacks which is asked for; complete bytes nobody noted.
+def _does_one_each(work: Work) -> bool:
+    """Tell whether instructions are as many as work-items: sizes decide nothing of what one does.
 
-    They are taken as proportional to work-items, as those of most kernels are.
+    See `kernelcast.launches.source_work.count_work`.
+    """
+    return work.logs[_INSTRUCTIONS] == work.logs[_ITEMS]
+
+
+def _is_comparable(one: KnownSize, work: Work) -> bool:
+    """Tell whether a size may be scaled to a launch.
+
+    One whose instructions nobody counted tells nothing where sizes decide how many there are.
+    """
+    is_counted = math.isfinite(one.log_work[_INSTRUCTIONS])
+    return is_counted or math.isnan(work.logs[_INSTRUCTIONS]) or _does_one_each(work)
+
+
+def _complete(one: KnownSize, work: Work) -> KnownSize:
+    """Leave out measures that the launch lacks which is asked for; complete what nobody noted.
+
+    Bytes are taken as proportional to work-items, as those of most kernels are.
     """
     pairs = zip(one.log_work, work.logs, strict=True)
     log_work = tuple(ours if math.isfinite(asked) else math.nan for ours, asked in pairs)
+    if math.isnan(log_work[_INSTRUCTIONS]) and _does_one_each(work):
+        log_work = (log_work[_ITEMS], log_work[_ITEMS], *log_work[2:])
     working_set = one.working_set_bytes
     if math.isnan(working_set):
         working_set = work.working_set_bytes * math.exp(one.log_work[0] - work.logs[0])

@@ -48,24 +48,25 @@ class LaunchRequest:
         """Whether its identity lacks what files say that the source includes."""
         return self.problem.kernel.includes_files
 
-    def identify(self) -> LaunchIdentity | None:
-        """Say what the launch is remembered under; None if a buffer's file cannot be read."""
+    def identify(self, *, asks: bool = True) -> LaunchIdentity | None:
+        """Say what the launch is remembered under; None if a buffer's file cannot be read.
+
+        Its size is described as far as this process knows it, or where it `asks`, another one.
+        """
         seed = self.policy.settings.seed
         try:
             return identify_launch(
-                self.problem, self.device, seed=seed, parameters=self._describe_size()
+                self.problem, self.device, seed=seed, parameters=self._describe_size(asks=asks)
             )
         except InputError:  # sampling will say so better
             return None
 
-    def _describe_size(self) -> Mapping[str, float]:
-        """Say how much the launch does, where its source may be read in this process."""
-        ndrange = self.problem.ndrange
-        if not getattr(self.executor, "reads_sources", False) or ndrange.local_size is None:
+    def _describe_size(self, *, asks: bool) -> Mapping[str, float]:
+        """Say how much the launch does by its source."""
+        if self.problem.ndrange.local_size is None:
             return {}
-        from kernelcast.launches.source_work import count_work
-
-        instructions = count_work(self.problem, ndrange)
+        device_id = self.device.id if self.policy.settings.samples else ""
+        instructions = self.executor.count_work(self.problem, device_id, asks=asks)
         return {} if instructions is None else {INSTRUCTIONS: instructions}
 
     def ask_model(self, *, foretells: bool) -> ModelTask:

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from kernelcast.launches.live import LiveLaunch
-from kernelcast.predictor.answering.executors import Executor, ReportProgress
+from kernelcast.predictor.answering.executors import CountsHere, Executor, ReportProgress
 from kernelcast.predictor.answering.measuring import model_alone, run_estimate
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -16,7 +15,7 @@ from kernelcast.predictor.answering.tasks import (
 
 
 @dataclass(frozen=True, slots=True)
-class LiveObjects:
+class LiveObjects(CountsHere):
     """Samples one launch where its buffers are; an `Executor`.
 
     Parameters
@@ -32,7 +31,6 @@ class LiveObjects:
     A driver's crash or hang is the program's: no time limit can end it.
     """
 
-    reads_sources: ClassVar = True
     launch: LiveLaunch
     is_enough: Callable[[EstimateOutcome], bool] | None = None
 

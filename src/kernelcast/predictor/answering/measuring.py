@@ -109,7 +109,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     )
     built_s, tried_s = session.building_s, session.trials_s
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
-    with watching as watch, session.lock:
+    turns = session.turns
+    with watching as watch, session.lock, turns.preparing():
         report(BUILDING)
         session.whole_kernel(kernel)
         report(_name_preparation(problem, is_live=is_checked))
@@ -124,6 +125,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 task.settings,
                 arguments=problem.arguments,
                 started_s=started_s,
+                turn=turns.measuring,
             )
 
             def make_outcome() -> tuple[EstimateOutcome, SampledEstimate]:
@@ -152,7 +154,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 if keep is not None:
                     keep(make_outcome()[0])
                 report(COUNTING)
-                found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
+                with turns.preparing():
+                    found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
                 report("sampling at another moment")
             if is_enough is None or not is_enough(make_outcome()[0]):
                 sampling.take_rest()

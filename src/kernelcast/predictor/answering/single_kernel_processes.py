@@ -3,21 +3,25 @@
 In a process that has run a stranger's kernel another stranger's could be waited for. So each
 begins with nobody: it has opened its device and waits. The first launch takes it over for its
 kernel, and it serves no other one, nor the same one of anybody else. A new size of a kernel finds
-its process warm.
+its process warm. A stranger's source is not read in this process either, but in those; where
+nothing is to be run, in one of the same kind that opens no device.
 """
 
 import hashlib
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Final
 
+from cachetools import LRUCache
+
 from kernelcast.predictor.answering.executors import (
+    MODEL,
     SAMPLE,
-    ChildProcesses,
     ReportProgress,
     take_outcome,
 )
@@ -27,10 +31,20 @@ from kernelcast.predictor.answering.tasks import (
     ModelOutcome,
     ModelTask,
 )
+from kernelcast.records.arguments import ScalarArgument
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
-from kernelcast.workers import Confinement, WarmChild
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.workers import Confinement, SharedFile, Task, WarmChild, take_result
 
 _READY: Final = "kernelcast.predictor.answering.child_tasks:make_ready_fully:{}"
+_COUNT: Final = Task(
+    entry="kernelcast.launches.source_work:count_problem", returns=tuple[float, ...]
+)
+_TAKE_TURNS: Final = "kernelcast.sampling.core_turns:take_turns_by"
+_NO_DEVICE: Final = ""
+"""Processes that only read sources count as a device's that is none."""
 _IDLE_S: Final = 30.0
 """A process that has run a kernel, and is not asked for so long, gives its memory back."""
 _APART_S: Final = 1.0
@@ -38,6 +52,11 @@ _APART_S: Final = 1.0
 are often asked for at once."""
 _KERNELS_KEPT: Final = 2
 """Of each device."""
+_MOST_COUNTED: Final = 4096
+_COUNTING_TIMEOUT_S: Final = 5.0
+_MOST_INSTRUCTIONS: Final = 1e12
+"""Of a work-item: nobody would wait for its end. What counts is a stranger's word."""
+_Counted = tuple[str, NDRange, tuple[tuple[int | float, ...], ...]]
 _caller: ContextVar[str] = ContextVar("caller", default="")
 
 
@@ -59,6 +78,8 @@ class SingleKernelProcesses:
     ----------
     confinement : Confinement or None
         What they may see; None: what we see.
+    turns : Path or None
+        File by which they take turns on processors that their devices share; None: they take none.
     apart_s : float
         Time after a sampling until further processes are started to wait, in seconds.
 
@@ -69,12 +90,16 @@ class SingleKernelProcesses:
 
     samples_here: ClassVar = True
     confinement: Confinement | None = None
+    turns: Path | None = None
     apart_s: float = _APART_S
     _spares: dict[str, WarmChild] = field(default_factory=dict)
     _kernels: "OrderedDict[tuple[str, str, str], WarmChild]" = field(default_factory=OrderedDict)
+    _counted: LRUCache[_Counted, float | None] = field(
+        default_factory=lambda: LRUCache(_MOST_COUNTED)
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ready_for: tuple[str, ...] = ()
-    _at_work: int = 0
+    _at_work: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     _is_closed: bool = False
     _timer: threading.Timer | None = None
 
@@ -95,18 +120,41 @@ class SingleKernelProcesses:
             What the task raised; that the process died or did not answer in time.
         """
         device_id = task.device_id
-        child = self._begin(device_id, _digest_source(task.problem.kernel))
-        try:
+        with self._hold(device_id, task.problem.kernel) as child:
             messages = child.stream(SAMPLE, task, timeout_s=timeout_s, subject=device_id)
             return take_outcome(messages, device_id, report)
-        finally:
-            with self._lock:
-                self._at_work -= 1
-                self._start_spares_soon()
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model alone, which needs no device."""
-        return ChildProcesses(self.confinement).model(task, timeout_s=timeout_s, report=report)
+        """Ask the analytic model alone, which needs no device.
+
+        Raises
+        ------
+        KernelcastError
+            If the model has no answer; that the process died or did not answer in time.
+        """
+        with self._hold(_NO_DEVICE, task.problem.kernel) as child:
+            messages = child.stream(MODEL, task, timeout_s=timeout_s, subject=task.device_id)
+            return take_result(MODEL, messages, task.device_id, report)
+
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
+        """Count the instructions of a launch by its source; None where that does not tell."""
+        scalars = (one.values for one in problem.arguments if isinstance(one, ScalarArgument))
+        key = (problem.kernel.digest, problem.ndrange, tuple(scalars))
+        with self._lock:
+            if key in self._counted or not asks:
+                return self._counted.get(key)
+        with suppress(KernelcastError):  # whoever asks for the launch is told what is wrong with it
+            with self._hold(device_id, problem.kernel) as child:
+                subject = device_id or problem.kernel.name
+                messages = child.stream(
+                    _COUNT, problem, timeout_s=_COUNTING_TIMEOUT_S, subject=subject
+                )
+                told = take_result(_COUNT, messages, subject)
+            found = _check_count(told, problem.ndrange.work_item_count)
+            with self._lock:
+                self._counted[key] = found
+            return found
+        return None
 
     def close(self) -> None:
         """End all processes, and start no further one."""
@@ -120,23 +168,41 @@ class SingleKernelProcesses:
         for one in children:
             one.close()
 
-    def _begin(self, device_id: str, kernel: str) -> WarmChild:
+    @contextmanager
+    def _hold(self, device_id: str, kernel: Kernel) -> Iterator[WarmChild]:
+        """Give the process of a caller's kernel, and start further ones after its work."""
+        key = (device_id, _digest_source(kernel), _caller.get())
+        child = self._begin(key)
+        try:
+            yield child
+        finally:
+            with self._lock:
+                self._at_work[key] -= 1
+                self._at_work += Counter()  # without those that are done
+                self._start_spares_soon()
+
+    def _begin(self, key: tuple[str, str, str]) -> WarmChild:
         """Give the process of a caller's kernel: its own, or the one that waits for anybody."""
-        key = (device_id, kernel, _caller.get())
+        device_id = key[0]
         with self._lock:
-            self._at_work += 1
+            self._at_work[key] += 1
             child = self._kernels.pop(key, None)
             if child is None:
                 child = self._spares.pop(device_id, None) or self._make()
             self._kernels[key] = child
-            of_device = [one for one in self._kernels if one[0] == device_id]
+            of_device = [
+                one
+                for one in self._kernels
+                if one[0] == device_id and (one == key or one not in self._at_work)
+            ]
             dropped = [self._kernels.pop(one) for one in of_device[:-_KERNELS_KEPT]]
         for one in dropped:
             one.close()
         return child
 
     def _make(self) -> WarmChild:
-        return WarmChild(_IDLE_S, self.confinement)
+        shared = None if self.turns is None else SharedFile(self.turns, _TAKE_TURNS)
+        return WarmChild(_IDLE_S, self.confinement, shared)
 
     def _start_spares_soon(self) -> None:
         """Start what is missing once nobody has asked for a while: who asks again comes first."""
@@ -161,8 +227,16 @@ class SingleKernelProcesses:
             return
         for device_id in self._ready_for:
             if device_id not in self._spares:
-                spare = self._spares[device_id] = self._make()
+                spare = self._make()
                 spare.start([_READY.format(device_id)])
+                self._spares[device_id] = spare
+
+
+def _check_count(told: tuple[float, ...], work_items: int) -> float | None:
+    """Give the count that a process has told, if it can be one."""
+    if len(told) != 1 or not work_items <= told[0] <= _MOST_INSTRUCTIONS * work_items:
+        return None
+    return told[0]
 
 
 def _digest_source(kernel: Kernel) -> str:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from kernelcast.predictor.answering.executors import (
     SAMPLE,
+    CountsHere,
     ReportProgress,
     take_outcome,
 )
@@ -18,7 +19,7 @@ from kernelcast.workers import WarmChildren
 
 
 @dataclass(slots=True)
-class WarmProcesses:
+class WarmProcesses(CountsHere):
     """Asks each device in a child process of its own, which serves the next task; an `Executor`.
 
     Parameters
@@ -32,7 +33,6 @@ class WarmProcesses:
     """
 
     samples_here: ClassVar = True
-    reads_sources: ClassVar = True
     children: WarmChildren = field(default_factory=WarmChildren)
 
     def sample(

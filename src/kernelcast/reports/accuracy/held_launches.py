@@ -53,48 +53,31 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLaunch:
-    """A launch and what its newest observations say.
-
-    Parameters
-    ----------
-    key : str
-        Of the launch.
-    kernel : str
-        ``suite/application/kernel``, as far as they are known.
-    device_id : str
-        Where it ran.
-    changed : int
-        Grows from launch to launch as they change.
-    observations : int
-        How many were summed up.
-    seconds : float
-        Their median time of the whole launch.
-    noise : float or None
-        Half the 10-90 % spread of their times over the median; of a single one, its own.
-    when : datetime or None
-        When the newest was measured.
-    sampled_key : str or None
-        Key of the newest observation with samples.
-    linear_s : float or None
-        The linear model's time from these, in seconds.
-    remembered : Remembered or None
-        What history is worth here; None of a launch that was observed once.
-    shifted_at : datetime or None
-        When it became certain that the launch takes another time than before.
-    """
+    """A launch and what its newest observations say."""
 
     key: str
     kernel: str
+    """``suite/application/kernel``, as far as they are known."""
     device_id: str
+    """Where it ran."""
     changed: int
+    """Grows from launch to launch as they change."""
     observations: int
+    """How many were summed up."""
     seconds: float
+    """Their median time of the whole launch."""
     noise: float | None
+    """Half the 10-90 % spread of their times over the median; of a single one, its own."""
     when: datetime | None
+    """When the newest was measured."""
     sampled_key: str | None
+    """Key of the newest observation with samples."""
     linear_s: float | None
+    """The linear model's time from these, in seconds."""
     remembered: Remembered | None
+    """What history is worth here; None of a launch that was observed once."""
     shifted_at: datetime | None
+    """When it became certain that the launch takes another time than before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +128,6 @@ def read_held_launches(
 
     Parameters
     ----------
-    store : Store
-        Where the observations are.
     known : HeldLaunches
         What the last call for this store gave: only launches that have changed since are read, and
         the same object comes back where none has.

@@ -38,32 +38,22 @@ _WITHOUT: Final = f"{HYBRID}_without_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblatedGroup:
-    """What the hybrid loses without a feature group, on one device.
-
-    Parameters
-    ----------
-    device : str
-        Its id.
-    group : str
-        See `kernelcast.records.feature_vector.FeatureGroup`.
-    rows : int
-        Rows that both answered.
-    error, error_without : float
-        Mean errors with and without the group.
-    difference : float
-        Without less with: above zero the group helps.
-    low, high : float or None
-        Ends of its interval; None with fewer than two kernels.
-    """
+    """What the hybrid loses without a feature group, on one device."""
 
     device: str
+    """Its id."""
     group: str
+    """See `kernelcast.records.feature_vector.FeatureGroup`."""
     rows: int
+    """Rows that both answered."""
     error: float
     error_without: float
+    """Mean errors with and without the group."""
     difference: float
+    """Without less with: above zero the group helps."""
     low: float | None
     high: float | None
+    """Ends of its interval; None with fewer than two kernels."""
 
 
 def read_report(content: Mapping[str, Any]) -> ValidationReport:

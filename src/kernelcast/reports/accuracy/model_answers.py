@@ -29,43 +29,27 @@ MOST_ASKED: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedModel:
-    """A model that estimates may use.
-
-    Parameters
-    ----------
-    name : str
-        ``model/device``, or the model alone where it serves all devices.
-    version : str
-        The one in use.
-    is_shipped : bool
-        Whether it came with the package.
-    """
+    """A model that estimates may use."""
 
     name: str
+    """``model/device``, or the model alone where it serves all devices."""
     version: str
+    """The one in use."""
     is_shipped: bool
+    """Whether it came with the package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OpenModel:
-    """A model that was loaded.
-
-    Parameters
-    ----------
-    used : UsedModel
-        Which.
-    kind : str
-        Its name in the catalogue.
-    report : ValidationReport or None
-        How good it was found to be; None where it was not validated.
-    stored : StoredModel
-        As its file has it.
-    """
+    """A model that was loaded."""
 
     used: UsedModel
     kind: str
+    """Its name in the catalogue."""
     report: ValidationReport | None
+    """How good it was found to be; None where it was not validated."""
     stored: StoredModel
+    """As its file has it."""
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -75,20 +59,14 @@ class OpenModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """What a model that has not learned from a launch says of it.
-
-    Parameters
-    ----------
-    seconds, low, high : float
-        In seconds.
-    in_domain : bool
-        Whether the launch resembles those that were learned from.
-    """
+    """What a model that has not learned from a launch says of it."""
 
     seconds: float
     low: float
     high: float
+    """In seconds."""
     in_domain: bool
+    """Whether the launch resembles those that were learned from."""
 
 
 def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
@@ -131,8 +109,6 @@ class ModelAnswers:
         ----------
         models : sequence of OpenModel
             Nobody knows what one without a validation has learned from: it has no answers.
-        store : Store
-            Holds the launches.
         launches : sequence of HeldLaunch
             Those observed last come first.
         """

@@ -9,28 +9,19 @@ from kernelcast.records.machine import Curve, MachineDescription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFigure:
-    """A figure with its words.
-
-    Parameters
-    ----------
-    kind : str
-        What was measured, in words and dashes: ``roofline``, ``walk-elsewhere``.
-    title, caption : str
-        What it shows.
-    panels : tuple of tuple of Curve
-        Curves that share axes.
-    panel_titles : tuple of str
-        What each panel is of; empty for a single one.
-    is_walk : bool
-        Whether fitted cache levels belong into it.
-    """
+    """A figure with its words."""
 
     kind: str
+    """What was measured, in words and dashes: ``roofline``, ``walk-elsewhere``."""
     title: str
     caption: str
+    """What it shows."""
     panels: tuple[tuple[Curve, ...], ...]
+    """Curves that share axes."""
     panel_titles: tuple[str, ...] = ()
+    """What each panel is of; empty for a single one."""
     is_walk: bool = False
+    """Whether fitted cache levels belong into it."""
 
 
 def plan_figures(machine: MachineDescription) -> list[ReportFigure]:

@@ -19,8 +19,6 @@ def list_doubts(machine: MachineDescription, today: date | None = None) -> list[
 
     Parameters
     ----------
-    machine : MachineDescription
-        The calibration.
     today : date, optional
         The day that its age is counted to.
     """

@@ -14,45 +14,30 @@ _HEADLINE_INSTRUCTION = "fp32"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownNumber:
-    """A number with where it is from.
-
-    Parameters
-    ----------
-    label : str
-        What it is for, where a cell has several.
-    text, interval : str
-        The number, and its interval, with units.
-    source, origin : str
-        Whether it was measured, reported, published or assumed, and by what.
-    """
+    """A number with where it is from."""
 
     label: str
+    """What it is for, where a cell has several."""
     text: str
     interval: str
+    """The number, and its interval, with units."""
     source: str
     origin: str
+    """Whether it was measured, reported, published or assumed, and by what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Numbers of one key; several are alternatives such as 1, 2, 4 independent instructions.
-
-    Parameters
-    ----------
-    key : str
-        The key, whose end is the unit.
-    traits : tuple of Trait or None
-        The numbers.
-    labels : tuple of str
-        What each is for.
-    clock_hz : float or None
-        If given, times are shown in cycles as well.
-    """
+    """Numbers of one key; several are alternatives such as 1, 2, 4 independent instructions."""
 
     key: str
+    """The key, whose end is the unit."""
     traits: tuple[Trait[Any] | None, ...]
+    """The numbers."""
     labels: tuple[str, ...] = ()
+    """What each is for."""
     clock_hz: float | None = None
+    """If given, times are shown in cycles as well."""
 
     @property
     def numbers(self) -> list[ShownNumber]:

@@ -13,27 +13,18 @@ _TAB = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineAccess:
-    """An access of a line in words.
-
-    Parameters
-    ----------
-    kind : str
-        ``load``, ``store`` or ``atomic``.
-    address : str
-        Where it goes, such as ``a[gid.x + 1]``.
-    guard : str
-        When it is executed; empty if always.
-    pattern : str
-        What is known of the address; empty where it follows from ids and loops alone.
-    requests : str
-        How a warp touches memory; empty if nobody knows.
-    """
+    """An access of a line in words."""
 
     kind: str
+    """``load``, ``store`` or ``atomic``."""
     address: str
+    """Where it goes, such as ``a[gid.x + 1]``."""
     guard: str
+    """When it is executed; empty if always."""
     pattern: str
+    """What is known of the address; empty where it follows from ids and loops alone."""
     requests: str
+    """How a warp touches memory; empty if nobody knows."""
 
     @property
     def text(self) -> str:
@@ -45,33 +36,22 @@ class LineAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatedLine:
-    """A line of the source with what it executes.
-
-    Parameters
-    ----------
-    number : int
-        From 1.
-    code : str
-        Its text.
-    runs : float or None
-        Executions per work-item; None where it has no code of the kernel.
-    share : float
-        Of all operations executed, from 0 to 1.
-    operations : tuple of (str, str)
-        What one execution computes: class and text, such as ``("float", "2 fp32")``.
-    memory : str
-        What one execution loads and stores.
-    accesses : tuple of LineAccess
-        Where that goes, each place once.
-    """
+    """A line of the source with what it executes."""
 
     number: int
+    """From 1."""
     code: str
+    """Its text."""
     runs: float | None = None
+    """Executions per work-item; None where it has no code of the kernel."""
     share: float = 0.0
+    """Of all operations executed, from 0 to 1."""
     operations: tuple[tuple[str, str], ...] = ()
+    """What one execution computes: class and text, such as ``("float", "2 fp32")``."""
     memory: str = ""
+    """What one execution loads and stores."""
     accesses: tuple[LineAccess, ...] = ()
+    """Where that goes, each place once."""
 
 
 def expand_source(features: KernelFeatures) -> str:

@@ -48,21 +48,14 @@ def deviation_of(mean_error: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorModel:
-    """Where ratios of estimated to true time are drawn from.
-
-    Parameters
-    ----------
-    label : str
-        What tables and plots call it.
-    mean_error : float
-        Mean of |ratio - 1|.
-    ratios : tuple of float
-        Ratios that were measured; empty for a log-normal about 1.
-    """
+    """Where ratios of estimated to true time are drawn from."""
 
     label: str
+    """What tables and plots call it."""
     mean_error: float
+    """Mean of |ratio - 1|."""
     ratios: tuple[float, ...] = ()
+    """Ratios that were measured; empty for a log-normal about 1."""
 
     def __post_init__(self) -> None:
         deviation_of(min(self.mean_error, _LARGEST_MEAN_ERROR) if self.ratios else self.mean_error)

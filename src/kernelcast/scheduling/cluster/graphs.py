@@ -73,8 +73,6 @@ def rank_upward(graph: TaskGraph, weights_s: npt.NDArray[np.float64]) -> npt.NDA
 
     Parameters
     ----------
-    graph : TaskGraph
-        The tasks.
     weights_s : ndarray of shape (n_launches,), in seconds
         Mean time of each launch over devices.
 

@@ -16,15 +16,12 @@ class Knowledge(Protocol):
 
     def weights_s(self) -> FloatArray:
         """Give what each launch takes on average over devices, for ranks before the start."""
-        ...
 
     def choose(self, launch: int, state: DeviceState) -> tuple[int, float]:
         """Give the device for a task, and the seconds that it is expected to take there."""
-        ...
 
     def learn(self, launch: int, device: int, seconds: float) -> None:
         """Take note of a task that has ended."""
-        ...
 
 
 class Estimates:

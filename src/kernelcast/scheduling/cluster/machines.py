@@ -75,8 +75,6 @@ def make_cluster(
 
     Parameters
     ----------
-    devices : int
-        How many.
     models : int
         Of how many different models; at most as many as devices.
     launches : int

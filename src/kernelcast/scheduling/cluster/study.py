@@ -26,40 +26,27 @@ _LATE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """What is simulated.
-
-    Parameters
-    ----------
-    devices, tasks : int
-        How many.
-    models, launches : int
-        How many models of devices, and launches (kernels at a size), there are.
-    heterogeneity : float
-        Standard deviation of the logarithm of a launch's time over models.
-    shapes : tuple of Shape
-        How tasks depend on each other.
-    errors : tuple of ErrorModel
-        How wrong estimates are.
-    repeats : int
-        Clusters that are drawn; figures are medians over them.
-    lookahead : int
-        Tasks that may be under way, per device; two at most for history and no knowledge.
-    seed : int
-        Of the first cluster; the following ones have the following seeds.
-    """
+    """What is simulated."""
 
     devices: int = 100
     tasks: int = 5000
     models: int = 10
     launches: int = 50
+    """How many models of devices, and launches (kernels at a size), there are."""
     heterogeneity: float = 0.5
+    """Standard deviation of the logarithm of a launch's time over models."""
     shapes: tuple[Shape, ...] = tuple(Shape)
+    """How tasks depend on each other."""
     errors: tuple[ErrorModel, ...] = field(
         default_factory=lambda: tuple(map(lognormal_errors, DEFAULT_ERRORS))
     )
+    """How wrong estimates are."""
     repeats: int = 5
+    """Clusters that are drawn; figures are medians over them."""
     lookahead: int = DEFAULT_LOOKAHEAD
+    """Tasks that may be under way, per device; two at most for history and no knowledge."""
     seed: int = 0
+    """Of the first cluster; the following ones have the following seeds."""
 
     def __post_init__(self) -> None:
         numbers = (self.devices, self.tasks, self.models, self.launches, self.repeats,
@@ -80,36 +67,24 @@ class StudySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One way of knowing times, over all repeats.
-
-    Parameters
-    ----------
-    shape : Shape
-        How tasks depend on each other.
-    knowledge : str
-        ``perfect``, ``estimates``, ``history`` or ``none``.
-    label : str
-        What tables call it.
-    mean_error : float or None
-        Of estimates: mean of |ratio - 1|.
-    is_measured : bool
-        Whether the errors are those of a validation.
-    runs : int or None
-        Of history: runs of each pair before it is known.
-    ratios : tuple of float
-        Makespan over that of perfect knowledge, per repeat.
-    bound_ratios : tuple of float
-        Makespan over a bound that no schedule beats, per repeat.
-    """
+    """One way of knowing times, over all repeats."""
 
     shape: Shape
+    """How tasks depend on each other."""
     knowledge: str
+    """``perfect``, ``estimates``, ``history`` or ``none``."""
     label: str
+    """What tables call it."""
     mean_error: float | None
+    """Of estimates: mean of |ratio - 1|."""
     is_measured: bool
+    """Whether the errors are those of a validation."""
     runs: int | None
+    """Of history: runs of each pair before it is known."""
     ratios: tuple[float, ...]
+    """Makespan over that of perfect knowledge, per repeat."""
     bound_ratios: tuple[float, ...]
+    """Makespan over a bound that no schedule beats, per repeat."""
 
     @property
     def ratio(self) -> float:

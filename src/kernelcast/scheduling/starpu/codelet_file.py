@@ -32,22 +32,15 @@ class _CodeletEntry(Located):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSize:
-    """One size of a codelet's tasks.
-
-    Parameters
-    ----------
-    parameters : mapping of str to number
-        What the size is called.
-    footprint, size_bytes : int
-        Under what StarPU files it, and what its regressions are over.
-    flops : float
-        Operations of the task, 0 where the program does not tell StarPU.
-    """
+    """One size of a codelet's tasks."""
 
     parameters: Mapping[str, Number]
+    """What the size is called."""
     footprint: int
     size_bytes: int
+    """Under what StarPU files it, and what its regressions are over."""
     flops: float
+    """Operations of the task, 0 where the program does not tell StarPU."""
 
     @property
     def label(self) -> str:
@@ -57,21 +50,14 @@ class TaskSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeletWorker:
-    """Where a codelet can run, and what is known of its time there.
-
-    Parameters
-    ----------
-    worker : Worker
-        The kind of worker.
-    device_id : str
-        The OpenCL device's id or its beginning; empty if any will do.
-    problems : tuple of Problem
-        The kernel's launch at each size; empty for a function that is not OpenCL C.
-    """
+    """Where a codelet can run, and what is known of its time there."""
 
     worker: Worker
+    """The kind of worker."""
     device_id: str
+    """The OpenCL device's id or its beginning; empty if any will do."""
     problems: tuple[Problem, ...]
+    """The kernel's launch at each size; empty for a function that is not OpenCL C."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

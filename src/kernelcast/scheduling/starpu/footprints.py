@@ -35,21 +35,14 @@ _DIMENSIONS = {DataKind.VECTOR: 1, DataKind.MATRIX: 2, DataKind.BLOCK: 3, DataKi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskData:
-    """One piece of data of a task, as it is registered with StarPU.
-
-    Parameters
-    ----------
-    kind : DataKind
-        Its interface.
-    counts : tuple of int
-        Elements per dimension, nx first; empty for a variable.
-    element_bytes : int
-        Bytes of an element; of a variable, all its bytes.
-    """
+    """One piece of data of a task, as it is registered with StarPU."""
 
     kind: DataKind
+    """Its interface."""
     counts: tuple[int, ...]
+    """Elements per dimension, nx first; empty for a variable."""
     element_bytes: int
+    """Bytes of an element; of a variable, all its bytes."""
 
     def __post_init__(self) -> None:
         wanted = _DIMENSIONS[self.kind]

@@ -25,21 +25,14 @@ class WorkerKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Worker:
-    """A kind of worker, as performance models tell them apart.
-
-    Parameters
-    ----------
-    kind : WorkerKind
-        CPU, CUDA or OpenCL.
-    device : int
-        StarPU's number of the device; 0 for every CPU core, which count as equal.
-    implementation : int
-        Which of the codelet's functions for this kind.
-    """
+    """A kind of worker, as performance models tell them apart."""
 
     kind: WorkerKind
+    """CPU, CUDA or OpenCL."""
     device: int = 0
+    """StarPU's number of the device; 0 for every CPU core, which count as equal."""
     implementation: int = 0
+    """Which of the codelet's functions for this kind."""
 
     def __str__(self) -> str:
         return f"{self.kind.name.lower()}{self.device}_impl{self.implementation}"
@@ -80,30 +73,20 @@ def check_symbol(symbol: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """How long a codelet takes on a worker at one size.
-
-    Parameters
-    ----------
-    footprint : int
-        Under which StarPU looks it up, 32 bits.
-    size_bytes : int
-        What regressions are over: bytes of the task's data, or what ``size_base`` gives.
-    seconds : float
-        Mean time.
-    deviation_s : float
-        Standard deviation, in seconds.
-    flops : float
-        Operations of the task as the program sets ``starpu_task.flops``; 0 where it does not.
-    samples : int
-        Measurements that it counts as.
-    """
+    """How long a codelet takes on a worker at one size."""
 
     footprint: int
+    """Under which StarPU looks it up, 32 bits."""
     size_bytes: int
+    """What regressions are over: bytes of the task's data, or what ``size_base`` gives."""
     seconds: float
+    """Mean time."""
     deviation_s: float = 0.0
+    """Standard deviation, in seconds."""
     flops: float = 0.0
+    """Operations of the task as the program sets ``starpu_task.flops``; 0 where it does not."""
     samples: int = 10
+    """Measurements that it counts as."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.footprint <= _LARGEST_FOOTPRINT:
@@ -126,18 +109,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeletModel:
-    """The performance model of one codelet.
-
-    Parameters
-    ----------
-    symbol : str
-        ``starpu_perfmodel.symbol``.
-    entries : mapping of Worker to tuple of Entry
-        At least one worker, each with at least one entry; footprints of a worker differ.
-    """
+    """The performance model of one codelet."""
 
     symbol: str
+    """``starpu_perfmodel.symbol``."""
     entries: Mapping[Worker, tuple[Entry, ...]]
+    """At least one worker, each with at least one entry; footprints of a worker differ."""
 
     def __post_init__(self) -> None:
         check_symbol(self.symbol)

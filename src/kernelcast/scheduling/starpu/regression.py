@@ -7,6 +7,7 @@ logarithms) and `regression.c` (a, b, c). Times are in microseconds there, sizes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import linear_regression
 
 from scipy.optimize import minimize_scalar
 
@@ -107,9 +108,7 @@ def _fit_curve(points: Sequence[tuple[int, float]]) -> tuple[float, float, float
 
 def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, float]:
     """Give a and b for one c, by least squares over logarithms."""
-    xs = [math.log(size) for size, _ in points]
-    ys = [math.log(time - offset) for _, time in points]
-    middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    above = math.fsum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True))
-    b = above / math.fsum((x - middle_x) ** 2 for x in xs)
-    return math.exp(middle_y - b * middle_x), b
+    b, start = linear_regression(
+        [math.log(size) for size, _ in points], [math.log(time - offset) for _, time in points]
+    )
+    return math.exp(start), b

@@ -21,49 +21,32 @@ _UNKNOWN_DEVIATION = 0.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTime:
-    """How long a task is expected to take.
-
-    Parameters
-    ----------
-    seconds : float
-        Mean.
-    deviation_s : float
-        Standard deviation, in seconds; 0 where it is not known.
-    origin : str
-        Where it comes from: an estimate's tier, ``store``, ``sampled``, ``given``.
-    device_id : str
-        OpenCL device it is of; empty for others.
-    """
+    """How long a task is expected to take."""
 
     seconds: float
+    """Mean."""
     deviation_s: float
+    """Standard deviation, in seconds; 0 where it is not known."""
     origin: str
+    """Where it comes from: an estimate's tier, ``store``, ``sampled``, ``given``."""
     device_id: str = ""
+    """OpenCL device it is of; empty for others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which time is asked for.
-
-    Parameters
-    ----------
-    symbol : str
-        The codelet.
-    worker : Worker
-        Where it runs.
-    size : TaskSize
-        The task's size.
-    device_id : str
-        OpenCL device's id or its beginning; empty for any.
-    problem : Problem or None
-        The kernel's launch; None for a function that is not OpenCL C.
-    """
+    """Which time is asked for."""
 
     symbol: str
+    """The codelet."""
     worker: Worker
+    """Where it runs."""
     size: TaskSize
+    """The task's size."""
     device_id: str
+    """OpenCL device's id or its beginning; empty for any."""
     problem: Problem | None
+    """The kernel's launch; None for a function that is not OpenCL C."""
 
     @property
     def label(self) -> str:
@@ -76,7 +59,6 @@ class TimeSource(Protocol):
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
         """Give a time, or None where the source has none."""
-        ...
 
 
 class EstimateFiles:
@@ -177,7 +159,6 @@ class ObservationFinder(Protocol):
 
     def find(self, wanted: Selection) -> Iterable[Observation]:
         """Give observations."""
-        ...
 
 
 class TimesFiles:

@@ -72,12 +72,14 @@ async def estimate(
 
 
 @router.post("/observations", response_model=ObservationsOut)
-async def observe(asked: ObservationsRequest, service: OurService, _: Observer) -> ObservationsOut:
+async def observe(
+    asked: ObservationsRequest, service: OurService, caller: Observer
+) -> ObservationsOut:
     """Tell how long launches have really taken; they are stored when the answer comes."""
     most = service.settings.limits.observations
     if len(asked.observations) > most:
         refuse_amount("observations", len(asked.observations), most)
-    reported = await _read_observations(asked.observations, service)
+    reported = await _read_observations(asked.observations, service, caller)
     taken = await service.observing.take(reported)
     doubted = [
         DoubtOut(key=one.name, observation=one.key, reason=one.reason) for one in taken.doubted
@@ -136,7 +138,7 @@ async def _find_problem(
 
 
 async def _read_observations(
-    asked: Sequence[ObservationIn], service: Service
+    asked: Sequence[ObservationIn], service: Service, caller: Caller
 ) -> Sequence[Reported]:
     """Find problems and devices, each once: a batch is often of one launch."""
     problems: dict[str, tuple[str, Problem]] = {}
@@ -157,11 +159,13 @@ async def _read_observations(
             device = DeviceIdentity(
                 id=given.id, name=given.name, platform=given.platform, driver=given.driver
             )
-        found.append(_report(one, known, device))
+        found.append(_report(one, known, device, caller))
     return found
 
 
-def _report(one: ObservationIn, known: tuple[str, Problem], device: DeviceIdentity) -> Reported:
+def _report(
+    one: ObservationIn, known: tuple[str, Problem], device: DeviceIdentity, caller: Caller
+) -> Reported:
     flags = {
         ObservationFlag.FIRST_LAUNCH: one.is_first_launch,
         ObservationFlag.CONTAMINATED: one.is_contaminated,
@@ -176,6 +180,7 @@ def _report(one: ObservationIn, known: tuple[str, Problem], device: DeviceIdenti
         durations_s=one.durations_s,
         measured_at=one.measured_at,
         flags=frozenset(flag for flag, is_set in flags.items() if is_set),
+        caller=caller.name,
     )
 
 

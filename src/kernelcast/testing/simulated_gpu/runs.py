@@ -20,49 +20,33 @@ CLOCK_HZ = 1.38e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedGpu:
-    """The device that was simulated.
-
-    Parameters
-    ----------
-    id, description, simulator : str
-        The simulator's name of its configuration, in words, and the simulator's version.
-    compute_units : int
-        Streaming multiprocessors.
-    l2_bytes : int
-        Capacity of the L2 cache.
-    """
+    """The device that was simulated."""
 
     id: str
     description: str
     simulator: str
+    """The simulator's name of its configuration, in words, and the simulator's version."""
     compute_units: int
+    """Streaming multiprocessors."""
     l2_bytes: int
+    """Capacity of the L2 cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedRun:
-    """One launch of consecutive work-groups, which see the ids and sizes of the whole launch.
-
-    Parameters
-    ----------
-    begin, end : int
-        First work-group in dispatch order, and the one behind the last.
-    warmed_by : tuple of int or None
-        Begin and end of the work-groups that ran just before; None: caches were empty.
-    cycles : int
-        Without what every launch costs.
-    counters : mapping of str to int
-        Instructions, accesses and misses in sectors.
-    ends : tuple of (int, int)
-        Numbers of work-groups, and the cycle at which so many had ended.
-    """
+    """One launch of consecutive work-groups, which see the ids and sizes of the whole launch."""
 
     begin: int
     end: int
+    """First work-group in dispatch order, and the one behind the last."""
     warmed_by: tuple[int, int] | None
+    """Begin and end of the work-groups that ran just before; None: caches were empty."""
     cycles: int
+    """Without what every launch costs."""
     counters: Mapping[str, int]
+    """Instructions, accesses and misses in sectors."""
     ends: tuple[tuple[int, int], ...]
+    """Numbers of work-groups, and the cycle at which so many had ended."""
 
     @property
     def work_groups(self) -> int:
@@ -81,45 +65,31 @@ class SimulatedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedKernel:
-    """A kernel and its simulated launches.
-
-    Parameters
-    ----------
-    name : str
-        ``application/kernel`` of the corpus, or ``small/kernel``.
-    function : str
-        The kernel's name in its source.
-    gpu : SimulatedGpu
-        Where it ran.
-    group_counts, local_size : tuple of int
-        Of the whole launch.
-    concurrency : int
-        Work-groups that the whole device holds at once: P_sat times compute units.
-    registers, local_bytes : int
-        Of a work-item, of a work-group.
-    parameters : mapping of str to int
-        Of a corpus kernel.
-    arguments : tuple of mapping
-        Of a small kernel: sizes of buffers and values of scalars; none where they are not known.
-    runs : tuple of SimulatedRun
-        All there are.
-    counted : tuple of int
-        Instructions of each work-group by software counters, where they depend on data; empty
-        elsewhere.
-    """
+    """A kernel and its simulated launches."""
 
     name: str
+    """``application/kernel`` of the corpus, or ``small/kernel``."""
     function: str
+    """The kernel's name in its source."""
     gpu: SimulatedGpu
+    """Where it ran."""
     group_counts: tuple[int, ...]
     local_size: tuple[int, ...]
+    """Of the whole launch."""
     concurrency: int
+    """Work-groups that the whole device holds at once: P_sat times compute units."""
     registers: int
     local_bytes: int
+    """Of a work-item, of a work-group."""
     parameters: Mapping[str, int]
+    """Of a corpus kernel."""
     arguments: tuple[Mapping[str, Any], ...]
+    """Of a small kernel: sizes of buffers and values of scalars; none where they are not known."""
     runs: tuple[SimulatedRun, ...]
+    """All there are."""
     counted: tuple[int, ...] = ()
+    """Instructions of each work-group by software counters, where they depend on data; empty
+    elsewhere."""
 
     @property
     def work_groups(self) -> int:

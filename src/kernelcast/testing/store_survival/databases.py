@@ -40,11 +40,9 @@ class TestedDatabase(Protocol):
 
     def prepare(self, data: Path, kind: str) -> None:
         """Make the database of a sequence: ``filled``, ``older`` or ``none``."""
-        ...
 
     def look(self, data: Path) -> Held:
         """Read what is there and have the database check itself."""
-        ...
 
 
 class SqliteDatabase:

@@ -22,28 +22,19 @@ class Suite(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRange:
-    """The parameter that makes a kernel's launch larger, and how far it goes.
-
-    Parameters
-    ----------
-    parameter : str
-        Name of the problem's parameter.
-    least, most : int
-        First and last value; both can be taken.
-    multiple_of : int
-        Values are multiples of this.
-    is_power_of_two : bool
-        Whether values are powers of two.
-    exponent : float
-        The launch's time grows about as value ** exponent.
-    """
+    """The parameter that makes a kernel's launch larger, and how far it goes."""
 
     parameter: str
+    """Name of the problem's parameter."""
     least: int
     most: int
+    """First and last value; both can be taken."""
     multiple_of: int = 1
+    """Values are multiples of this."""
     is_power_of_two: bool = False
+    """Whether values are powers of two."""
     exponent: float = 1.0
+    """The launch's time grows about as value ** exponent."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.least < self.most:
@@ -96,33 +87,22 @@ class SizeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusKernel:
-    """A kernel of the corpus with its problem file.
-
-    Parameters
-    ----------
-    application : str
-        Name of the application's folder.
-    problem_path : Path
-        The problem file; its stem names the kernel within the application.
-    size : SizeRange
-        What makes it larger.
-    local_sizes : tuple of tuple of int
-        Local sizes it is meant for, usual one first.
-    table_2 : str or None
-        Its name in Table 2 of the sampling paper.
-    uses_fp64 : bool
-        Whether the device needs double precision.
-    note : str
-        What is special about it, or empty.
-    """
+    """A kernel of the corpus with its problem file."""
 
     application: str
+    """Name of the application's folder."""
     problem_path: Path
+    """The problem file; its stem names the kernel within the application."""
     size: SizeRange
+    """What makes it larger."""
     local_sizes: tuple[tuple[int, ...], ...]
+    """Local sizes it is meant for, usual one first."""
     table_2: str | None = None
+    """Its name in Table 2 of the sampling paper."""
     uses_fp64: bool = False
+    """Whether the device needs double precision."""
     note: str = ""
+    """What is special about it, or empty."""
 
     def __post_init__(self) -> None:
         dimensions = {len(one) for one in self.local_sizes}
@@ -147,24 +127,15 @@ class CorpusKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """An application of the corpus.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it lies; the folder's name is that of its package.
-    name : str
-        How its suite calls it.
-    suite : Suite
-        Where its namesake comes from.
-    title : str
-        What it computes, in a few words.
-    kernels : tuple of CorpusKernel
-        In the order of application.yaml.
-    """
+    """An application of the corpus."""
 
     folder: Path
+    """Where it lies; the folder's name is that of its package."""
     name: str
+    """How its suite calls it."""
     suite: Suite
+    """Where its namesake comes from."""
     title: str
+    """What it computes, in a few words."""
     kernels: tuple[CorpusKernel, ...]
+    """In the order of application.yaml."""

@@ -31,64 +31,43 @@ class ImportFileError(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
-    """A public set of measurements.
-
-    Parameters
-    ----------
-    name : str
-        Short name; becomes the suite of its kernels.
-    title : str
-        What it is, in a sentence.
-    licence : str
-        Under which it may be used, with the names to give.
-    columns : frozenset of str
-        Columns by which its file is recognised.
-    read : callable
-        Takes the file and gives observations.
-    """
+    """A public set of measurements."""
 
     name: str
+    """Short name; becomes the suite of its kernels."""
     title: str
+    """What it is, in a sentence."""
     licence: str
+    """Under which it may be used, with the names to give."""
     columns: frozenset[str]
+    """Columns by which its file is recognised."""
     read: Callable[[Path], Iterator[Observation]]
+    """Takes the file and gives observations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignRow:
-    """A measurement in the words of its source.
-
-    Parameters
-    ----------
-    data_set, licence : str
-        Where it is from.
-    application, kernel, device : str
-        Names.
-    parameters : mapping of str to number or str
-        Sizes and choices; with the index space they tell launches of a kernel apart.
-    runs : RunTimes
-        Times of the whole kernel.
-    ndrange : NDRange or None
-        Index space, where the source tells it.
-    driver : str
-        Driver or compiler, where the source tells it.
-    features : mapping of str to number
-        By our names; what is missing, not finite or None counts as absent.
-    schema : FeatureSchema
-        All features that the source can have.
-    """
+    """A measurement in the words of its source."""
 
     data_set: str
     licence: str
+    """Where it is from."""
     application: str
     kernel: str
     device: str
+    """Names."""
     runs: RunTimes
+    """Times of the whole kernel."""
     schema: FeatureSchema
+    """All features that the source can have."""
     features: Mapping[str, float | None]
+    """By our names; what is missing, not finite or None counts as absent."""
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    """Sizes and choices; with the index space they tell launches of a kernel apart."""
     ndrange: NDRange | None = None
+    """Index space, where the source tells it."""
     driver: str = ""
+    """Driver or compiler, where the source tells it."""
 
     def as_observation(self) -> Observation:
         """Give the row as an observation; there is no source text to hash, so names are hashed."""
@@ -129,8 +108,6 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
 
     Parameters
     ----------
-    path : Path
-        The file.
     columns : sequence of str, optional
         Those wanted, all when left out.
     """

@@ -45,24 +45,16 @@ _SAME_UNIT = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningFiles:
-    """A tuner's results, and what is not in them.
-
-    Parameters
-    ----------
-    results : Path
-        T4 file.
-    problem : Path or None
-        T1 file; without it sizes are absent and the kernel is called as the file.
-    device : str or None
-        Name of the device; needed where T1 does not say it.
-    time_unit : str or None
-        Unit of the run times, one of `UNITS`; needed where neither file says it.
-    """
+    """A tuner's results, and what is not in them."""
 
     results: Path
+    """T4 file."""
     problem: Path | None = None
+    """T1 file; without it sizes are absent and the kernel is called as the file."""
     device: str | None = None
+    """Name of the device; needed where T1 does not say it."""
     time_unit: str | None = None
+    """Unit of the run times, one of `UNITS`; needed where neither file says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

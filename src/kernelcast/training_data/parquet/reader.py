@@ -37,8 +37,6 @@ def import_parquet(
 
     Parameters
     ----------
-    store : Store
-        Where they go.
     path : Path
         A file that `export_parquet` wrote.
     replace : bool

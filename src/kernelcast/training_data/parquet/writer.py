@@ -37,19 +37,8 @@ def export_parquet(
 
     Parameters
     ----------
-    store : Store
-        Where they are.
-    path : Path
-        The file.
-    wanted : Selection
-        Which observations.
     report : callable, optional
         Is told how many rows are written.
-
-    Returns
-    -------
-    int
-        Number of rows.
 
     Raises
     ------

@@ -29,8 +29,6 @@ def list_changed(store: Store, *, since: int | None = None, most: int) -> list[s
 
     Parameters
     ----------
-    store : Store
-        Where they are.
     since : int, optional
         The highest `changed` that is known: only later changes are given, and launches too that
         have lost all their observations. When left out, only launches with observations.
@@ -60,12 +58,8 @@ def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> lis
 
     Parameters
     ----------
-    store : Store
-        Where they are.
     keys : sequence of str
         Of the launches.
-    wanted : Selection
-        Which observations count.
 
     Returns
     -------

@@ -17,12 +17,8 @@ def read_newest(
 
     Parameters
     ----------
-    store : Store
-        Where they are.
     columns : sequence of str
         Of the observations' table.
-    wanted : Selection
-        Which.
     most : int
         How many at most. Those whose time is not known count as the oldest.
     """

@@ -131,7 +131,7 @@ def load_flags(text: str) -> frozenset[ObservationFlag]:
 
 def dump_features(vector: FeatureVector) -> bytes:
     """Write a vector's values in the order of its schema, NaN where one is absent."""
-    return vector.align().values.astype(FEATURE_TYPE).tobytes()
+    return vector.align().astype(FEATURE_TYPE).tobytes()
 
 
 def load_features(blob: bytes, schema: FeatureSchema) -> FeatureVector:

@@ -250,8 +250,6 @@ class Store:
 
         Parameters
         ----------
-        wanted : Selection
-            Which rows.
         columns : sequence of str, optional
             Which columns, all when left out.
         ordered : bool

@@ -107,7 +107,7 @@ def test_a_cache_between_sizes_is_named_and_widens() -> None:
 def test_many_sizes_are_cut_to_the_latest() -> None:
     """Keeps 16."""
     known = [make_size(15.0, -2.0 + 0.001 * place, at_s=float(place)) for place in range(50)]
-    assert len(tabulate_sizes(known, SETTINGS).work) == 16
+    assert len(tabulate_sizes(known, SETTINGS).works) == 16
 
 
 def test_what_is_missing_is_asked_for() -> None:

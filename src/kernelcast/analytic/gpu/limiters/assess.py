@@ -23,30 +23,19 @@ _PAPER = ("fp32", "fp64", "L1", "L2", "DRAM")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """Time of a launch, by its limiters.
-
-    Parameters
-    ----------
-    seconds : float
-        Of the launch.
-    limiter : str
-        The one whose removal saves most of it, see `Limits.find_largest`: a key of `times`.
-    times : mapping of str to float
-        Seconds that each limiter alone would take.
-    without : mapping of str to float
-        Seconds of the launch if a limiter took no time: what would help most is smallest.
-    exposed_l1_s : float
-        Part of L1's time that DRAM transfers wait for.
-    notes : tuple of str
-        What was assumed or left out.
-    """
+    """Time of a launch, by its limiters."""
 
     seconds: float
     limiter: str
+    """The one whose removal saves most of it, see `Limits.choose_largest`: a key of `times`."""
     times: Mapping[str, float]
+    """Seconds that each limiter alone would take."""
     without: Mapping[str, float]
+    """Seconds of the launch if a limiter took no time: what would help most is smallest."""
     exposed_l1_s: float
+    """Part of L1's time that DRAM transfers wait for."""
     notes: tuple[str, ...]
+    """What was assumed or left out."""
 
 
 def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> Assessment:
@@ -54,12 +43,8 @@ def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> As
 
     Parameters
     ----------
-    demands : Demands
-        What it asks for.
     rates : GpuRates
         What the machine gives, read with the same constants.
-    constants : LimiterConstants
-        How limiters overlap.
 
     Returns
     -------

@@ -9,21 +9,14 @@ from kernelcast.records.operations import MemorySpace, Operation, OperationCount
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Atomics:
-    """Atomic operations of a work-item, mean.
-
-    Parameters
-    ----------
-    same : float
-        Global, all work-items on one address.
-    distinct : float
-        Global, on addresses that depend on the work-item or on data.
-    local : float
-        On local memory.
-    """
+    """Atomic operations of a work-item, mean."""
 
     same: float = 0.0
+    """Global, all work-items on one address."""
     distinct: float = 0.0
+    """Global, on addresses that depend on the work-item or on data."""
     local: float = 0.0
+    """On local memory."""
 
 
 def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -> Atomics:
@@ -34,14 +27,8 @@ def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -
 
     Parameters
     ----------
-    accesses : sequence of MemoryAccess
-        Of the kernel.
     executed : OperationCounts
         Mean per work-item.
-
-    Returns
-    -------
-    Atomics
     """
     sites = [one for one in accesses if one.kind is AccessKind.ATOMIC]
     found = {"same": 0.0, "distinct": 0.0, "local": 0.0}

@@ -9,62 +9,42 @@ from kernelcast.records.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """Address translation as a compute unit meets it.
-
-    Parameters
-    ----------
-    pages : float
-        Pages of 2 MiB that a work-group may use at once before translations are evicted.
-    miss_s : float
-        Seconds that each page beyond them costs a compute unit.
-    """
+    """Address translation as a compute unit meets it."""
 
     pages: float
+    """Pages of 2 MiB that a work-group may use at once before translations are evicted."""
     miss_s: float
+    """Seconds that each page beyond them costs a compute unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimiterConstants:
-    """How limiters overlap, and numbers of machines that no machine description holds.
-
-    Parameters
-    ----------
-    name : str
-        Of the set.
-    provenance : str
-        Who found the numbers, from what.
-    exposed_wavefronts : float
-        Part of the L1 cache's wavefront cycles during which a compute unit does not take part in
-        DRAM transfers: loads return in order, so hits wait behind misses. Counts as far as places
-        for work-items stay empty.
-    exposed_lines : float
-        Cycles of the same kind for each line that a warp's load looks up.
-    overlap_power : float
-        How arithmetic, issue and memory overlap, see `Limits`, where the machine description has
-        no ``overlap_power`` of its own.
-    counts_fill : bool
-        Whether lines that arrive from L2 occupy the L1 cache, one sector a cycle.
-    counts_half_warps : bool
-        Whether L1 cycles are the paper's bank conflicts by half-warps (section 4.2).
-    counts_beyond_paper : bool
-        Whether saturation, latency, translation, tail, launch and the rest count; without them
-        the time is the largest of FP, L1, L2 and DRAM.
-    bandwidths : mapping of str to tuple of float
-        Bytes per second of L2 and DRAM by machine id, in place of the description's.
-    translation : mapping of str to Translation
-        By machine id.
-    """
+    """How limiters overlap, and numbers of machines that no machine description holds."""
 
     name: str
+    """Of the set."""
     provenance: str
+    """Who found the numbers, from what."""
     exposed_wavefronts: float
+    """Part of the L1 cache's wavefront cycles during which a compute unit does not take part in
+    DRAM transfers: loads return in order, so hits wait behind misses. Counts as far as places for
+    work-items stay empty."""
     exposed_lines: float
+    """Cycles of the same kind for each line that a warp's load looks up."""
     overlap_power: float
+    """How arithmetic, issue and memory overlap, see `Limits`, where the machine description has no
+    ``overlap_power`` of its own."""
     counts_fill: bool
+    """Whether lines that arrive from L2 occupy the L1 cache, one sector a cycle."""
     counts_half_warps: bool
+    """Whether L1 cycles are the paper's bank conflicts by half-warps (section 4.2)."""
     counts_beyond_paper: bool
+    """Whether saturation, latency, translation, tail, launch and the rest count; without them the
+    time is the largest of FP, L1, L2 and DRAM."""
     bandwidths: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Bytes per second of L2 and DRAM by machine id, in place of the description's."""
     translation: Mapping[str, Translation] = field(default_factory=dict)
+    """By machine id."""
 
 
 FITTED = LimiterConstants(

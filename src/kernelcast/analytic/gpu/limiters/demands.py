@@ -17,21 +17,14 @@ _THROUGH_L1 = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.G
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patterns:
-    """What the addresses of single warps and work-groups tell, beyond volumes.
-
-    Parameters
-    ----------
-    lines : float
-        Lines of L1 that the loads of a warp look up, each instruction for itself.
-    local_ways : float
-        Cycles of local memory per access of a warp over those without bank conflicts.
-    pages : float
-        Pages of 2 MiB that a work-group uses at once.
-    """
+    """What the addresses of single warps and work-groups tell, beyond volumes."""
 
     lines: float = 0.0
+    """Lines of L1 that the loads of a warp look up, each instruction for itself."""
     local_ways: float = 1.0
+    """Cycles of local memory per access of a warp over those without bank conflicts."""
     pages: float = 0.0
+    """Pages of 2 MiB that a work-group uses at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,21 +80,7 @@ class Demands:
 
 
 def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, patterns: Patterns) -> Demands:
-    """Collect what a launch asks for.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Its accesses and executed operations count.
-    volumes : GpuVolumes
-        Of that launch.
-    patterns : Patterns
-        Of that launch.
-
-    Returns
-    -------
-    Demands
-    """
+    """Collect what a launch asks for."""
     return Demands(
         work_groups=volumes.work_groups,
         work_group_size=volumes.work_group_size,
@@ -129,8 +108,6 @@ def count_rounds(accesses: Sequence[MemoryAccess], load_requests: float) -> floa
 
     Parameters
     ----------
-    accesses : sequence of MemoryAccess
-        Of the kernel.
     load_requests : float
         Loads that a warp executes, iterations counted.
 

@@ -34,18 +34,13 @@ _OPERATIONS_OF_INT32 = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """Instructions of a work-item by the part of a compute unit that executes them.
-
-    Parameters
-    ----------
-    fp32, fp64, integer, special : float
-        Mean per work-item.
-    """
+    """Instructions of a work-item by the part of a compute unit that executes them."""
 
     fp32: float
     fp64: float
     integer: float
     special: float
+    """Mean per work-item."""
 
 
 def count_slots(counts: OperationCounts) -> Slots:
@@ -59,10 +54,6 @@ def count_slots(counts: OperationCounts) -> Slots:
     ----------
     counts : OperationCounts
         Mean per work-item.
-
-    Returns
-    -------
-    Slots
 
     Examples
     --------
@@ -91,12 +82,6 @@ def time_instructions(
     ----------
     demands : Demands
         The launch; idle lanes of partial warps take their slots too.
-    rates : GpuRates
-        The machine.
-    plan : Schedule
-        How work-groups fill the units.
-    notes : list of str
-        Is told what was assumed.
 
     Returns
     -------
@@ -143,12 +128,6 @@ def time_issue(
 
     Parameters
     ----------
-    demands : Demands
-        The launch.
-    rates : GpuRates
-        The machine.
-    plan : Schedule
-        How work-groups fill the units.
     arithmetic : mapping of str to float
         Times of its kinds, from `time_instructions`.
 

@@ -1,12 +1,11 @@
 """Addresses of a few warps, lane by lane."""
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import Bindings, EvaluationError, Symbol, SymbolKind
+from kernelcast.expressions import Bindings, EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 IntArray = npt.NDArray[np.int64]
@@ -22,8 +21,6 @@ def bind_lanes(launch: ModelledLaunch, lanes: IntArray, work_groups: int) -> Bin
 
     Parameters
     ----------
-    launch : ModelledLaunch
-        Index space and scalar arguments count.
     lanes : ndarray of int64, shape (work-items,)
         Local linear ids.
     work_groups : int
@@ -33,26 +30,13 @@ def bind_lanes(launch: ModelledLaunch, lanes: IntArray, work_groups: int) -> Bin
     -------
     mapping of Symbol to int or ndarray of shape (work-groups, work-items)
     """
-    ndrange = launch.ndrange
-    sizes, counts = ndrange.known_local_size, ndrange.group_counts
-    bound: dict[Symbol, int | IntArray] = {
-        Symbol(SymbolKind.SCALAR, name): value for name, value in launch.scalars.items()
-    }
-    for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
-        local = lanes[np.newaxis, :] // math.prod(sizes[:axis]) % size
-        group = np.full((1, 1), count // 2)
-        if axis == 0:
-            group = np.arange(count // 2, min(count // 2 + work_groups, count))[:, np.newaxis]
-        first = ndrange.global_offset[axis]
-        bound |= {
-            Symbol(SymbolKind.LOCAL_ID, axis=axis): local,
-            Symbol(SymbolKind.GROUP_ID, axis=axis): group,
-            Symbol(SymbolKind.GLOBAL_ID, axis=axis): group * size + local + first,
-            Symbol(SymbolKind.LOCAL_SIZE, axis=axis): size,
-            Symbol(SymbolKind.GLOBAL_SIZE, axis=axis): ndrange.global_size[axis],
-            Symbol(SymbolKind.GROUP_COUNT, axis=axis): count,
-            Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis): first,
-        }
+    bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
+    for axis in list_axes(launch.ndrange):
+        first = axis.groups // 2
+        end = min(first + work_groups, axis.groups) if axis.number == 0 else first + 1
+        groups = np.arange(first, end)[:, np.newaxis]
+        bound |= axis.bind(groups, lanes[np.newaxis, :] % axis.local, axis.local)
+        lanes = lanes // axis.local
     return bound
 
 
@@ -61,8 +45,6 @@ def find_offsets(access: MemoryAccess, ids: Bindings) -> IntArray | None:
 
     Parameters
     ----------
-    access : MemoryAccess
-        Any access.
     ids : mapping of Symbol to value
         From `bind_lanes`.
 

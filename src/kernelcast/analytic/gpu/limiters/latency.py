@@ -15,8 +15,6 @@ def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
 
     Parameters
     ----------
-    demands : Demands
-        The launch.
     rates : GpuRates
         Its latencies; 0 where they are not known.
     plan : Schedule
@@ -38,15 +36,6 @@ def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float
     """Compute the time of translations that the compute units cannot keep, in seconds.
 
     The next work-group finds the translations of the last one, but for those that did not fit.
-
-    Parameters
-    ----------
-    demands : Demands
-        The launch.
-    rates : GpuRates
-        The machine.
-    plan : Schedule
-        How work-groups fill the units.
     """
     if rates.translation is None:
         return 0.0

@@ -14,19 +14,13 @@ _USUAL_IDLENESS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class L1Time:
-    """Time of the L1 caches.
-
-    Parameters
-    ----------
-    wavefronts_s, fill_s : float
-        Of accesses, and of sectors that arrive from L2.
-    exposed_s : float
-        During which transfers with the DRAM wait.
-    """
+    """Time of the L1 caches."""
 
     wavefronts_s: float
     fill_s: float
+    """Of accesses, and of sectors that arrive from L2."""
     exposed_s: float
+    """During which transfers with the DRAM wait."""
 
 
 def time_l1(
@@ -36,21 +30,6 @@ def time_l1(
 
     An access occupies its cache for its wavefronts; a sector from L2 occupies it for one cycle,
     since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
-
-    Parameters
-    ----------
-    demands : Demands
-        The launch.
-    rates : GpuRates
-        The machine.
-    constants : LimiterConstants
-        Which cycles count.
-    plan : Schedule
-        How work-groups fill the units.
-
-    Returns
-    -------
-    L1Time
     """
     per_warp = demands.half_warp_cycles if constants.counts_half_warps else demands.l1_cycles
     cycles_per_s = rates.compute_units * rates.clock_hz / plan.private_factor
@@ -89,15 +68,6 @@ def time_dram(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
 
     The bandwidth follows from what is in flight (Little's law, by the measured curve): the
     work-items of a unit times the bytes that each of them waits for at once.
-
-    Parameters
-    ----------
-    demands : Demands
-        The launch.
-    rates : GpuRates
-        The machine.
-    plan : Schedule
-        How work-groups fill the units.
     """
     loaded, stored = demands.dram_load_bytes, demands.dram_store_bytes
     every = loaded + stored

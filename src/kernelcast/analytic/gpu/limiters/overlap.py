@@ -13,25 +13,17 @@ _NEGLIGIBLE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Time of each limiter alone.
-
-    Parameters
-    ----------
-    times : mapping of str to float
-        Seconds by limiter.
-    exposed_s : float
-        Part of L1's time that DRAM transfers wait for.
-    power : float
-        How arithmetic, other instructions and memory overlap: the time of all three is the root of
-        their powers' sum. With infinity the longest one counts.
-    beside_s : float
-        Time of issuing the instructions that the longest kind of arithmetic does not execute.
-    """
+    """Time of each limiter alone."""
 
     times: Mapping[str, float]
+    """Seconds by limiter."""
     exposed_s: float
+    """Part of L1's time that DRAM transfers wait for."""
     power: float = math.inf
+    """How arithmetic, other instructions and memory overlap: the time of all three is the root of
+    their powers' sum. With infinity the longest one counts."""
     beside_s: float = 0.0
+    """Time of issuing the instructions that the longest kind of arithmetic does not execute."""
 
     def without(self, limiter: str) -> "Limits":
         """Give the limits of a machine on which one limiter takes no time."""
@@ -82,16 +74,17 @@ class Limits:
         alone_s = _overlap((arithmetic_s, self.beside_s, max(memory_s, path_s)), self.power)
         return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
 
-    def find_largest(self) -> str:
+    def choose_largest(self, without: Mapping[str, float]) -> str:
         """Name the limiter whose removal saves most time; of equal savings, the longest.
 
         Where several take about equally long, no removal saves more than `_NEGLIGIBLE` of the
         time: then the longest of all is named.
-        """
-        return self.choose_largest(self.list_without())
 
-    def choose_largest(self, without: Mapping[str, float]) -> str:
-        """Name it, given what `list_without` gives."""
+        Parameters
+        ----------
+        without : mapping of str to float
+            From `list_without`.
+        """
         whole = self.combine()
         saved = {name: whole - seconds for name, seconds in without.items()}
         if max(saved.values()) < _NEGLIGIBLE * whole:

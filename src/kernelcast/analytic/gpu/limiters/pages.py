@@ -21,10 +21,6 @@ def count_pages(launch: ModelledLaunch, volumes: GpuVolumes, enough: float) -> f
 
     Parameters
     ----------
-    launch : ModelledLaunch
-        Its accesses count.
-    volumes : GpuVolumes
-        Of that launch.
     enough : float
         Pages up to which nobody needs to know more.
 

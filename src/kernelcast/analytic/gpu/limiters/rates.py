@@ -7,9 +7,9 @@ from kernelcast.analytic.gpu.architectures import Architecture, find_architectur
 from kernelcast.analytic.gpu.limiters.constants import LimiterConstants, Translation
 from kernelcast.analytic.gpu.limiters.demands import SECTOR_BYTES
 from kernelcast.analytic.gpu.limiters.saturation import DramRate, read_dram_rate
+from kernelcast.analytic.gpu.machine import need, read_value
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import InstructionFacts, MachineDescription
-from kernelcast.records.traits import Trait
 
 _BYTES_PER_CYCLE = 128
 _LAUNCH_S = 2.4e-6
@@ -18,70 +18,47 @@ _LAUNCH_S = 2.4e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """Seconds of a dependent load that hits each level.
-
-    Parameters
-    ----------
-    l1_s, l2_s, dram_s : float
-        0 where it is not known.
-    """
+    """Seconds of a dependent load that hits each level."""
 
     l1_s: float
     l2_s: float
     dram_s: float
+    """0 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRates:
-    """What a GPU does per second.
-
-    Parameters
-    ----------
-    compute_units, warp_width : int
-        Of the chip.
-    clock_hz : float
-        Cycles of an L1 cache per second.
-    sector_bytes : int
-        Bytes of a line that arrive in L1 together.
-    l2_bytes_per_s : float or None
-        Between all L1 caches and L2; None if it is not known.
-    dram : DramRate
-        By concurrency and by the part that stores have.
-    latencies : Latencies
-        Of loads.
-    instructions : mapping of str to InstructionFacts
-        By kind.
-    costs : mapping of str to float
-        As in the machine description.
-    launch_s : float
-        Of one launch.
-    translation : Translation or None
-        None if it is not known.
-    notes : tuple of str
-        What was assumed or is left out.
-    overlap_power : float
-        How arithmetic, issue and memory overlap, see `Limits`.
-    architecture : Architecture
-        Its family.
-    max_work_items : int or None
-        Work-items that a compute unit holds at once; None if it is not known.
-    """
+    """What a GPU does per second."""
 
     compute_units: int
     warp_width: int
+    """Of the chip."""
     clock_hz: float
+    """Cycles of an L1 cache per second."""
     sector_bytes: int
+    """Bytes of a line that arrive in L1 together."""
     l2_bytes_per_s: float | None
+    """Between all L1 caches and L2; None if it is not known."""
     dram: DramRate
+    """By concurrency and by the part that stores have."""
     latencies: Latencies
+    """Of loads."""
     instructions: Mapping[str, InstructionFacts]
+    """By kind."""
     costs: Mapping[str, float]
+    """As in the machine description."""
     launch_s: float
+    """Of one launch."""
     translation: Translation | None
+    """None if it is not known."""
     notes: tuple[str, ...]
+    """What was assumed or is left out."""
     overlap_power: float
+    """How arithmetic, issue and memory overlap, see `Limits`."""
     architecture: Architecture
+    """Its family."""
     max_work_items: int | None = None
+    """Work-items that a compute unit holds at once; None if it is not known."""
 
 
 def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuRates:
@@ -89,14 +66,8 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
 
     Parameters
     ----------
-    machine : MachineDescription
-        A shipped or a calibrated one.
     constants : LimiterConstants
         Bandwidths in it replace those of the description.
-
-    Returns
-    -------
-    GpuRates
 
     Raises
     ------
@@ -107,7 +78,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     l1, l2 = machine.cache("L1"), machine.cache("L2")
     l2_rate, dram_rate = constants.bandwidths.get(machine.id, (None, None))
     if l2_rate is None:
-        l2_rate = _value(l2.load_bytes_per_s if l2 else None) or None
+        l2_rate = read_value(l2.load_bytes_per_s if l2 else None) or None
     if l2_rate is None:
         notes.append(
             "bandwidth of L2: not in the machine description, its limiter is left out; "
@@ -115,16 +86,16 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         )
     memory = machine.memory("global")
     return GpuRates(
-        compute_units=need(machine.compute_units, "compute_units", "", machine),
-        warp_width=need(machine.warp_width, "warp_width", "", machine),
+        compute_units=need(machine.compute_units, "compute_units", machine),
+        warp_width=need(machine.warp_width, "warp_width", machine),
         clock_hz=_find_clock(machine, notes),
-        sector_bytes=int(_value(l1.sector_bytes if l1 else None)) or SECTOR_BYTES,
+        sector_bytes=read_value(l1.sector_bytes if l1 else None) or SECTOR_BYTES,
         l2_bytes_per_s=l2_rate,
         dram=DramRate.flat(dram_rate) if dram_rate else read_dram_rate(machine, notes),
         latencies=Latencies(
-            l1_s=_value(l1.latency_s if l1 else None),
-            l2_s=_value(l2.latency_s if l2 else None),
-            dram_s=_value(memory.latency_s if memory else None),
+            l1_s=read_value(l1.latency_s if l1 else None) or 0.0,
+            l2_s=read_value(l2.latency_s if l2 else None) or 0.0,
+            dram_s=read_value(memory.latency_s if memory else None) or 0.0,
         ),
         instructions={one.name: one for one in machine.instructions},
         costs={name: one.value for name, one in machine.costs.items()},
@@ -133,32 +104,8 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         notes=tuple(notes),
         overlap_power=_find_power(machine, constants),
         architecture=find_architecture(machine),
-        max_work_items=(
-            machine.max_work_items_per_unit.value if machine.max_work_items_per_unit else None
-        ),
+        max_work_items=read_value(machine.max_work_items_per_unit),
     )
-
-
-def need(trait: Trait[int] | None, what: str, benchmark: str, machine: MachineDescription) -> int:
-    """Give a number, or say how to get it.
-
-    Raises
-    ------
-    InputError
-        If it is missing.
-    """
-    if trait is not None:
-        return trait.value
-    command = f"kernelcast calibrate{' --only ' if benchmark else ''}{benchmark}"
-    msg = (
-        f"machine {machine.id}: {what} is missing, and the GPU model cannot do without it; "
-        f"`{command}` measures it, or write it into the machine file"
-    )
-    raise InputError(msg)
-
-
-def _value(trait: Trait[int] | Trait[float] | None) -> float:
-    return trait.value if trait else 0.0
 
 
 def _find_clock(machine: MachineDescription, notes: list[str]) -> float:

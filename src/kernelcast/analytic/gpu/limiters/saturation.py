@@ -15,18 +15,12 @@ _MIXED = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """Bandwidth over concurrent work-items of 8 bytes each.
-
-    Parameters
-    ----------
-    items : tuple of float
-        Work-items per compute unit, ascending.
-    bytes_per_s : tuple of float
-        Of the whole device.
-    """
+    """Bandwidth over concurrent work-items of 8 bytes each."""
 
     items: tuple[float, ...]
+    """Work-items per compute unit, ascending."""
     bytes_per_s: tuple[float, ...]
+    """Of the whole device."""
 
     def at(self, items: float) -> float:
         """Give the bandwidth, proportional below the first point, flat above the last one.
@@ -49,16 +43,11 @@ class Saturation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramRate:
-    """Bandwidth of the DRAM.
-
-    Parameters
-    ----------
-    load, copy : Saturation
-        Of loads alone, and of as many loads as stores.
-    """
+    """Bandwidth of the DRAM."""
 
     load: Saturation
     copy: Saturation
+    """Of loads alone, and of as many loads as stores."""
 
     @classmethod
     def flat(cls, bytes_per_s: float) -> Self:
@@ -88,12 +77,6 @@ def read_dram_rate(machine: MachineDescription, notes: list[str]) -> DramRate:
     ----------
     machine : MachineDescription
         Its curves ``saturation/global/load`` and ``copy``, else bandwidth and latency count.
-    notes : list of str
-        Is told what was assumed.
-
-    Returns
-    -------
-    DramRate
 
     Raises
     ------

@@ -6,21 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Work-groups on compute units.
-
-    Parameters
-    ----------
-    private_factor : float
-        Time of the busiest compute unit over the mean.
-    waves : float
-        Work-groups that run one after the other in each place.
-    phases : tuple of (float, float)
-        Part of all work-groups, and how many of them a compute unit holds meanwhile.
-    """
+    """Work-groups on compute units."""
 
     private_factor: float
+    """Time of the busiest compute unit over the mean."""
     waves: float
+    """Work-groups that run one after the other in each place."""
     phases: tuple[tuple[float, float], ...]
+    """Part of all work-groups, and how many of them a compute unit holds meanwhile."""
 
 
 def balance(work_groups: int, units: int, resident: int) -> Schedule:
@@ -45,8 +38,6 @@ def schedule(work_groups: int, units: int, resident: int) -> Schedule:
 
     Parameters
     ----------
-    work_groups : int
-        Of the launch.
     units : int
         Compute units.
     resident : int

@@ -32,13 +32,9 @@ def time_atomics(demands: Demands, rates: GpuRates, notes: list[str]) -> float:
 
     Parameters
     ----------
-    demands : Demands
-        The launch.
     rates : GpuRates
         Measured rates, else a sector of L2 for each, one a cycle on the same address, and local
         memory at a quarter of its words.
-    notes : list of str
-        Is told what was assumed.
     """
     by_l2 = rates.l2_bytes_per_s or rates.dram.at(math.inf, 0.5)
     amounts = {
@@ -65,14 +61,10 @@ def time_barriers(demands: Demands, rates: GpuRates, plan: Schedule, notes: list
 
     Parameters
     ----------
-    demands : Demands
-        The launch.
     rates : GpuRates
         The measured time of a barrier, else a guess.
     plan : Schedule
         How many work-groups follow each other.
-    notes : list of str
-        Is told what was assumed.
     """
     amount = demands.executed.count(Kind.BARRIER)
     if not amount:

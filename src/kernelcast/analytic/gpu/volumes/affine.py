@@ -17,6 +17,7 @@ from kernelcast.expressions import (
     Unknown,
 )
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 
@@ -33,17 +34,12 @@ _OF_WORK_GROUPS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """An index space, always with three dimensions.
-
-    Parameters
-    ----------
-    local, counts, items : tuple of int
-        Work-items of a work-group, work-groups and work-items per dimension.
-    """
+    """An index space, always with three dimensions."""
 
     local: tuple[int, int, int]
     counts: tuple[int, int, int]
     items: tuple[int, int, int]
+    """Work-items of a work-group, work-groups and work-items per dimension."""
 
     @staticmethod
     def of(ndrange: NDRange) -> "Grid":
@@ -62,28 +58,19 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxAccess:
-    """An access whose addresses are a box: a sum of strides times indices in ranges.
-
-    Parameters
-    ----------
-    access : MemoryAccess
-        What it was made of.
-    base_bytes : int
-        Address of the first work-item of the first work-group, its buffer's alignment included.
-    local_strides, group_strides : tuple of int
-        Bytes per step of the local and the group id, by dimension.
-    loops : tuple of (int, int)
-        Bytes per iteration and iterations, of each loop around it.
-    clip : tuple of (int, int)
-        Global ids, from 0 and without offset, for which it is executed: from, up to.
-    """
+    """An access whose addresses are a box: a sum of strides times indices in ranges."""
 
     access: MemoryAccess
+    """What it was made of."""
     base_bytes: int
+    """Address of the first work-item of the first work-group, its buffer's alignment included."""
     local_strides: tuple[int, int, int]
     group_strides: tuple[int, int, int]
+    """Bytes per step of the local and the group id, by dimension."""
     loops: tuple[tuple[int, int], ...]
+    """Bytes per iteration and iterations, of each loop around it."""
     clip: Clip
+    """Global ids, from 0 and without offset, for which it is executed: from, up to."""
 
     @property
     def family(self) -> tuple[object, ...]:
@@ -107,16 +94,9 @@ class BoxAccess:
 
 def bind_sizes(launch: ModelledLaunch) -> dict[Symbol, Expr | Symbol | int]:
     """Give the values of all sizes, offsets and scalar arguments of a launch."""
-    bound: dict[Symbol, Expr | Symbol | int] = {
-        Symbol(SymbolKind.SCALAR, name): value for name, value in launch.scalars.items()
-    }
-    grid = Grid.of(launch.ndrange)
-    offsets = _three(launch.ndrange.global_offset, fill=0)
-    for axis in range(MAX_DIMENSIONS):
-        bound[Symbol(SymbolKind.LOCAL_SIZE, axis=axis)] = grid.local[axis]
-        bound[Symbol(SymbolKind.GLOBAL_SIZE, axis=axis)] = grid.items[axis]
-        bound[Symbol(SymbolKind.GROUP_COUNT, axis=axis)] = grid.counts[axis]
-        bound[Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis)] = offsets[axis]
+    bound: dict[Symbol, Expr | Symbol | int] = {**bind_names(launch.scalars)}
+    for axis in list_axes(launch.ndrange):
+        bound |= axis.bind_sizes(axis.local)
     return bound
 
 
@@ -130,8 +110,6 @@ def to_box(
 
     Parameters
     ----------
-    access : MemoryAccess
-        Any access.
     launch : ModelledLaunch
         Gives the index space and the buffer's alignment.
     bound : mapping of Symbol to value

@@ -113,10 +113,6 @@ def compute_volumes(
     rates : HitRates or None
         Hit rates of the caches; None takes the shipped ones.
 
-    Returns
-    -------
-    GpuVolumes
-
     Raises
     ------
     InputError

@@ -27,37 +27,26 @@ to 2 the one with which V100 counters are predicted best, see benchmarks/v100_vo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a launch loads, what it stores, and both together.
-
-    Parameters
-    ----------
-    loads, stores : Footprint
-        Of global memory.
-    touched : sequence of Footprint
-        Both together: of one iteration of all loops, of the innermost loop, and so on; last, of
-        all.
-    group_store_bytes : float
-        Unique written sectors of every single work-group, added up.
-    work_groups, layer : int
-        Of the launch, and of one layer of it.
-    scattered_loads, scattered_stores : Scatter or None
-        Those whose data any work-group may have touched before.
-    are_stores_listed : bool
-        Whether stores are known from addresses of some work-groups only.
-    ordered : OrderedLoads or None
-        The loads in their order, where that decides what is lost.
-    """
+    """What a launch loads, what it stores, and both together."""
 
     loads: Footprint
     stores: Footprint
+    """Of global memory."""
     touched: Sequence[Footprint]
+    """Both together: of one iteration of all loops, of the innermost loop, and so on; last, of
+    all."""
     group_store_bytes: float
+    """Unique written sectors of every single work-group, added up."""
     work_groups: int
     layer: int
+    """Of the launch, and of one layer of it."""
     scattered_loads: Scatter | None = None
     scattered_stores: Scatter | None = None
+    """Those whose data any work-group may have touched before."""
     are_stores_listed: bool = False
+    """Whether stores are known from addresses of some work-groups only."""
     ordered: OrderedLoads | None = None
+    """The loads in their order, where that decides what is lost."""
 
     def oversubscribe(
         self, work_groups: int, machine: GpuMachine, *, loops: int | None = None
@@ -68,8 +57,6 @@ class Traffic:
         ----------
         work_groups : int
             How many, from the middle of the launch.
-        machine : GpuMachine
-            Capacity and fetch size.
         loops : int or None
             Innermost loops that run completely, the others once; None runs all.
         """
@@ -89,20 +76,10 @@ def compute_wave(
 
     Parameters
     ----------
-    traffic : Traffic
-        Footprints of the launch.
-    machine : GpuMachine
-        Cache and fetch sizes.
-    rates : HitRates
-        Hit rates of the L2 cache.
     work_groups_per_unit : int
         Work-groups that a compute unit holds at once.
     l1 : L1Volumes
         Of a work-group: what it loads again since its L1 cache evicted it.
-
-    Returns
-    -------
-    WaveVolumes
     """
     count = traffic.work_groups
     wave = min(count, work_groups_per_unit * machine.compute_units)

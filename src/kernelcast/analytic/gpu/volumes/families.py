@@ -79,18 +79,12 @@ def make_boxes(
 
     Parameters
     ----------
-    family : sequence of BoxAccess
-        Translates of one access.
     groups : sequence of GroupRange
         Boxes of work-groups.
     grid : Grid
         The index space; what lies beyond its end is cut off.
     granularity : int
         Bytes of a sector: what lies closer together makes a run of bytes.
-
-    Returns
-    -------
-    Boxes
     """
     first = family[0]
     parts = _split_by_clip(family)
@@ -122,10 +116,6 @@ def count_box(  # noqa: PLR0913 - who, where, how fine
 
     Parameters
     ----------
-    family : Family
-        Translates of one access.
-    box : GroupRange
-        The work-groups.
     grid : Grid
         The index space; what lies beyond its end is cut off.
     granularity : int

@@ -20,21 +20,14 @@ _GROWTH = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A stretch of consecutive work-groups, and what one touches on average.
-
-    Parameters
-    ----------
-    name : str
-        ``x``: within a row of work-groups; ``y``: rows of a layer; ``z``: layers.
-    work_groups : int
-        Work-groups of a stretch: data reused in it was last touched about so far back.
-    bytes : float
-        Unique bytes of all stretches, added up over the launch.
-    """
+    """A stretch of consecutive work-groups, and what one touches on average."""
 
     name: str
+    """``x``: within a row of work-groups; ``y``: rows of a layer; ``z``: layers."""
     work_groups: int
+    """Work-groups of a stretch: data reused in it was last touched about so far back."""
     bytes: float
+    """Unique bytes of all stretches, added up over the launch."""
 
 
 class Footprint(Protocol):
@@ -55,8 +48,6 @@ def list_stretches(grid: Grid, wave: int) -> list[tuple[str, int]]:
 
     Parameters
     ----------
-    grid : Grid
-        The index space.
     wave : int
         Work-groups that run at once; a longer row is split into chunks of that many, and more.
 
@@ -85,15 +76,10 @@ def list_stretches(grid: Grid, wave: int) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumFootprint:
-    """Footprints of accesses that share no data.
-
-    Parameters
-    ----------
-    parts : tuple of Footprint
-        What is added up.
-    """
+    """Footprints of accesses that share no data."""
 
     parts: tuple[Footprint, ...]
+    """What is added up."""
 
     def count_run(self, work_groups: int, granularity: int) -> float:
         """Count the unique bytes of so many consecutive work-groups, mid launch."""
@@ -114,27 +100,17 @@ class SumFootprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxFootprint:
-    """Footprints of accesses that are boxes.
-
-    Parameters
-    ----------
-    accesses : tuple of BoxAccess
-        Loads, stores, or both.
-    grid : Grid
-        The index space.
-    families : tuple of Family
-        The accesses, translates together.
-    by_buffer : tuple of tuple of families
-        Those of the same buffer together.
-    known : dict
-        Runs that were counted already.
-    """
+    """Footprints of accesses that are boxes."""
 
     accesses: tuple[BoxAccess, ...]
+    """Loads, stores, or both."""
     grid: Grid
     families: tuple[Family, ...] = field(init=False, repr=False)
+    """The accesses, translates together."""
     by_buffer: tuple[tuple[Family, ...], ...] = field(init=False, repr=False)
+    """Those of the same buffer together."""
     known: dict[tuple[int, int], float] = field(default_factory=dict, repr=False, compare=False)
+    """Runs that were counted already."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "families", tuple(group_families(self.accesses)))

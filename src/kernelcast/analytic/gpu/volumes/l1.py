@@ -20,35 +20,24 @@ from kernelcast.analytic.gpu.volumes.work_groups import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyCosts:
-    """What the accesses of one family cost an average work-group.
-
-    Parameters
-    ----------
-    buffer : str
-        Name of the buffer.
-    costs : WarpCosts
-        Per warp instruction.
-    instructions : float
-        Warp instructions of a work-group.
-    sectors : tuple of float
-        Sectors of a work-group if nothing were shared but within one iteration of all loops,
-        within the innermost loop, and so on; the last one are the unique sectors.
-    lines : tuple of float
-        Unique lines of one iteration of all loops, of the innermost loop, and so on; nothing for
-        stores, which L1 does not keep.
-    reused_share : float
-        Share of an iteration's lines that several instructions need.
-    is_common : bool
-        Whether every work-group loads the same.
-    """
+    """What the accesses of one family cost an average work-group."""
 
     buffer: str
+    """Name of the buffer."""
     costs: WarpCosts
+    """Per warp instruction."""
     instructions: float
+    """Warp instructions of a work-group."""
     sectors: tuple[float, ...]
+    """Sectors of a work-group if nothing were shared but within one iteration of all loops, within
+    the innermost loop, and so on; the last one are the unique sectors."""
     lines: tuple[float, ...]
+    """Unique lines of one iteration of all loops, of the innermost loop, and so on; nothing for
+    stores, which L1 does not keep."""
     reused_share: float
+    """Share of an iteration's lines that several instructions need."""
     is_common: bool = False
+    """Whether every work-group loads the same."""
 
     @property
     def requested_sectors(self) -> float:
@@ -72,18 +61,8 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
 
     Parameters
     ----------
-    family : Family
-        Translates of one access.
-    grid : Grid
-        The index space.
-    machine : GpuMachine
-        Warps, lines and sectors.
     is_kept : bool
         Whether L1 keeps the data: loads, not stores.
-
-    Returns
-    -------
-    FamilyCosts
     """
     classes = list_classes(family, grid)
     full = max(classes, key=lambda one: one.work_groups)
@@ -152,18 +131,10 @@ def sum_l1(
 
     Parameters
     ----------
-    loads, stores : sequence of FamilyCosts
-        All families.
     occupancy : Occupancy
         Warps of a work-group, and work-groups that share the cache.
-    machine : GpuMachine
-        Cache sizes.
     reloads : tuple of Reload
         From `list_reloads`, or of loads that are spread over time.
-
-    Returns
-    -------
-    L1Volumes
     """
     line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
     warps = occupancy.warps_per_work_group

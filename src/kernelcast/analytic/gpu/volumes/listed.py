@@ -182,8 +182,6 @@ def list_access(
         Not a box.
     launch : ModelledLaunch
         Index space, scalar arguments and recorded addresses.
-    machine : GpuMachine
-        Warp width.
     bound : mapping of Symbol to value
         From `bind_sizes`.
 

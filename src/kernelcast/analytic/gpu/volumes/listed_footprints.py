@@ -19,20 +19,12 @@ from kernelcast.analytic.gpu.volumes.listed import ListedAccess
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferFootprint:
-    """Footprint in one buffer, of which no access is a box or not all are.
-
-    Parameters
-    ----------
-    listed : tuple of ListedAccess
-        Those that are no boxes.
-    boxes : BoxFootprint
-        The others, and boxes around those that have one.
-    work_groups : int
-        Of the launch.
-    """
+    """Footprint in one buffer, of which no access is a box or not all are."""
 
     listed: tuple[ListedAccess, ...]
+    """Those that are no boxes."""
     boxes: BoxFootprint
+    """The others, and boxes around those that have one."""
     work_groups: int
 
     def count_run(self, work_groups: int, granularity: int) -> float:
@@ -73,17 +65,10 @@ class BufferFootprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Accesses to data that any work-group may have touched before.
-
-    Parameters
-    ----------
-    accesses : tuple of ListedAccess
-        Addresses depend on data and mix.
-    work_groups : int
-        Of the launch.
-    """
+    """Accesses to data that any work-group may have touched before."""
 
     accesses: tuple[ListedAccess, ...]
+    """Addresses depend on data and mix."""
     work_groups: int
 
     def count_repeated(self, granularity: int) -> float:
@@ -117,10 +102,6 @@ def share_windows(
         Loads.
     costs : sequence of FamilyCosts
         Of all loads, those of the listed ones last.
-    grid : Grid
-        The index space.
-    machine : GpuMachine
-        Lines and sectors.
 
     Returns
     -------

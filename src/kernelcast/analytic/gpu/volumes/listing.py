@@ -1,18 +1,18 @@
 """Lists the addresses of single work-groups: by evaluation, or from a recording."""
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.gpu.volumes.affine import Grid
 from kernelcast.analytic.gpu.volumes.unions import IntArray
 from kernelcast.analytic.gpu.volumes.warps import ABSENT
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.ndrange import MAX_DIMENSIONS
 
 _PLACES = (1 / 6, 1 / 2, 5 / 6)
 _ITERATIONS = 256
@@ -28,8 +28,6 @@ def evaluate_groups(
     ----------
     access : MemoryAccess
         With a known offset.
-    launch : ModelledLaunch
-        Index space and scalar arguments.
     width : int
         Work-items of a warp.
 
@@ -45,7 +43,7 @@ def evaluate_groups(
     InputError
         If a symbol has no value.
     """
-    count = Grid.of(launch.ndrange).work_groups
+    count = launch.ndrange.work_group_count
     chosen = {min(count - 1, int(place * count) + by) for place in _PLACES for by in (0, 1)}
     groups: dict[int, IntArray] = {}
     repeats: dict[int, float] = {}
@@ -140,33 +138,19 @@ def _unroll(
 
 def _bind(launch: ModelledLaunch, group: int) -> tuple[dict[Symbol, Value], int]:
     """Give the values of all symbols for the work-items of a work-group, and their number."""
-    ndrange, grid = launch.ndrange, Grid.of(launch.ndrange)
-    offsets = (*ndrange.global_offset, 0, 0)
-    own = (
-        group % grid.counts[0],
-        group // grid.counts[0] % grid.counts[1],
-        group // (grid.counts[0] * grid.counts[1]),
-    )
+    axes = list_axes(launch.ndrange)
+    places = []
+    for axis in axes:
+        places.append(group % axis.groups)
+        group //= axis.groups
     sizes = [
-        min(grid.local[axis], grid.items[axis] - own[axis] * grid.local[axis])
-        for axis in range(MAX_DIMENSIONS)
+        min(axis.local, axis.items - place * axis.local)
+        for axis, place in zip(axes, places, strict=True)
     ]
-    count = sizes[0] * sizes[1] * sizes[2]
+    count = prod(sizes)
     items = np.arange(count, dtype=np.int64)[:, None]
-    bound: dict[Symbol, Value] = {
-        Symbol(SymbolKind.SCALAR, name): value for name, value in launch.scalars.items()
-    }
-    for axis in range(MAX_DIMENSIONS):
-        local = items % sizes[axis]
-        items = items // sizes[axis]
-        values: dict[SymbolKind, Value] = {
-            SymbolKind.LOCAL_ID: local,
-            SymbolKind.GROUP_ID: own[axis],
-            SymbolKind.GLOBAL_ID: own[axis] * grid.local[axis] + local + offsets[axis],
-            SymbolKind.LOCAL_SIZE: sizes[axis],
-            SymbolKind.GLOBAL_SIZE: grid.items[axis],
-            SymbolKind.GROUP_COUNT: grid.counts[axis],
-            SymbolKind.GLOBAL_OFFSET: offsets[axis],
-        }
-        bound |= {Symbol(kind, axis=axis): value for kind, value in values.items()}
+    bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
+    for axis, place, size in zip(axes, places, sizes, strict=True):
+        bound |= axis.bind(place, items % size, size)
+        items = items // size
     return bound, count

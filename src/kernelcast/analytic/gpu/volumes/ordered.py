@@ -29,24 +29,15 @@ _NEVER = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedLoads:
-    """Loads of a launch without loops, in the order of the program.
-
-    Parameters
-    ----------
-    loads : tuple of BoxAccess
-        In that order.
-    stores : int
-        Stores behind them.
-    grid : Grid
-        The index space.
-    axis : int
-        Dimension across which layers of work-groups follow one another.
-    """
+    """Loads of a launch without loops, in the order of the program."""
 
     loads: tuple[BoxAccess, ...]
+    """In that order."""
     stores: int
+    """Stores behind them."""
     grid: Grid
     axis: int
+    """Dimension across which layers of work-groups follow one another."""
 
     @property
     def layers(self) -> int:

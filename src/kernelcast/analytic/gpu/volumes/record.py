@@ -8,67 +8,45 @@ from kernelcast.analytic.gpu.occupancy import Occupancy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reload:
-    """Data that a work-group loads again since its L1 cache has not kept it.
-
-    Parameters
-    ----------
-    bytes : float
-        Per work-group.
-    oversubscription : float
-        What competes for the cache over its capacity.
-    loops : int
-        Innermost loops that run completely between two loads.
-    is_spread : bool
-        Whether work-groups run ahead of one another meanwhile.
-    """
+    """Data that a work-group loads again since its L1 cache has not kept it."""
 
     bytes: float
+    """Per work-group."""
     oversubscription: float
+    """What competes for the cache over its capacity."""
     loops: int
+    """Innermost loops that run completely between two loads."""
     is_spread: bool = False
+    """Whether work-groups run ahead of one another meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class L1Volumes:
-    """What one average work-group asks of its compute unit's L1 cache: bytes per work-group.
-
-    Parameters
-    ----------
-    warp_cycles : float
-        Cycles of the L1 cache for all accesses of one warp, the larger of data and tag stage.
-    data_cycles, tag_cycles : float
-        Cycles of the banks, and of the tag stage, for all accesses of one warp.
-    half_warp_cycles : float
-        The paper's count of bank conflicts by half-warps, per warp (section 4.2).
-    load_lines : float
-        Lines that the loads of a warp look up, each instruction for itself.
-    load_requests, store_requests : float
-        Warp instructions that load and store, per warp.
-    requested_bytes : float
-        Sectors that the loads of all warps ask for, unique within a warp's instruction only.
-    allocated_bytes : float
-        Unique lines of all loads.
-    compulsory_bytes : float
-        Unique sectors of all loads.
-    reloads : tuple of Reload
-        Loaded again: within an iteration of all loops, from one iteration of the innermost loop
-        to the next, and so on outwards.
-    stored_bytes : float
-        Sectors written through.
-    """
+    """What one average work-group asks of its compute unit's L1 cache: bytes per work-group."""
 
     warp_cycles: float
+    """Cycles of the L1 cache for all accesses of one warp, the larger of data and tag stage."""
     data_cycles: float
     tag_cycles: float
+    """Cycles of the banks, and of the tag stage, for all accesses of one warp."""
     half_warp_cycles: float
+    """The paper's count of bank conflicts by half-warps, per warp (section 4.2)."""
     load_lines: float
+    """Lines that the loads of a warp look up, each instruction for itself."""
     load_requests: float
     store_requests: float
+    """Warp instructions that load and store, per warp."""
     requested_bytes: float
+    """Sectors that the loads of all warps ask for, unique within a warp's instruction only."""
     allocated_bytes: float
+    """Unique lines of all loads."""
     compulsory_bytes: float
+    """Unique sectors of all loads."""
     reloads: tuple[Reload, ...]
+    """Loaded again: within an iteration of all loops, from one iteration of the innermost loop to
+    the next, and so on outwards."""
     stored_bytes: float
+    """Sectors written through."""
 
     @property
     def capacity_bytes(self) -> float:
@@ -88,74 +66,49 @@ class L1Volumes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
-    """Data that work-groups share with others that ran before them.
-
-    Parameters
-    ----------
-    name : str
-        ``x``, ``y`` or ``z``: the others lie in the same row, the same layer, or other layers.
-    work_groups : int
-        How many work-groups back the others lie, about.
-    shared_bytes : float
-        Loads of a wave, mean, that those have loaded, and none nearer.
-    oversubscription : float
-        Bytes touched in between over the capacity of the L2 cache.
-    hit_rate : float
-        Part of `shared_bytes` that is still there.
-    """
+    """Data that work-groups share with others that ran before them."""
 
     name: str
+    """``x``, ``y`` or ``z``: the others lie in the same row, the same layer, or other layers."""
     work_groups: int
+    """How many work-groups back the others lie, about."""
     shared_bytes: float
+    """Loads of a wave, mean, that those have loaded, and none nearer."""
     oversubscription: float
+    """Bytes touched in between over the capacity of the L2 cache."""
     hit_rate: float
+    """Part of `shared_bytes` that is still there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveVolumes:
-    """What one average wave of work-groups moves between L2 cache and DRAM, in bytes.
-
-    Parameters
-    ----------
-    work_groups : int
-        Work-groups of a full wave.
-    waves : float
-        Work-groups of the launch over those of a wave.
-    compulsory_load_bytes, compulsory_store_bytes : float
-        Unique fetches and unique written sectors of the wave in the middle of the launch.
-    row_load_bytes : float
-        Loads, mean of all waves, if work-groups of one row of the grid shared data and no others.
-    overlaps : tuple of Overlap
-        What work-groups share with rows and layers of work-groups before them, nearest first.
-    unique_store_bytes : float
-        Written sectors of the whole launch, per wave.
-    oversubscription : float
-        What the wave allocates over the capacity of the L2 cache.
-    skew_oversubscription : float
-        The same for one work-group per compute unit: by so much neighbours run apart.
-    capacity_load_bytes : float
-        Loaded again since it was evicted within the wave.
-    partial_store_bytes : float
-        Sectors written in parts that were evicted in between: written twice, and read once.
-    repeated_store_bytes : float
-        Sectors written again after work-groups far before had written them.
-    tlb_pages : float
-        Unique pages of 2 MiB that the wave touches.
-    """
+    """What one average wave of work-groups moves between L2 cache and DRAM, in bytes."""
 
     work_groups: int
+    """Work-groups of a full wave."""
     waves: float
+    """Work-groups of the launch over those of a wave."""
     compulsory_load_bytes: float
     compulsory_store_bytes: float
+    """Unique fetches and unique written sectors of the wave in the middle of the launch."""
     row_load_bytes: float
+    """Loads, mean of all waves, if work-groups of one row of the grid shared data and no others."""
     unique_store_bytes: float
+    """Written sectors of the whole launch, per wave."""
     overlaps: tuple[Overlap, ...]
+    """What work-groups share with rows and layers of work-groups before them, nearest first."""
     oversubscription: float
+    """What the wave allocates over the capacity of the L2 cache."""
     skew_oversubscription: float
+    """The same for one work-group per compute unit: by so much neighbours run apart."""
     capacity_load_bytes: float
+    """Loaded again since it was evicted within the wave."""
     partial_store_bytes: float
+    """Sectors written in parts that were evicted in between: written twice, and read once."""
     repeated_store_bytes: float
+    """Sectors written again after work-groups far before had written them."""
     tlb_pages: float
+    """Unique pages of 2 MiB that the wave touches."""
 
     @property
     def reused_bytes(self) -> float:
@@ -180,37 +133,24 @@ class WaveVolumes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuVolumes:
-    """Bytes that a launch moves through a GPU's memory hierarchy.
-
-    Parameters
-    ----------
-    work_groups, work_group_size : int
-        Of the launch.
-    updates : int
-        Results of the whole launch; what volumes per update refer to.
-    occupancy : Occupancy
-        Work-groups per compute unit, and why.
-    l1 : L1Volumes
-        Per average work-group.
-    wave : WaveVolumes
-        Per average full wave.
-    by_buffer : mapping of str to float
-        Bytes per work-group from the L2 cache, compulsory, by buffer.
-    rates : str
-        Name of the hit rates that were used.
-    notes : tuple of str
-        What is estimated or was assumed.
-    """
+    """Bytes that a launch moves through a GPU's memory hierarchy."""
 
     work_groups: int
     work_group_size: int
     updates: int
+    """Results of the whole launch; what volumes per update refer to."""
     occupancy: Occupancy
+    """Work-groups per compute unit, and why."""
     l1: L1Volumes
+    """Per average work-group."""
     wave: WaveVolumes
+    """Per average full wave."""
     rates: str
+    """Name of the hit rates that were used."""
     by_buffer: Mapping[str, float] = field(default_factory=dict)
+    """Bytes per work-group from the L2 cache, compulsory, by buffer."""
     notes: tuple[str, ...] = ()
+    """What is estimated or was assumed."""
 
     @property
     def l2_load_bytes(self) -> float:

@@ -27,14 +27,8 @@ def share_reused_lines(
 
     Parameters
     ----------
-    accesses : sequence of BoxAccess
-        Translates of one access, loads.
     box : GroupRange
         Full work-groups over whose alignments to average.
-    grid : Grid
-        The index space.
-    machine : GpuMachine
-        Warp width and line size.
 
     Returns
     -------

@@ -98,16 +98,8 @@ def lose_in_l1(
         In the order of the program.
     box : GroupRange
         Full work-groups; the first one stands for all.
-    grid : Grid
-        The index space.
-    machine : GpuMachine
-        Capacity, lines and sectors.
     work_groups : int
         Those that share the cache.
-
-    Returns
-    -------
-    Reload
     """
     count = len(loads)
     sectors = _list_touches(loads, box, grid, machine)

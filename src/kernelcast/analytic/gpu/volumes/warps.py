@@ -32,24 +32,17 @@ _BANK_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpCosts:
-    """What an average warp instruction costs.
-
-    Parameters
-    ----------
-    sectors, lines : float
-        Unique sectors and lines that it touches.
-    data_cycles, tag_cycles, cycles : float
-        Cycles of the banks, of the tag stage, and what the instruction occupies the cache.
-    half_warp_cycles : float
-        The paper's count, by half-warps.
-    """
+    """What an average warp instruction costs."""
 
     sectors: float
     lines: float
+    """Unique sectors and lines that it touches."""
     data_cycles: float
     tag_cycles: float
     cycles: float
+    """Cycles of the banks, of the tag stage, and what the instruction occupies the cache."""
     half_warp_cycles: float
+    """The paper's count, by half-warps."""
 
 
 def cost_warps(
@@ -59,14 +52,8 @@ def cost_warps(
 
     Parameters
     ----------
-    family : sequence of BoxAccess
-        Translates of one access.
     box : GroupRange
         Full work-groups over which to average.
-    grid : Grid
-        The index space.
-    machine : GpuMachine
-        Warp width, banks, sectors.
 
     Returns
     -------
@@ -100,12 +87,6 @@ def measure_addresses(addresses: IntArray, size: int, machine: GpuMachine) -> Wa
         Byte addresses; `ABSENT` for a lane that takes no part.
     size : int
         Bytes per lane.
-    machine : GpuMachine
-        Banks and sectors.
-
-    Returns
-    -------
-    WarpCosts
     """
     return _measure(addresses, np.ones(addresses.shape[0]), size, machine)
 

@@ -19,15 +19,10 @@ _RARE = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupClass:
-    """Work-groups that are cut alike: a box of the grid with one representative.
-
-    Parameters
-    ----------
-    box : GroupRange
-        Work-groups of the class.
-    """
+    """Work-groups that are cut alike: a box of the grid with one representative."""
 
     box: GroupRange
+    """Work-groups of the class."""
 
     @property
     def work_groups(self) -> int:
@@ -51,8 +46,6 @@ def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupClass]:
     ----------
     accesses : sequence of BoxAccess
         Their guards cut.
-    grid : Grid
-        The index space.
 
     Returns
     -------
@@ -84,12 +77,8 @@ def count_per_group(
 
     Parameters
     ----------
-    family : Family
-        Translates of one access.
     classes : sequence of GroupClass
         From `list_classes`.
-    grid : Grid
-        The index space.
     granularity : int
         Bytes of a sector.
 
@@ -119,8 +108,6 @@ def spread_alignments(
     ----------
     strides : tuple of int
         Bytes from one work-group to the next, by dimension.
-    box : GroupRange
-        The work-groups.
     granularity : int
         Bytes of a sector.
 

@@ -1,0 +1,79 @@
+"""Turns of processes that measure on the same processors: each else finds the other at work.
+
+Whoever builds and fills buffers shares the processors with others who do; who times work-groups has
+them alone. Each waits for a while at most: a process whose kernel hangs stops no other one.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_POLL_S: Final = 1e-3
+_MOST_S: Final = 1.0
+
+
+class CoreTurns:
+    """Turns of this process; none are taken before there is a file to lock.
+
+    Parameters
+    ----------
+    most_s : float
+        Longest wait for a turn, in seconds; without one it goes on as it is.
+    """
+
+    def __init__(self, most_s: float = _MOST_S) -> None:
+        self._most_s = most_s
+        self._descriptor: int | None = None
+
+    def use(self, descriptor: int) -> None:
+        """Take turns with the processes that have opened the same file, each by itself."""
+        os.set_inheritable(descriptor, False)  # compilers that drivers start must not keep it open
+        self._descriptor = descriptor
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Let nobody measure meanwhile."""
+        with self._holding(fcntl.LOCK_SH):
+            yield
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Let nobody else prepare or measure meanwhile; a turn of this process ends before."""
+        with self._holding(fcntl.LOCK_EX):
+            yield
+
+    @contextmanager
+    def _holding(self, kind: int) -> Iterator[None]:
+        self._release()
+        ends_s = time.monotonic() + self._most_s
+        while not self._try(kind) and time.monotonic() < ends_s:
+            time.sleep(_POLL_S)
+        try:
+            yield
+        finally:
+            self._release()
+
+    def _try(self, kind: int) -> bool:
+        if self._descriptor is None:
+            return True
+        try:
+            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _release(self) -> None:
+        if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+
+TURNS: Final = CoreTurns()
+"""Those of this process."""
+
+
+def take_turns_by(descriptor: str) -> None:
+    """Have this process take turns by a file that it has inherited."""
+    TURNS.use(int(descriptor))
