@@ -12,17 +12,14 @@ from kernelcast.launches import live
 from kernelcast.launches.live import LiveLaunch, describe_live
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor import api
-from kernelcast.predictor.answering import measuring
 from kernelcast.predictor.answering.live_objects import LiveObjects
-from kernelcast.predictor.answering.tasks import EstimateTask, LaunchFacts
+from kernelcast.predictor.answering.tasks import EstimateTask
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.feature_vector import FeatureGroup, group_of
-from kernelcast.records.problem import Problem
 from kernelcast.sampling.building import read_build_options
-from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
@@ -270,25 +267,3 @@ def test_short_launches_are_sampled_no_longer_than_pays(
         assert _count_moments(predictor.estimate(launch)) == 2
     with kernelcast.Predictor() as predictor:
         assert _count_moments(predictor.estimate(launch, within_s=0.3)) >= 2
-
-
-def test_another_size_is_answered_without_features_of_its_own(
-    program: cl.Program, session: DeviceSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a learned model said of a size near by corrects it; far sizes are looked at again."""
-    asked: list[int] = []
-    gather = measuring._gather
-
-    def spy(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
-        asked.append(problem.ndrange.work_item_count)
-        return gather(session, launch, problem)
-
-    monkeypatch.setattr(measuring, "_gather", spy)
-    launch = make_launch(program, session, 0.5)
-    with kernelcast.Predictor() as predictor:
-        first = predictor.estimate(launch)
-        near = predictor.estimate(replace(launch, global_size=(ITEMS // 2,)))
-        assert asked == [ITEMS]
-        predictor.estimate(replace(launch, global_size=(ITEMS // 16,)))
-        assert asked == [ITEMS, ITEMS // 16]
-    assert near.explain().missing.get("hybrid") == first.explain().missing.get("hybrid")

@@ -27,7 +27,7 @@ _ONE_WORK_ITEM: dict[Symbol, Interval] = {
 }
 # To copy so many bytes takes about as long as to begin a copy anew.
 _LEAST_GAP_BYTES = 32 << 10
-_MOST_PIECES = 1024
+_MOST_PIECES = 2048
 _LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
 
 

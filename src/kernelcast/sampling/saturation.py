@@ -147,6 +147,8 @@ _GROUPS_PER_COMPUTE_UNIT = {DeviceKind.GPU: 96}
 _DEFAULT_GROUPS_PER_COMPUTE_UNIT = 16
 _MOST_GROUPS = 16384
 _REPEATS = 2
+_on_threads: WeakKeyDictionary[DeviceSession, int] = WeakKeyDictionary()
+"""Work-groups that are active together on the host's processors."""
 
 
 def find_saturation(
@@ -201,22 +203,32 @@ def measure_concurrency(session: DeviceSession, compiled: cl.Kernel, ndrange: ND
     The probe has the kernel's local size and local memory, but not its registers: on a GPU the
     result is an upper bound.
     """
+    if session.description.kind is DeviceKind.CPU:
+        # A processor's thread runs one work-group, whatever it needs: nothing is built anew, which
+        # takes PoCL 0.1 s for each local size.
+        found = _on_threads.get(session)
+        if found is None:
+            counted = _count_active(session, PROBE_LOCAL_SIZE, 0)
+            # One with a noisy neighbour may run one thread only while we look.
+            least = min(session.description.compute_units, os.cpu_count() or 1)
+            found = _on_threads[session] = max(least, counted)
+        return found
     local_bytes = compiled.get_work_group_info(
         cl.kernel_work_group_info.LOCAL_MEM_SIZE, session.device
     )
-    local_size = ndrange.work_group_size
+    return max(1, _count_active(session, ndrange.work_group_size, local_bytes))
+
+
+def _count_active(session: DeviceSession, local_size: int, local_bytes: int) -> int:
+    """Count the work-groups of a probe that are active together, at best."""
     per_unit = _GROUPS_PER_COMPUTE_UNIT.get(
         session.description.kind, _DEFAULT_GROUPS_PER_COMPUTE_UNIT
     )
     groups = min(_MOST_GROUPS, session.description.compute_units * per_unit)
     steps = max(16, session.behaviour.settle_steps * PROBE_LOCAL_SIZE // local_size)
-    counted = [
+    return max(
         session.probe.run(
             (groups,), steps=steps, local_size=local_size, local_bytes=local_bytes
         ).concurrency
         for _ in range(_REPEATS)
-    ]
-    # A CPU with a noisy neighbour may run one thread only while we look.
-    least = min(session.description.compute_units, os.cpu_count() or 1)
-    is_cpu = session.description.kind is DeviceKind.CPU
-    return max(1, least if is_cpu else 1, *counted)
+    )
