@@ -19,23 +19,21 @@ from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.composing import NOTHING, Basis, compose
 from kernelcast.predictor.answering.evidence import measure_launch
 from kernelcast.predictor.answering.identity import INSTRUCTIONS, identify_launch
-from kernelcast.predictor.answering.kernel_sizes import SizeTables
+from kernelcast.predictor.answering.kernel_sizes import SizeTables, name_table
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.records.arguments import Argument, HeldBuffer, LocalArgument, ScalarArgument
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.problem import Problem
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import LiveName
     from kernelcast.launches.size_program import SizeProgram
 
 _MOST_PLANS, _MOST, _MOST_OBSERVED = 256, 1024, 100_000
-_COUNTED = True, (True, True, False, False, False), None
-_UNCOUNTED = True, (True, False, False, False, False), None
-_ONE_EACH = True, (True, True, False, False, True), None
 _FIELDS = frozenset(one.name for one in fields(Estimate))
 
 
@@ -95,8 +93,12 @@ class _Plan:
 
     Parameters
     ----------
-    request : LaunchRequest
-        One of them; its executor and its buffers are nobody's.
+    problem : Problem
+        One of them; its buffers are nobody's.
+    device : DeviceDescription
+        Where they run.
+    policy : Policy
+        What answers may be made of.
     basis : Basis
         What was known of it.
     kinds : tuple of str or None
@@ -115,7 +117,9 @@ class _Plan:
         Memory objects that were found to fit.
     """
 
-    request: LaunchRequest
+    problem: Problem
+    device: DeviceDescription
+    policy: Policy
     basis: Basis
     kinds: tuple[str | None, ...]
     program: "SizeProgram"
@@ -176,7 +180,7 @@ class _Plan:
         return tuple(found)
 
     def _fits(self, sizes: tuple[int, ...]) -> bool:
-        local = self.request.problem.ndrange.known_local_size
+        local = self.problem.ndrange.known_local_size
         for size, one in zip(sizes, local, strict=False):
             if type(size) is not int or size <= 0 or size % one:
                 return False
@@ -199,13 +203,11 @@ class _Plan:
         if per_item is None:
             return None
         model, coverage = self.basis.evidence.model, self.basis.estimate.coverage
-        is_counted = per_item == per_item
-        is_one_each = per_item == 1.0
-        found = tables.get(_ONE_EACH if is_one_each else _COUNTED if is_counted else _UNCOUNTED)
-        if found is None or found[0] is not model:
-            return None
         items = math.prod(sizes)
         logs = math.log(items), math.log(float(items) * per_item), math.nan, math.nan
+        found = tables.get(name_table(logs))
+        if found is None or found[0] is not model:
+            return None
         held = sum(one for one, kind in zip(numbers, self.kinds, strict=True) if kind == "")
         answer = found[1].tell(logs, time.time(), float(held))
         told = _Told(sizes, numbers, per_item, found[1], answer)
@@ -214,7 +216,7 @@ class _Plan:
 
     def settle(self, told: _Told) -> Settled:
         """Make what the usual way would have made."""
-        problem, policy = self.request.problem, self.request.policy
+        problem, policy = self.problem, self.policy
         pairs = zip(problem.arguments, told.numbers, strict=True)
         problem = replace(
             problem,
@@ -223,7 +225,7 @@ class _Plan:
         )
         work = float(math.prod(told.sizes)) * told.per_item
         identity = identify_launch(
-            problem, self.request.device, seed=policy.settings.seed,
+            problem, self.device, seed=policy.settings.seed,
             parameters={} if math.isnan(work) else {INSTRUCTIONS: work},
         )  # fmt: skip
         basis = replace(
@@ -337,9 +339,10 @@ class SizePlans:
             replace(one, read=None) if isinstance(one, HeldBuffer) else one
             for one in problem.arguments
         )
-        nobodys = replace(problem, arguments=arguments)
         return _Plan(
-            request=replace(request, problem=nobodys, executor=WarmProcesses()),
+            problem=replace(problem, arguments=arguments),
+            device=request.device,
+            policy=request.policy,
             basis=basis,
             kinds=tuple(kinds),
             program=program,

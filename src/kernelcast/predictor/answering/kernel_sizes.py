@@ -28,8 +28,8 @@ _MOVED = 0.01
 KernelKey = tuple[str, str, str]
 SizeKey = tuple[NDRange | None, str]
 """Index space and digest of the arguments, whatever the kernel is called."""
-_TableName = tuple[bool, tuple[bool, ...], SizeKey | None]
-SizeTables = dict[_TableName, tuple[EvidenceModel, SizeTable]]
+TableName = tuple[bool, tuple[bool, ...], SizeKey | None]
+SizeTables = dict[TableName, tuple[EvidenceModel, SizeTable]]
 """By whether sizes were observed, which measures are known, and which size is left out."""
 
 
@@ -295,8 +295,7 @@ def _tabulate(  # noqa: PLR0913 - a table, of whom, and for whom
     is_known = key in known
     if len(known) - is_known <= 0:
         return None
-    measured = (*map(math.isfinite, work.logs), _does_one_each(work))
-    name = (is_observed, measured, key if is_known else None)
+    name = name_table(work.logs, is_observed=is_observed, left_out=key if is_known else None)
     found = kernel.tables.get(name)
     if found is None or found[0] is not model:
         others = [
@@ -308,6 +307,14 @@ def _tabulate(  # noqa: PLR0913 - a table, of whom, and for whom
             return None
         found = kernel.tables[name] = model, model.tabulate(others, caches)
     return found[1]
+
+
+def name_table(
+    logs: tuple[float, ...], *, is_observed: bool = True, left_out: SizeKey | None = None
+) -> TableName:
+    """Name the table that a launch of such work asks."""
+    is_known = (*map(math.isfinite, logs), _does_one_each(Work(logs=logs)))
+    return is_observed, is_known, left_out
 
 
 def _does_one_each(work: Work) -> bool:
