@@ -14,7 +14,6 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor import api
 from kernelcast.predictor.answering.live_objects import LiveObjects
 from kernelcast.predictor.answering.tasks import EstimateTask
-from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.records.estimates import Estimate, Tier
@@ -255,15 +254,22 @@ def _count_moments(estimate: Estimate) -> int:
     return len({one.moment for one in estimate.explain().pieces if one.kind == "samples"})
 
 
-def test_short_launches_are_sampled_no_longer_than_pays(
-    program: cl.Program, session: DeviceSession
+def test_further_sizes_are_sampled_no_longer_than_pays(
+    program: cl.Program, session: DeviceSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second moment would take longer than a short launch; who wants it asks for it."""
+    """A second moment of a short launch takes longer than it narrows; a kernel's first has both."""
+    told: list[bool] = []
+    is_enough = EvidenceMaker.is_enough
+
+    def spy(maker: EvidenceMaker, request: LaunchRequest, outcome: EstimateOutcome) -> bool:
+        told.append(is_enough(maker, request, outcome))
+        return told[-1]
+
+    monkeypatch.setattr(EvidenceMaker, "is_enough", spy)
     launch = make_launch(program, session, 0.5)
+    other, third = (replace(launch, global_size=(ITEMS // part,)) for part in (2, 4))
     with kernelcast.Predictor() as predictor:
-        assert _count_moments(predictor.estimate(launch)) == 1
-    every = PredictorOptions(settings=EstimateSettings(least_gain=0.0))
-    with kernelcast.Predictor(options=every) as predictor:
-        assert _count_moments(predictor.estimate(launch)) == 2
-    with kernelcast.Predictor() as predictor:
-        assert _count_moments(predictor.estimate(launch, within_s=0.3)) >= 2
+        predictor.estimate(launch)
+        assert _count_moments(predictor.estimate(other)) == 1
+        predictor.estimate(third, within_s=0.3)
+    assert told == [False, True, False]

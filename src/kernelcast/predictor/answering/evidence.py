@@ -194,9 +194,14 @@ class EvidenceMaker:
         return choose_moments(pieces, self.find(request.device).model, settings, overhead_s)
 
     def is_enough(self, request: LaunchRequest, outcome: EstimateOutcome) -> bool:
-        """Tell whether a launch that was just sampled gains less by a moment than that takes."""
+        """Tell whether a launch that was just sampled gains less by a moment than that takes.
+
+        The first of a kernel takes all: what is told of other sizes rests on it.
+        """
         settings = request.policy.settings
-        if settings.within_s is not None or not settings.least_gain or settings.measure:
+        is_first = (request.device.id, request.problem.kernel.digest) not in self.overheads_s
+        is_told = settings.within_s is not None or not settings.least_gain or settings.measure
+        if is_first or is_told:
             return False
         identity = request.as_run(outcome).identify()
         pieces = self.weigh_samples(outcome.moments, identity, request.device)
