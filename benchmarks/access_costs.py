@@ -32,6 +32,11 @@ LOADS = {
     "anywhere, some lanes left out": "(j + l > k ? in[(j + k) & mask] : 0)",
 }
 STORES = {"stored side by side": "l + (k & seven)", "stored every other": "2 * l + (k & seven)"}
+OWN = {
+    "own array, element by data": "own[(j + k) & 15]",
+    "own array, element by data, updated": "own[(j + k) & 15] += k",
+}
+"""Elements of a work-item's own array that no compiler can hold in registers."""
 TYPES = {"int": 4, "short": 2, "uchar": 1}
 LOCAL, ROUNDS, REPEATS = 64, 1600, 7
 ITEMS = {"rusticl": 1 << 13}
@@ -42,12 +47,13 @@ kernel void run(global const TYPE *restrict in, global const int *restrict start
                 const int mask, const int seven) {
     const int l = get_local_id(0);
     const int j = start[get_global_id(0) & mask];
+    OWN
     int sum = 0;
     for (int k = 0; k < rounds; ++k) {
         sum += k ^ seven;
         BODY
     }
-    out[get_global_id(0)] = sum;
+    out[get_global_id(0)] = sum LAST;
 }
 """
 
@@ -69,6 +75,7 @@ def measure(session: DeviceSession) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = {}
     bodies = {name: f"sum += {text};" for name, text in LOADS.items()}
     bodies |= {name: f"stored[{text}] = k;" for name, text in STORES.items()}
+    bodies |= {name: f"sum += {text};" for name, text in OWN.items()}
     for kind in TYPES:
         empty = _time(session, kind, "")
         for name, body in bodies.items():
@@ -84,7 +91,11 @@ def measure(session: DeviceSession) -> dict[str, dict[str, float]]:
 def _time(session: DeviceSession, kind: str, body: str) -> float:
     context = session.context
     queue = cl.CommandQueue(context)
-    source = _SOURCE.replace("BODY", body).replace("TYPE", kind)
+    own = "TYPE own[16]; for (int e = 0; e < 16; ++e) own[e] = in[j + e];" if "own[" in body else ""
+    parts = {"OWN": own, "LAST": "+ own[sum & 15]" if own else "", "BODY": body, "TYPE": kind}
+    source = _SOURCE
+    for name, text in parts.items():
+        source = source.replace(name, text)
     kernel = cl.Program(context, source).build().run
     items = ITEMS.get(session.description.platform, USUAL_ITEMS)
     numbers = np.arange(1 << 12, dtype=np.int32) * 7919 % 997

@@ -35,6 +35,17 @@ CALLS = {
     "native_rsqrt": "native_rsqrt(V)", "native_sqrt": "native_sqrt(V)",
     "native_recip": "native_recip(V)", "native_divide": "native_divide(0.7f, V)",
 }  # fmt: skip
+OWN_VECTORS = {
+    f"{name}, {lanes} lanes": call.replace("V", f"(float{lanes})(V, 0.7f{', 0.3f' * (lanes - 2)})")
+    for lanes in (2, 3, 4)
+    for name, call in {
+        "dot": "dot(V, V)", "length": "length(V)", "distance": "distance(V, 0.1f)",
+        "normalize": "normalize(V).x", "fast_length": "fast_length(V)", "fabs": "fabs(V).x",
+        "fmax": "fmax(V, 0.6f).x", "sqrt": "sqrt(V).x", "exp": "exp(V).x", "cos": "cos(V).x",
+        "pow": "pow(V, 1.3f).x",
+    }.items()
+}  # fmt: skip
+"""Calls with vectors of the kernel's own."""
 NOTHING, ADDITION = "V", "(V) + 0.1f"
 ITEMS, LOCAL, ROUNDS, STRAIGHT, REPEATS = 1 << 14, 64, 64, 12, 9
 _SOURCE = """
@@ -71,7 +82,7 @@ def measure(session: DeviceSession) -> dict[str, dict[str, float]]:
     for shape in ("loop",) if is_slow else ("loop", "straight"):
         empty = _time(session, NOTHING, shape)
         rows.setdefault("add", {})[shape] = (_time(session, ADDITION, shape) - empty) / 2
-        for name, call in CALLS.items():
+        for name, call in (CALLS | OWN_VECTORS).items():
             try:
                 rows.setdefault(name, {})[shape] = _time(session, call, shape) - empty
             except (KernelcastError, cl.Error) as error:

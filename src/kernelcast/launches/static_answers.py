@@ -24,6 +24,7 @@ from kernelcast.analytic.cpu.opencl.index_space import (
 from kernelcast.expressions.launch_shapes import LaunchShape, LaunchShapes, LookedAt
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sharing import CounterSource
@@ -31,7 +32,7 @@ from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.feature_counts import count_from_source
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.models.static.model import PreparedWork, StaticAnswer
-from kernelcast.models.static.stored import load_shipped, name_runtime
+from kernelcast.models.static.stored import find_shipped
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import InputError
@@ -65,6 +66,7 @@ class _Known:
 
     work: CpuWork
     prepared: PreparedWork | None
+    doubt: float
 
 
 class KernelAnswers:
@@ -121,7 +123,8 @@ class KernelAnswers:
         limiters = {name.lower(): seconds for name, seconds in analytic.limiters.items()}
         ratio = analytic.limiters[analytic.limiter] / analytic.seconds
         learned = known.prepared.answer(analytic.seconds, limiters, ratio)
-        return Foretold(analytic=analytic, learned=learned)
+        wide = replace(learned, half_width=learned.half_width + known.doubt)
+        return Foretold(analytic=analytic, learned=wide)
 
     def _identify(
         self, problem: Problem, ndrange: NDRange, looked_at: LookedAt
@@ -149,11 +152,12 @@ class KernelAnswers:
             CounterSource(counters=counters, facts=self._facts),
             analytic,
         )
+        doubt = doubt_counts(self._facts, counters).half_width
         try:
-            model = load_shipped(name_runtime(self._machine.platform))
-            return _Known(work, model.prepare(vector.as_dict()))
+            model = find_shipped(self._machine.platform, self._machine.id)
+            return _Known(work, model.prepare(vector.as_dict()), doubt)
         except InputError:
-            return _Known(work, None)
+            return _Known(work, None, doubt)
 
 
 _answers: LRUCache[Hashable, KernelAnswers] = LRUCache(64)

@@ -56,6 +56,8 @@ _ALIKE = 1.25
 _WIDE, _FEWEST_OF_A_KIND, _CLEARLY = 3.0, 2, 0.7
 # Work-items in step are believed in where samples agree so much better.
 _BETTER = 0.8
+# Half of the work lies in work-groups that do more than so many times the mean work.
+_CONCENTRATED = 2.0
 # Work-groups that do next to nothing still start and end.
 _LEAST_WEIGHT = 0.02
 
@@ -158,8 +160,9 @@ def plan_by_source(
     Returns
     -------
     SamplingPlan
-        With places where work-groups do about the mean work, if they differ; its budget is then
-        in units of what they do.
+        With places where work-groups do about the mean work, if they differ, or at equal shares
+        of the work where data put half of it into a few; its budget is then in units of what they
+        do.
     """
     try:
         source = _read_source(kernel, arguments)
@@ -177,16 +180,21 @@ def plan_by_source(
         with _even_lock:
             _even[kernel, ndrange.known_local_size] = not source.contents
         return replace(plan, is_known_even=True)
-    if source.contents:
-        # Work that data decide is found all over: its data lie elsewhere each time.
-        return plan
     total = ndrange.work_group_count
-    return replace(
-        plan,
-        is_known_even=True,
-        places=tuple(one / total for one in profile.typical),
-        budget=min(1.0, plan.budget / max(profile.typical_weight, _LEAST_WEIGHT)),
-    )
+    if not source.contents:
+        return replace(
+            plan,
+            is_known_even=True,
+            places=tuple(one / total for one in profile.typical),
+            budget=min(1.0, plan.budget / max(profile.typical_weight, _LEAST_WEIGHT)),
+        )
+    # Rows of the mean length are few and lie together; places at equal shares of the work are all
+    # over, but not where next to none of it is. Where usual work-groups do most of the work, single
+    # heavy ones among them would leave the device's other threads idle.
+    if profile.by_work_weight > _CONCENTRATED:
+        places = tuple(one / total for one in profile.by_work)
+        plan = replace(plan, places=places, budget=min(1.0, plan.budget / profile.by_work_weight))
+    return plan
 
 
 @lru_cache(maxsize=256)
@@ -240,12 +248,24 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> 
     """
     try:
         source = _read_source(kernel, arguments)
-        if not may_differ(source.facts):
+        if not (may_differ(source.facts) or _are_apart(kernel, run.ndrange, source)):
             return run
         profile = source.profile(run.ndrange, tuple(one.box for one in run.launches))
     except Exception:  # noqa: BLE001 - weights are a help: nothing about them may cost the answer
         return run
     return run if profile is None else apply_profile(run, profile)
+
+
+def _are_apart(kernel: Kernel, ndrange: NDRange, source: "_Source") -> bool:
+    """Tell whether work-groups differ by a border of global ids alone, but many of them.
+
+    A plan has then chosen places by their work, see `plan_by_source`: without weights, those that
+    do anything would stand for all.
+    """
+    if source.contents:
+        return False
+    profile = _profile_launch(kernel, ndrange, tuple(sorted(source.scalars.items())))
+    return profile is not None and profile.is_exact and profile.spread >= _LEAST_SPREAD
 
 
 def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:

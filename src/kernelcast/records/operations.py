@@ -59,6 +59,21 @@ class MemorySpace(StrEnum):
     """A pointer without address space, which could not be followed to its object."""
 
 
+class OwnElement(StrEnum):
+    """Name of the address of an element of a work-item's own array that is in no register."""
+
+    LOAD = "own load"
+    STORE = "own store"
+    UPDATE = "own update"
+    """A load and a store."""
+
+
+_SHOWN_BY_NAME = frozenset({
+    OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE, OperationKind.ATOMIC, OperationKind.CALL,
+    OperationKind.BARRIER, OperationKind.COPY,
+})  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """A kind of operation at one width."""
@@ -71,13 +86,16 @@ class Operation:
     lanes: int = 1
     """Lanes of a vector that one operation works on."""
     name: str = ""
-    """Name of the builtin function, for special functions, atomics and calls."""
+    """Name of the builtin function, for special functions, atomics, calls, and whatever is called
+    with a vector; for addresses, what elements of a work-item's own arrays are used for that no
+    compiler can hold in registers."""
 
     def __str__(self) -> str:
         width = f"{'fp' if self.number is NumberClass.FLOAT else 'int'}{self.bits}"
         vector = f"x{self.lanes}" if self.lanes > 1 else ""
         of = "" if self.number is NumberClass.NONE else f" {width}{vector}"
-        return f"{self.name or self.kind.value}{of}"
+        name = self.name if self.kind in _SHOWN_BY_NAME else ""
+        return f"{name or self.kind.value}{of}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,8 @@ class SamplingPlan:
         Whether all work-groups, or those at the places, are known to do the same: then nothing is
         spent to find out.
     places : tuple of float
-        Where to sample, as shares of the work-groups in order; anywhere if there are none.
+        Where to sample, as shares of the work-groups in order; anywhere if there are none. Places
+        of work that is not known to be even were chosen since it is not.
 
     Raises
     ------
@@ -66,3 +67,8 @@ class SamplingPlan:
         if not all(0 <= one < 1 for one in self.places):
             msg = f"places {self.places}: give shares of the work-groups, from 0 to below 1"
             raise InputError(msg)
+
+    @property
+    def is_known_uneven(self) -> bool:
+        """Whether one place cannot stand for the others, however alike a few of them are."""
+        return bool(self.places) and not self.is_known_even

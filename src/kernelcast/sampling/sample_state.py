@@ -23,6 +23,8 @@ _BALANCED = 4
 _HANDFUL = 5
 # A launch of less than so many times what an empty one takes may hold next to no work.
 _HIDDEN = 20
+# Nobody notices what samples of a launch cost that takes no longer than this, in seconds.
+_UNNOTICED_S = 2e-3
 
 
 @dataclass(slots=True)
@@ -88,8 +90,12 @@ class Sampling:
     def most_of_pilot(self, last: TimedLaunch) -> int:
         """Give the work-groups of the pilot's largest launch.
 
-        A slow launch hides what a few work-groups take: then the budget has to wait.
+        A slow launch hides what a few work-groups take: then the budget has to wait. So does any,
+        of even work where the whole takes microseconds: 128 work-groups as long as four of them.
         """
+        longest_s = last.duration_s * self.total / last.box.work_group_count
+        if self.plan.is_known_even and longest_s < _UNNOTICED_S:
+            return max(self.most, self.total // 4)
         overhead_s = self.launch.launch_overhead_s
         if overhead_s <= self.plan.min_launch_s:
             return self.most
@@ -141,12 +147,16 @@ class Sampling:
         return box
 
     def _choose_place(self, position: int) -> int:
-        """Give the nearest place of the plan that is not taken, or the position itself."""
+        """Give the place of the plan for a position, not taken if possible, or itself.
+
+        A position a third into the index space stands for the place a third into those of the plan.
+        """
         places = [int(one * self.total) for one in self.plan.places]
-        left = [one for one in places if one not in self._visited] or places
-        if not left:
+        if not places:
             return position
-        nearest = min(left, key=lambda one: abs(one - position))
+        left = [one for one in range(len(places)) if places[one] not in self._visited]
+        wanted = position / self.total * len(places)
+        nearest = places[min(left or range(len(places)), key=lambda one: abs(one + 0.5 - wanted))]
         self._visited.add(nearest)
         return nearest
 

@@ -176,7 +176,9 @@ class Sampler:
         suspects = [one for one, rate in zip(shorts, rates, strict=True) if rate > most]
         is_heavy_again = _is_heavy_again(sampling, suspects, most)
         is_noise = len(shorts) < _FEW_RATES and suspects and not is_heavy_again
-        sampling.is_even = not is_heavy_again and bool(is_known or is_noise or is_even(rates))
+        sampling.is_even = not (is_heavy_again or sampling.plan.is_known_uneven) and bool(
+            is_known or is_noise or is_even(rates)
+        )
 
     def _take_window(self) -> None:
         """Run the parts of a window of even work, one right behind the other."""

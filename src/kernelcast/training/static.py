@@ -1,4 +1,4 @@
-"""Trains the static model, which needs no samples, from stored observations."""
+"""Reads what the static models learn from, which need no samples, from stored observations."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.static.describing import ESTIMATE
-from kernelcast.models.static.model import StaticModel, StaticRow, fit_static
-from kernelcast.models.static.stored import ANY, RUNTIMES, name_runtime
+from kernelcast.models.static.fitting import StaticRow
+from kernelcast.models.static.stored import name_runtime
 from kernelcast.records.observation import Observation
 from kernelcast.training.reading import read_observations
 
@@ -23,15 +23,11 @@ class MeasuredLaunch:
     ----------
     row : StaticRow
         What it learns from.
-    device_id, runtime : str
-        Where it was measured, and the shipped model that serves it.
     observation : Observation
         The whole of it.
     """
 
     row: StaticRow
-    device_id: str
-    runtime: str
     observation: Observation
 
 
@@ -63,24 +59,8 @@ def choose_launches(observations: Iterable[Observation]) -> Iterator[MeasuredLau
                     if not name.startswith("sampled.")
                 },
                 seconds=one.seconds,
+                runtime=name_runtime(one.launch.device.platform),
+                device=one.launch.device.id,
             ),
-            device_id=one.launch.device.id,
-            runtime=name_runtime(one.launch.device.platform),
             observation=one,
         )
-
-
-def train_static(launches: Sequence[MeasuredLaunch]) -> dict[str, StaticModel]:
-    """Train a model per runtime that there are launches of, and one of all.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two kernels.
-    """
-    found = {ANY: fit_static([one.row for one in launches])}
-    for name in RUNTIMES.values():
-        own = [one.row for one in launches if one.runtime == name]
-        if own:
-            found[name] = fit_static(own)
-    return found

@@ -58,14 +58,6 @@ class Box:
             if is_inside
         )  # fmt: skip
 
-    def count_lines(self, axes: Sequence[Axis], line: int) -> float:
-        """Count the different lines of the innermost axes."""
-        return self.list_shapes(axes, line)[-1].lines
-
-    def count_sets(self, axes: Sequence[Axis], line: int, sets: int) -> int:
-        """Count the sets of a cache that these lines fall into."""
-        return self.list_shapes(axes, line)[-1].count_sets(sets)
-
     def list_shapes(self, axes: Sequence[Axis], line: int) -> list["Shape"]:
         """Describe the places that no axis reaches, that the innermost reaches, and so on.
 
@@ -196,11 +188,6 @@ class Moved:
     """The same of what goes back."""
     unforeseen: float
     """Lines among them that no prefetcher brings in time."""
-
-
-def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Moved:
-    """Count the lines that a cache does not hold when they are wanted."""
-    return CacheFootprint(boxes, axes, cache.line_bytes).count_moved(cache)
 
 
 class CacheFootprint:

@@ -317,3 +317,15 @@ def test_what_only_starts_slowly_is_not_slow(times: float) -> None:
         run = sampler.take_moment()
         assert run is not None
         assert fit_linear(run).seconds == pytest.approx(WHOLE_S, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_launch_pays_once_is_not_taken_for_work(seed: int) -> None:
+    """128 work-groups that take as long as four are no 32 times as long."""
+    launch = SyntheticLaunch(
+        NDRange(global_size=(4096,), local_size=(32,)),
+        lambda at: 2e-8 + 0 * at[0],
+        disturbance=Disturbance(hidden_overhead_s=12e-6),
+    )
+    run = sample(launch, SamplingPlan(seed=seed, is_known_even=True))
+    assert fit_linear(run).seconds < 4 * launch.true_s

@@ -2,9 +2,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import kernelcast.training_data
-from kernelcast.models.static.stored import ANY
+from kernelcast.models.static.fitting import fit_static
+from kernelcast.models.static.model import ANY
 from kernelcast.training.reading import read_observations
-from kernelcast.training.static import CPU_MODEL, choose_launches, read_launches, train_static
+from kernelcast.training.static import CPU_MODEL, choose_launches, read_launches
 
 MODELLED = Path(kernelcast.training_data.__file__).parent / "modelled"
 DEVICE = "pocl-skylake-avx512-intel-366a"
@@ -18,10 +19,10 @@ def test_takes_rows_of_todays_analytic_model_only() -> None:
     assert not [*choose_launches(older)]
 
 
-def test_trains_a_model_per_runtime_and_one_of_all() -> None:
-    """Makes a model of each runtime that was measured, from features without samples."""
+def test_trains_a_model_per_place_and_one_of_all() -> None:
+    """Makes a model of each device and runtime that was measured, from features without samples."""
     launches = read_launches([MODELLED / f"{DEVICE}.parquet"])
-    models = train_static(launches)
-    assert set(models) == {"pocl", ANY}
+    models = fit_static([one.row for one in launches])
+    assert set(models) == {DEVICE, "pocl", ANY}
     assert models["pocl"].facts["rows"] == len(launches)
     assert not any(name.startswith("sampled.") for one in launches for name in one.row.features)

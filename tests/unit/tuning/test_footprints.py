@@ -1,5 +1,6 @@
 """Lines that nested loops touch, and which of them come from farther away."""
 
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
@@ -12,7 +13,8 @@ from kernelcast.tuning.footprints import (
     Box,
     Cache,
     CacheFootprint,
-    count_moved,
+    Moved,
+    Shape,
 )  # fmt: skip
 
 LINE = 64
@@ -24,42 +26,52 @@ def make_axes(*extents: int) -> list[Axis]:
     return [Axis(name=str(at), extent=extent) for at, extent in enumerate(extents)]
 
 
+def reach(box: Box, axes: Sequence[Axis]) -> Shape:
+    """Give the places that all axes reach."""
+    return box.list_shapes(axes, LINE)[-1]
+
+
+def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Moved:
+    """Count lines by a footprint that nobody has asked before."""
+    return CacheFootprint(boxes, axes, cache.line_bytes).count_moved(cache)
+
+
 def test_contiguous_elements_share_lines() -> None:
     """1024 floats side by side are 64 lines."""
     box = Box(buffer="a", bytes=4, strides=(4,))
-    assert box.count_lines(make_axes(1024), LINE) == 64
+    assert reach(box, make_axes(1024)).lines == 64
 
 
 def test_far_elements_have_lines_of_their_own() -> None:
     """A column of a matrix has a line per row."""
     box = Box(buffer="a", bytes=4, strides=(4096,))
-    assert box.count_lines(make_axes(100), LINE) == 100
+    assert reach(box, make_axes(100)).lines == 100
 
 
 def test_a_tile_has_the_lines_of_its_rows() -> None:
     """16 floats of 8 rows are 8 lines, in whichever order the loops stand."""
     for strides, extents in (((4, 4096), (16, 8)), ((4096, 4), (8, 16))):
         box = Box(buffer="a", bytes=4, strides=strides)
-        assert box.count_lines(make_axes(*extents), LINE) == 8
+        assert reach(box, make_axes(*extents)).lines == 8
 
 
 def test_neighbours_are_rows_of_the_same_tile() -> None:
     """A stencil's rows above and below add one row each, not a tile each."""
     box = Box(buffer="a", bytes=4, strides=(4, 4096), offsets=(0, 4096, 8192))
-    assert box.count_lines(make_axes(16, 8), LINE) == 10
+    assert reach(box, make_axes(16, 8)).lines == 10
 
 
 def test_far_neighbours_are_pieces() -> None:
     """Rows that no loop goes through are counted each."""
     box = Box(buffer="a", bytes=4, strides=(4,), offsets=(0, 4096, 8192))
-    assert box.count_lines(make_axes(16), LINE) == 3
+    assert reach(box, make_axes(16)).lines == 3
 
 
 def test_rows_a_page_apart_fall_into_one_set() -> None:
     """A step of 4096 bytes leads to the same of 64 sets each time; one line more does not."""
     axes = make_axes(12)
-    assert Box(buffer="a", bytes=4, strides=(4096,)).count_sets(axes, LINE, 64) == 1
-    assert Box(buffer="a", bytes=4, strides=(4096 + 64,)).count_sets(axes, LINE, 64) == 12
+    assert reach(Box(buffer="a", bytes=4, strides=(4096,)), axes).count_sets(64) == 1
+    assert reach(Box(buffer="a", bytes=4, strides=(4096 + 64,)), axes).count_sets(64) == 12
 
 
 def test_conflicts_cost_what_capacity_would_not() -> None:
@@ -96,7 +108,7 @@ def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
     """At least half and at most twice the lines that really differ, and never above executions."""
     axes = make_axes(*(extent for extent, _ in dims))
     strides = tuple(stride for _, stride in dims)
-    counted = Box(buffer="a", bytes=4, strides=strides).count_lines(axes, LINE)
+    counted = reach(Box(buffer="a", bytes=4, strides=strides), axes).lines
     places = product(*(range(extent) for extent, _ in dims))
     real = {
         sum(at * step for at, step in zip(place, strides, strict=True)) // LINE for place in places
@@ -121,8 +133,8 @@ def test_shapes_of_all_depths_are_those_of_each(
     assert len(shapes) == len(axes) + 1
     for depth, shape in enumerate(shapes):
         alone = Box(buffer="a", bytes=4, strides=strides[:depth], offsets=offsets)
-        assert alone.count_lines(axes[:depth], LINE) == shape.lines
-        assert alone.count_sets(axes[:depth], LINE, 64) == shape.count_sets(64)
+        assert reach(alone, axes[:depth]).lines == shape.lines
+        assert reach(alone, axes[:depth]).count_sets(64) == shape.count_sets(64)
 
 
 def test_one_footprint_answers_for_all_caches() -> None:

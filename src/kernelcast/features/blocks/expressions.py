@@ -21,12 +21,13 @@ from kernelcast.features.blocks.operators import (
     number_class,
     step_kind,
 )  # fmt: skip
+from kernelcast.features.blocks.own_arrays import OwnArrays
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.kinds import Implicit
 from kernelcast.features.syntax.lvalues import base_object, classify
 from kernelcast.features.syntax.tree import Node, SyntaxTree, strip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.operations import NumberClass
+from kernelcast.records.operations import NumberClass, OwnElement
 from kernelcast.records.operations import OperationKind as Kind
 
 _ARITHMETIC = {
@@ -56,6 +57,7 @@ class ExpressionCounter:
         self._found = found
         self._function = function
         self._name = function.spelling
+        self._own_arrays = OwnArrays(function)
 
     def value(self, node: Node, block: Block) -> None:
         """Count an expression whose value is used, or that is a statement."""
@@ -127,7 +129,7 @@ class ExpressionCounter:
         if operator == kinds.ADDRESS_OF:
             self._address(child, block)
         elif operator in kinds.STEPS:
-            self._address(child, block)
+            self._address(child, block, OwnElement.UPDATE)
             self._access(child, block, is_store=False)
             add(block, step_kind(child.type), child.type)
             self._access(child, block, is_store=True)
@@ -149,7 +151,7 @@ class ExpressionCounter:
         operator = node.operator
         if operator == kinds.ASSIGN:
             self.value(right, block)
-            self._address(left, block)
+            self._address(left, block, OwnElement.STORE)
             if _has_lanes(left):
                 self._access(left, block, is_store=False)
             self._access(left, block, is_store=True)
@@ -174,7 +176,7 @@ class ExpressionCounter:
     def _compound_assignment(self, node: Node, block: Block) -> None:
         left, right = node.children
         self.value(right, block)
-        self._address(left, block)
+        self._address(left, block, OwnElement.UPDATE)
         self._access(left, block, is_store=False)
         kind = _ARITHMETIC[kinds.OPERATOR_OF_ASSIGNMENT[node.operator]]
         if left.type.type_class is TypeClass.POINTER:
@@ -236,7 +238,8 @@ class ExpressionCounter:
         )  # fmt: skip
         for kind, times, part_lanes in parts:
             plain = kind in (Kind.BARRIER, Kind.COPY)
-            named = called if plain or kind in (Kind.SPECIAL, Kind.SPECIAL_NATIVE) else ""
+            is_named = plain or part_lanes > 1 or kind in (Kind.SPECIAL, Kind.SPECIAL_NATIVE)
+            named = called if is_named else ""
             operation = make_operation(
                 kind,
                 NumberClass.NONE if plain else number_class(number),
@@ -266,16 +269,16 @@ class ExpressionCounter:
             return True
         return False
 
-    def _subscript(self, node: Node, block: Block) -> None:
+    def _subscript(self, node: Node, block: Block, use: OwnElement = OwnElement.LOAD) -> None:
         for child in node.children:
             self.value(child, block)
-        add(block, Kind.ADDRESS)
+        add(block, Kind.ADDRESS, name=use.value if self._own_arrays.is_by_data(node) else "")
 
-    def _address(self, node: Node, block: Block) -> None:
+    def _address(self, node: Node, block: Block, use: OwnElement = OwnElement.LOAD) -> None:
         """Count what finding an object's address executes."""
         node = base_object(node)
         if node.kind == kinds.SUBSCRIPT:
-            self._subscript(node, block)
+            self._subscript(node, block, use)
         elif node.kind == kinds.UNARY:
             self.value(node.children[0], block)
         elif node.kind == kinds.MEMBER_REFERENCE:

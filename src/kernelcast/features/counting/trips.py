@@ -105,6 +105,11 @@ def count_trips(
     return trips + loop.extra, is_finished and facts.is_exact
 
 
+def has_bound(loop: LoopFacts) -> bool:
+    """Tell whether something else than data ends a loop at last."""
+    return loop.trip_count is not None or known_part(loop.condition) != TRUE
+
+
 def known_part(condition: Condition) -> Condition:
     """Give what of a condition does not depend on data."""
     if condition.is_exact:

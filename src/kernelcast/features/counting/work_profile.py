@@ -31,6 +31,11 @@ _QUICK = 10
 # 1024 work-groups is off by a tenth, and sixteen of a box do not stand for its hundred: 100 ms.
 _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS = 400_000, 4096
 _MOST_PER_BOX_WITH_CONTENTS = 2048
+# To choose places a tenth of that is enough.
+_MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES = 100_000, 1024
+_PLACES_BY_WORK = 64
+# A work-group with more than such a share of the work is a sample's usual budget by itself.
+_LARGEST_SHARE = 0.02
 _BUDGET = 50_000
 # Of the work-groups that are counted, so many nearest to the mean stand for all.
 _TYPICAL_SHARE = 0.25
@@ -63,6 +68,11 @@ class WorkProfile:
     """Numbers of work-groups, spread over the launch, whose work is nearest to the mean."""
     typical_weight: float
     """Their mean work, over that of all work-groups."""
+    by_work: tuple[int, ...] = ()
+    """Numbers of work-groups in the middles of equal shares of the launch's work: where little of
+    the index space holds most of the work, most of them lie there."""
+    by_work_weight: float = 1.0
+    """Their median work, over that of the mean work-group."""
 
 
 def may_differ(facts: KernelFacts) -> bool:
@@ -114,6 +124,8 @@ def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how clos
     if contents and boxes:
         most_items, most_in_all = _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS
         most_per_box = _MOST_PER_BOX_WITH_CONTENTS
+    elif contents:
+        most_items, most_in_all = _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES
     if is_quick:
         most_items, most_in_all = most_items // _QUICK, most_in_all // _QUICK
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
@@ -134,7 +146,7 @@ def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how clos
     mean = float(found.mean())
     if not mean > 0:
         return None
-    typical = _choose_typical(found / mean)
+    typical, by_work = _choose_typical(found / mean), _choose_by_work(found / mean, total)
     return WorkProfile(
         weights=_weigh(work, in_boxes, in_all),
         weights_in_step=tuple(
@@ -144,6 +156,8 @@ def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how clos
         is_exact=all(sample.is_exact),
         typical=tuple(everywhere[index] for index in typical),
         typical_weight=float(found[typical].mean()) / mean,
+        by_work=tuple(everywhere[index] for index in sorted({*by_work.tolist()})),
+        by_work_weight=float(np.median(found[by_work])) / mean,
     )
 
 
@@ -169,6 +183,14 @@ def _choose_typical(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     count = max(int(_TYPICAL_SHARE * len(weights)), min(_FEWEST_TYPICAL, len(weights)))
     nearest = np.argsort(apart, kind="stable")[:count]
     return np.sort(nearest[apart[nearest] <= apart.min() + math.log(_ALIKE)])
+
+
+def _choose_by_work(weights: FloatArray, total: int) -> npt.NDArray[np.intp]:
+    """Choose the work-groups in the middles of equal shares of the work; heavy ones repeat."""
+    shares = (np.arange(_PLACES_BY_WORK) + 0.5) / _PLACES_BY_WORK
+    reached = np.cumsum(np.minimum(weights, max(_LARGEST_SHARE * total, 1.0)))
+    found: npt.NDArray[np.intp] = np.searchsorted(reached, shares * reached[-1])
+    return found
 
 
 def _choose_everywhere(total: int, count: int) -> list[int]:

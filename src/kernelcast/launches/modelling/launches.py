@@ -10,6 +10,7 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
@@ -122,6 +123,7 @@ class ModelledKernel:
         if executed is None:
             counters = self.count(chosen)
             executed, warps = counters.executed, counters.warps
+            notes = (*notes, *doubt_counts(self.facts, counters).notes)
         met, unmet = _part_unmet(self.facts.accesses, recorded)
         return ModelledLaunch(
             kernel=self.facts.kernel,
@@ -235,13 +237,16 @@ def model_launch(
         If the source or the arguments cannot be used, or work-groups fetch their work.
     """
     refuse_persistent(problem.kernel)
-    return model_kernel(problem).launch(
+    kernel = model_kernel(problem)
+    launch = kernel.launch(
         problem.ndrange if ndrange is None else ndrange,
         None if counters is None else counters.executed,
         warps=() if counters is None else counters.warps,
         registers=registers,
         recorded=recorded,
     )
+    doubts = () if counters is None else doubt_counts(kernel.facts, counters).notes
+    return replace(launch, notes=(*launch.notes, *doubts))
 
 
 def choose_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:

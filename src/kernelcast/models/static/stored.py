@@ -1,6 +1,7 @@
-"""Static models as JSON, and those that come with the package."""
+"""Static models as one JSON text, and those that come with the package."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -8,16 +9,14 @@ import numpy as np
 
 from kernelcast.models.conformal import restore_calibration
 from kernelcast.models.static.describing import NAMES
-from kernelcast.models.static.model import StaticModel
+from kernelcast.models.static.model import ANY, StaticModel
 from kernelcast.records.errors import InputError
 
-VERSION = 1
+VERSION = 2
 """Of the format; another is refused."""
-ANY = "any"
-"""Serves devices of runtimes that nothing was measured on."""
 RUNTIMES = {"Intel(R) OpenCL": "intel", "Portable Computing Language": "pocl", "rusticl": "rusticl"}
 """Names of shipped models by the name of a platform."""
-_ARRAYS = ("centre", "scale", "points", "weights")
+_SHARED = ("centre", "scale", "points")
 _DIGITS = 5
 
 
@@ -32,28 +31,43 @@ def name_runtime(platform: str) -> str:
     return RUNTIMES.get(platform, ANY)
 
 
+def find_shipped(platform: str, device_id: str = "") -> StaticModel:
+    """Give the model that serves a device: its own, if it was measured, or that of its runtime."""
+    models = load_shipped()
+    return models.get(device_id) or models[name_runtime(platform)]
+
+
 @cache
-def load_shipped(name: str) -> StaticModel:
-    """Load a model that comes with the package; see `name_runtime`."""
-    folder = files("kernelcast.models.static") / "shipped"
-    return static_from_json((folder / f"{name}.json").read_text(encoding="utf-8"))
+def load_shipped() -> Mapping[str, StaticModel]:
+    """Load the models that come with the package, by device, by runtime (see `name_runtime`)."""
+    file = files("kernelcast.models.static") / "shipped.json"
+    return static_from_json(file.read_text(encoding="utf-8"))
 
 
-def static_to_json(model: StaticModel) -> str:
-    """Write a model; numbers are rounded to five significant digits."""
-    state = model.calibration.state()
+def static_to_json(models: Mapping[str, StaticModel]) -> str:
+    """Write models that share their points; numbers are rounded to five significant digits."""
+    shared = models[ANY]
     return json.dumps({
-        "static_model": VERSION,
+        "static_models": VERSION,
         "names": list(NAMES),
-        **{name: _round(getattr(model, name)) for name in _ARRAYS},
-        "intercept": model.intercept,
-        "calibration": {name: _round(np.asarray(one)) for name, one in state.items()},
-        "facts": dict(model.facts),
+        **{name: _round(getattr(shared, name)) for name in _SHARED},
+        "models": {name: _dump(one) for name, one in models.items()},
     })  # fmt: skip
 
 
-def static_from_json(text: str) -> StaticModel:
-    """Read a model.
+def _dump(model: StaticModel) -> dict[str, object]:
+    state = model.calibration.state()
+    return {
+        "weights": _round(model.weights),
+        "intercept": model.intercept,
+        "gates": dict(model.gates),
+        "calibration": {name: _round(np.asarray(one)) for name, one in state.items()},
+        "facts": dict(model.facts),
+    }
+
+
+def static_from_json(text: str) -> dict[str, StaticModel]:
+    """Read models.
 
     Raises
     ------
@@ -62,17 +76,23 @@ def static_from_json(text: str) -> StaticModel:
     """
     try:
         found = json.loads(text)
-        if found["static_model"] != VERSION or found["names"] != list(NAMES):
-            msg = "static model: of another version or other columns; train it again"
+        if found["static_models"] != VERSION or found["names"] != list(NAMES):
+            msg = "static models: of another version or other columns; train them again"
             raise InputError(msg)
-        return StaticModel(
-            **{name: np.asarray(found[name], dtype=np.float64) for name in _ARRAYS},
-            intercept=float(found["intercept"]),
-            calibration=restore_calibration(found["calibration"]),
-            facts=found["facts"],
-        )
+        shared = {name: np.asarray(found[name], dtype=np.float64) for name in _SHARED}
+        return {
+            name: StaticModel(
+                **shared,
+                gates=one["gates"],
+                weights=np.asarray(one["weights"], dtype=np.float64),
+                intercept=float(one["intercept"]),
+                calibration=restore_calibration(one["calibration"]),
+                facts=one["facts"],
+            )
+            for name, one in found["models"].items()
+        }
     except (ValueError, KeyError, TypeError) as error:
-        msg = f"static model: cannot be read ({error}); train it again"
+        msg = f"static models: cannot be read ({error}); train them again"
         raise InputError(msg) from error
 
 

@@ -342,3 +342,18 @@ def test_addresses_need_a_value_only_where_they_are_executed() -> None:
     launch = replace(TRIAD, accesses=(guarded,), executed=nothing)
     [found] = find_patterns(launch, ONE_AFTER_THE_OTHER)
     assert found.executions == pytest.approx(63 / 64)
+
+
+def test_elements_of_own_arrays_are_scattered_lanes() -> None:
+    """Takes an update for a load and a store, each wherever a lane's array lies."""
+    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
+    address = {
+        name: Operation(kind=OperationKind.ADDRESS, name=name)
+        for name in ("own load", "own update")
+    }
+    none, load, update = (
+        time_of(launch, BY_SIXTEEN, OperationCounts(operations=one, memory={}))
+        for one in ({}, {address["own load"]: 8.0}, {address["own update"]: 8.0})
+    )
+    assert update - none == pytest.approx(2 * (load - none))
+    assert load - none == pytest.approx(8 * FITTED.gather_adds_per_lane * DEVICE.add_s)

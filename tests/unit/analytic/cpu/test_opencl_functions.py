@@ -79,9 +79,9 @@ def test_pocl_calls_most_functions_once_per_lane() -> None:
 
 
 def test_vectors_that_a_kernel_writes_itself_are_no_lanes() -> None:
-    """PoCL has versions of a logarithm for eight elements at once: they cost less than eight."""
+    """PoCL has versions of a logarithm for vectors: eight elements cost what one does."""
     one, eight = (time_functions(of(POCL), "log", branches=20.0, lanes=n) for n in (1, 8))
-    assert eight < 4 * one
+    assert eight == pytest.approx(one)
 
 
 def test_double_precision_keeps_the_usual_figures() -> None:
@@ -94,3 +94,36 @@ def test_double_precision_keeps_the_usual_figures() -> None:
         for platform in (INTEL, "Somebody's")
     ]
     assert told[0] == pytest.approx(told[1])
+
+
+def test_intel_calls_a_function_with_a_vector_once_per_work_item() -> None:
+    """Takes as long for four lanes as for two: neither shares a register with other work-items."""
+    one, two, four = (time_functions(of(INTEL), "exp", lanes=n) for n in (1, 2, 4))
+    assert two == pytest.approx(four)
+    assert four > 8 * one
+
+
+def test_intel_makes_a_number_of_a_vector_once_per_work_item() -> None:
+    """Counts calls, not products and sums that share a register's lanes."""
+    on_intel, elsewhere = (time_functions(of(one), "length") for one in (INTEL, "Somebody's"))
+    assert on_intel > 4 * elsewhere
+    two, four = (time_functions(of(INTEL), "dot", OperationKind.MULTIPLY, lanes=n) for n in (2, 4))
+    assert two == pytest.approx(four)
+    assert four > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "width"), [("mad", 0.0, 1), ("mad", 8.0, 16), ("", 0.0, 16)]
+)
+def test_intel_leaves_kernels_that_call_with_vectors_as_they_are(
+    name: str, beside: float, width: int
+) -> None:
+    """Makes lanes of work-items where operators and single numbers outweigh such calls."""
+    called = Operation(
+        kind=OperationKind.FUSED, number=NumberClass.FLOAT, bits=32, lanes=4, name=name
+    )
+    plain = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
+    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
+    counts = OperationCounts(operations={called: 4.0, plain: beside}, memory={})
+    found = estimate_cpu(replace(launch, executed=counts), of(INTEL))
+    assert found.quantities["vector_work_items_count"] == width

@@ -11,14 +11,13 @@ from kernelcast.analytic.gpu.limiters import (
     GpuRates,
     Patterns,
     assess,
-    find_constants,
+    match_constants,
     read_rates,
 )
 from kernelcast.analytic.gpu.limiters.atomics import Atomics
 from kernelcast.analytic.gpu.limiters.overlap import Limits
 from kernelcast.analytic.gpu.limiters.schedule import balance, schedule
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.errors import InputError
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,
@@ -303,8 +302,7 @@ def test_no_other_limiter_helps_more(times: dict[str, float], exposed: float) ->
         assert times[named] == max(times.values())
 
 
-def test_unknown_constants_are_refused() -> None:
-    """Names the sets there are."""
-    assert find_constants("kernelcast") is FITTED
-    with pytest.raises(InputError, match="paper-2022"):
-        find_constants("paper-2020")
+def test_constants_belong_to_hit_rates_of_their_name() -> None:
+    """Takes the fitted ones for hit rates that have none."""
+    assert match_constants("paper-2022") is PAPER_2022
+    assert match_constants("mine.yaml") is FITTED

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.models.static.describing import ESTIMATE, NAMES, Workload, classify, describe
-from kernelcast.models.static.model import StaticRow, fit_static
+from kernelcast.models.static.fitting import StaticRow, find_unseen, fit_static
+from kernelcast.models.static.model import ANY
 from kernelcast.models.static.stored import (
-    ANY,
     RUNTIMES,
+    find_shipped,
     load_shipped,
     name_runtime,
     static_from_json,
@@ -33,20 +34,99 @@ def make_features(estimate_s: float, special: float) -> dict[str, float]:
     }
 
 
-def make_rows(kernels: int = 40) -> list[StaticRow]:
+DEVICE, RUNTIME = "a device", "a runtime"
+
+
+def make_rows(
+    kernels: int = 40, device: str = DEVICE, runtime: str = RUNTIME, slower: float = 1.0
+) -> list[StaticRow]:
     """Make launches whose special functions take four times as long as modelled."""
     draw = np.random.default_rng(0)
     rows = []
     for kernel in range(kernels):
         special = draw.uniform()
         for estimate_s in 10.0 ** draw.uniform(-3, 1, 2):
-            seconds = estimate_s * 4.0**special * math.exp(draw.normal(0, 0.02))
+            seconds = slower * estimate_s * 4.0**special * math.exp(draw.normal(0, 0.02))
             features = make_features(estimate_s, special)
-            rows.append(StaticRow(kernel=str(kernel), features=features, seconds=seconds))
+            rows.append(
+                StaticRow(
+                    kernel=f"suite/application/{kernel}", features=features, seconds=seconds,
+                    runtime=runtime, device=device,
+                )
+            )  # fmt: skip
     return rows
 
 
-MODEL = fit_static(make_rows())
+MODELS = fit_static(make_rows())
+MODEL = MODELS[DEVICE]
+
+
+def correct(rows: list[StaticRow], name: str) -> float:
+    """Give the correction of a model for a place to a launch with few special functions."""
+    return fit_static(rows)[name].predict(make_features(0.3, 0.2)).correction
+
+
+def test_tells_what_a_runtime_brings_from_what_a_device_brings() -> None:
+    """A device's own slowness is its own; what all devices of a runtime share is the runtime's."""
+    fast = [*make_rows(device="a1"), *make_rows(device="a2")]
+    one_slow = [*fast, *make_rows(device="a3", slower=3.0)]
+    other = [*fast, *make_rows(device="b1", runtime="b", slower=3.0),
+             *make_rows(device="b2", runtime="b", slower=3.0)]  # fmt: skip
+    truth = math.log(4.0**0.2)
+    assert correct(one_slow, "a3") == pytest.approx(truth + math.log(3.0), abs=0.35)
+    assert correct(one_slow, "a1") == pytest.approx(truth, abs=0.35)
+    assert correct(other, "b") - correct(other, RUNTIME) > 0.6 * math.log(3.0)
+    assert correct(other, ANY) < correct(other, "b")
+
+
+def test_intervals_of_another_device_hold_how_much_devices_differ() -> None:
+    """They are wider than those of a device that was measured, and those of any runtime more so."""
+    rows = [
+        one
+        for number, slower in enumerate((0.3, 1.0, 2.0))
+        for one in make_rows(device=str(number), slower=slower)
+    ]
+    rows += [
+        one for number in (4, 5) for one in make_rows(device=str(number), runtime="b", slower=20.0)
+    ]
+    models = fit_static(rows)
+    widths = [
+        models[name].predict(make_features(0.3, 0.4)).half_width for name in ("1", RUNTIME, ANY)
+    ]
+    assert widths == sorted(widths)
+    assert widths[-1] > 2 * widths[0]
+
+
+def test_corrections_that_help_no_unseen_kernel_are_held_back() -> None:
+    """Of a kind of work whose errors no column tells, next to nothing is corrected."""
+    draw = np.random.default_rng(1)
+    noisy = [
+        replace(
+            one,
+            kernel=f"suite/noisy/{place}",
+            features={**one.features, "static.indirect_access_ratio": 0.5},
+            seconds=one.features[ESTIMATE] * math.exp(draw.normal(0, 1.0)),
+        )
+        for place, one in enumerate(make_rows())
+    ]
+    model = fit_static([*make_rows(), *noisy])[DEVICE]
+    assert model.gates[Workload.SPARSE.value] < 0.5 < model.gates[Workload.SPECIAL.value]
+    sparse = {**make_features(0.3, 0.6), "static.indirect_access_ratio": 0.5}
+    answers = [model.predict(one) for one in (sparse, make_features(0.3, 0.6))]
+    assert [one.workload for one in answers] == [Workload.SPARSE, Workload.SPECIAL]
+    assert abs(answers[0].correction) < abs(answers[1].correction)
+    assert answers[0].log_seconds == pytest.approx(math.log(0.3) + answers[0].correction)
+
+
+def test_what_is_left_out_is_not_known() -> None:
+    """Errors on unseen devices lack what was measured on these devices."""
+    rows = [*make_rows(device="slow", slower=8.0), *make_rows(device="usual")]
+    unseen = find_unseen(rows)
+    is_slow = unseen.devices == "slow"
+    errors = unseen.targets - unseen.device_out
+    assert np.median(errors[is_slow]) > 1.0
+    assert abs(np.median((unseen.targets - unseen.known)[is_slow])) < 0.5
+    assert set(unseen.without("slow").devices) == {"usual"}
 
 
 @pytest.mark.parametrize("special", [0.2, 0.5, 0.8])
@@ -86,12 +166,12 @@ def test_needs_an_analytic_time() -> None:
 
 def test_survives_a_file() -> None:
     """Answers as before once it was written and read, and refuses what it cannot use."""
-    text = static_to_json(MODEL)
-    again = static_from_json(text).predict(make_features(0.3, 0.4))
+    text = static_to_json(MODELS)
+    again = static_from_json(text)[DEVICE].predict(make_features(0.3, 0.4))
     before = MODEL.predict(make_features(0.3, 0.4))
     assert again.log_seconds == pytest.approx(before.log_seconds, abs=1e-3)
     assert again.half_width == pytest.approx(before.half_width, rel=1e-2)
-    with pytest.raises(InputError, match="train it again"):
+    with pytest.raises(InputError, match="train them again"):
         static_from_json(json.dumps(json.loads(text) | {"names": ["other"]}))
     with pytest.raises(InputError, match="cannot be read"):
         static_from_json("{")
@@ -100,9 +180,18 @@ def test_survives_a_file() -> None:
 @pytest.mark.parametrize("name", [*RUNTIMES.values(), ANY])
 def test_shipped_models_answer(name: str) -> None:
     """Comes with a model per runtime, and one for others."""
-    answer = load_shipped(name).predict(make_features(0.3, 0.4))
+    answer = load_shipped()[name].predict(make_features(0.3, 0.4))
     assert math.isfinite(answer.log_seconds)
     assert 0 < answer.half_width < math.log(100)
+
+
+def test_finds_the_nearest_model() -> None:
+    """A device that was measured has its own, another one that of its runtime, or of any."""
+    shipped, platform = load_shipped(), "Portable Computing Language"
+    own = next(name for name in shipped if name.startswith("pocl-"))
+    assert find_shipped(platform, own) is shipped[own]
+    assert find_shipped(platform, "pocl-other") is shipped["pocl"]
+    assert find_shipped("Somebody's", "other") is shipped[ANY]
 
 
 def test_runtimes_have_names() -> None:
@@ -144,7 +233,7 @@ def test_answers_without_a_compiler_as_for_a_usual_kernel() -> None:
         replace(one, features={**one.features, lanes: 4.0 * 2 ** (place % 3)})
         for place, one in enumerate(make_rows())
     ]
-    model = fit_static(rows)
+    model = fit_static(rows)[DEVICE]
     without = model.predict(make_features(0.3, 0.4)).correction
     usual = model.predict({**make_features(0.3, 0.4), lanes: 8.0}).correction
     assert without == pytest.approx(usual, abs=0.1)

@@ -17,6 +17,7 @@ from kernelcast.records.operations import (
     Operation,
     OperationCounts,
     OperationKind,
+    OwnElement,
 )
 
 _INTEGER = frozenset({
@@ -29,6 +30,7 @@ _FLOAT = frozenset({
 })  # fmt: skip
 _GATHERED_BYTES = _ELEMENT_BYTES = 4
 _SCALAR_BYTES = 8
+_OWN_LANES = 8
 _COUNTER_OPERATIONS = 3
 """Addition, comparison and branch."""
 _CHAINED = (OperationKind.ADD, OperationKind.FUSED)
@@ -71,7 +73,8 @@ def time_core(
     adder = _Adder(device, execution.width, constants)
     for operation, times in executed.operations.items():
         adder.add(operation, times)
-    elements = executed.count_memory(MemorySpace.PRIVATE, is_store=True)
+    own = _OwnAccesses.of(executed)
+    elements = max(0.0, executed.count_memory(MemorySpace.PRIVATE, is_store=True) - own.stores)
     if elements:
         _unroll_elements(adder, executed, elements, constants)
     branches = executed.count(OperationKind.BRANCH)
@@ -86,11 +89,34 @@ def time_core(
     return CoreTimes(
         ports={
             **{port: seconds / execution.efficiency for port, seconds in adder.ports.items()},
-            "L1": _time_accesses(device, execution, patterns, constants),
+            "L1": _time_accesses(device, execution, patterns, constants)
+            + own.count * _time_element(device, constants) / execution.efficiency,
         },
         chain_s=chained * waited * device.add_latency_s / execution.width / execution.efficiency,
         notes=tuple(dict.fromkeys(adder.notes)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnAccesses:
+    """Accesses to elements of a work-item's own arrays that are not held in registers."""
+
+    loads: float
+    stores: float
+
+    @property
+    def count(self) -> float:
+        return self.loads + self.stores
+
+    @classmethod
+    def of(cls, executed: OperationCounts) -> "_OwnAccesses":
+        """Read them off the addresses that are computed; an update is a load and a store."""
+        times: dict[str, float] = defaultdict(float)
+        for operation, count in executed.operations.items():
+            if operation.kind is OperationKind.ADDRESS and operation.name:
+                times[operation.name] += count
+        both = times[OwnElement.UPDATE]
+        return cls(times[OwnElement.LOAD] + both, times[OwnElement.STORE] + both)
 
 
 def _unroll_elements(
@@ -146,9 +172,10 @@ class _Adder:
         bits = 64 if operation.bits == 64 else 32
         measured = self._device.functions if bits == 32 else None
         divider_s = None if measured is None else self._time_measured_divider(measured, operation)
+        is_function = kind in (OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE)
         if divider_s is not None:
             self.ports["special"] += times * divider_s
-        elif kind is OperationKind.DIVIDE or name in self._constants.divider:
+        elif kind is OperationKind.DIVIDE or (is_function and name in self._constants.divider):
             passes = self._constants.divider.get(name, 1)
             self.ports["special"] += times * passes * self._time_divider(operation)
         elif kind is OperationKind.SPECIAL:
@@ -192,12 +219,23 @@ class _Adder:
     def _time_measured_divider(self, costs: FunctionCosts, operation: Operation) -> float | None:
         """Give the time of a division or root of one work-item; None of another operation."""
         name = "divide" if operation.kind is OperationKind.DIVIDE else operation.name
+        geometric = costs.geometric_adds.get(name)
+        if geometric is not None:
+            # Of `length` and its like the root stands for all, of `dot` its products.
+            is_all = operation.kind is not OperationKind.MULTIPLY or name == "dot"
+            return geometric * self._device.add_s if is_all else 0.0
         lanes = operation.lanes * self._width
         adds = costs.divide_adds(name, lanes)
         if adds is None:
             return None
+        if self._calls_alone(operation):
+            return adds * self._device.add_s
         vectors = -(-lanes // self._device.lanes)
         return adds * vectors * self._device.add_s / self._width
+
+    def _calls_alone(self, operation: Operation) -> bool:
+        """Tell whether a work-item has a call of its own, with a register for its vector."""
+        return self._device.keeps_vectors and operation.lanes > 1 and bool(operation.name)
 
     def _time_function(self, kind: str, operation: Operation) -> float:
         """Give the time of a function of one work-item."""
@@ -211,13 +249,21 @@ class _Adder:
         scalar_s = latencies[max(latencies)].value if latencies else vector_s
         measured = self._device.functions if operation.bits != 64 else None
         if measured is not None and measured.by_lane and operation.lanes > 1:
-            measured = None  # what is called lane by lane has versions for a kernel's own vectors
+            # What is called lane by lane has versions for a kernel's own vectors, which take as
+            # long as for one number (`benchmarks/function_costs.py`).
+            calls = -(-operation.lanes // _OWN_LANES)
+            alone = measured.weigh(operation.name, is_scalar=True)
+            if alone is not None:
+                return calls * alone * scalar_s
+            measured = None
         by_lane = self._constants.by_lane if measured is None else measured.by_lane
         is_scalar = together == 1 or operation.name in by_lane
         weight = None if measured is None else measured.weigh(operation.name, is_scalar=is_scalar)
         if weight is None:
             usual = self._constants.functions if kind == "special" else {}
             weight = usual.get(operation.name, 1.0)
+        if self._calls_alone(operation):
+            return self._device.lanes * weight * vector_s
         return operation.lanes * weight * (scalar_s if is_scalar else vector_s)
 
 
@@ -255,6 +301,16 @@ def _time_accesses(
             own_s *= constants.masked_access if is_asked else 1.0
         total += one.executions * _repeat(one, execution) * own_s
     return total
+
+
+def _time_element(device: CpuDevice, constants: WorkItemConstants) -> float:
+    """Give the time of an element of a work-item's own array: a lane that lies anywhere.
+
+    Measured (`benchmarks/access_costs.py`): 2.3 to 2.5 additions for a load on Intel's runtime and
+    PoCL, 4.5 to 5 for an update.
+    """
+    lane_s = 4 * device.levels[0].load_s_per_byte * device.cores
+    return max(lane_s, constants.gather_adds_per_lane * device.add_s)
 
 
 def _repeat(pattern: AccessPattern, execution: Execution) -> float:

@@ -107,6 +107,11 @@ class CpuDevice:
         return self.instructions["fp32"].completion_latency_s[1].value
 
     @property
+    def keeps_vectors(self) -> bool:
+        """Whether functions are called once per work-item with vectors of the kernel's own."""
+        return self.functions is not None and self.functions.keeps_vectors
+
+    @property
     def has_masks(self) -> bool:
         """Whether registers are of 512 bits, which come with masks for their lanes."""
         return min(self.lanes, self.width) >= _MASKED_LANES

@@ -10,7 +10,7 @@ divided out.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 INTEL, POCL, RUSTICL = "Intel(R) OpenCL", "Portable Computing Language", "rusticl"
 
@@ -28,6 +28,11 @@ class FunctionCosts:
         of scalars and of vectors.
     by_lane : frozenset of str
         Functions that are called once per lane of a vector.
+    geometric_adds : mapping of str to float
+        Time of a function that makes a number of a vector, per work-item, in additions.
+    keeps_vectors : bool
+        Whether what is called with a vector of the kernel's own is called once per work-item, and
+        takes as long as for a whole register: work-items do not share the lanes of one.
     """
 
     divider_adds: Mapping[str, float]
@@ -35,6 +40,8 @@ class FunctionCosts:
     scalar: Mapping[str, float]
     vector: Mapping[str, float]
     by_lane: frozenset[str]
+    geometric_adds: Mapping[str, float] = field(default_factory=dict)
+    keeps_vectors: bool = False
 
     def divide_adds(self, name: str, lanes: int) -> float | None:
         """Give the additions of a division, root or their like; None of another function."""
@@ -82,6 +89,9 @@ _MEASURED: Mapping[str, FunctionCosts] = {
     INTEL: FunctionCosts(
         divider_adds=_INTEL_DIVIDER, divider_vector_adds=_INTEL_DIVIDER,
         scalar=_INTEL_FUNCTIONS, vector=_INTEL_FUNCTIONS, by_lane=frozenset(),
+        geometric_adds={"dot": 6.4, "length": 13.0, "distance": 13.0, "normalize": 20.0,
+                        "fast_length": 8.0, "fast_distance": 8.0},
+        keeps_vectors=True,
     ),
     POCL: FunctionCosts(
         divider_adds={"divide": 2.0, "sqrt": 2.6, "rsqrt": 7.9, "native_rsqrt": 7.9,

@@ -1,6 +1,6 @@
 """How the lanes of a vector touch memory, and what each access of a launch touches."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -117,15 +117,18 @@ def _find(
             )
             raise InputError(msg)
         items = sum(len(one.table) for one in tables)
+        if tables:
+            executions = sum(one.executions for one in tables) / items
+        else:  # how often it is executed does not depend on where it goes
+            anywhere = replace(access, offset_bytes=Expr.constant(0))
+            executions = _count_executions(evaluate_groups(anywhere, launch, bound), looked)
         return AccessPattern(
             access=access, groups={}, recorded=tuple(tables), lanes=LanePattern.SCATTERED,
-            executions=sum(one.executions for one in tables) / items if items else 0.0,
+            executions=executions,
             is_masked=_is_masked(access), issued=_compare_lanes(tables, execution.width),
         )  # fmt: skip
     groups = evaluate_groups(access, launch, bound)
-    counted = [(groups[place], times) for place, times in looked.shares.items() if times]
-    items = sum(len(one.table) * times for one, times in counted)
-    executions = sum(one.executions * times for one, times in counted) / items
+    executions = _count_executions(groups, looked)
     is_scattered = _parts_lanes(access.loops) and not execution.iterates_together(executions)
     return AccessPattern(
         access=access,
@@ -139,6 +142,13 @@ def _find(
         executions=executions,
         is_masked=_is_masked(access),
     )
+
+
+def _count_executions(groups: Mapping[Place, GroupAddresses], looked: Looked) -> float:
+    """Give the executions per work-item, in the mean."""
+    counted = [(groups[place], times) for place, times in looked.shares.items() if times]
+    items = sum(len(one.table) * times for one, times in counted)
+    return sum(one.executions * times for one, times in counted) / items
 
 
 def _find_lanes(

@@ -5,7 +5,6 @@ from kernelcast.analytic.gpu.limiters.constants import (
     FITTED,
     PAPER_2022,
     LimiterConstants,
-    find_constants,
     match_constants,
 )
 from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns, make_demands
@@ -20,7 +19,6 @@ __all__ = [
     "LimiterConstants",
     "Patterns",
     "assess",
-    "find_constants",
     "make_demands",
     "match_constants",
     "read_rates",

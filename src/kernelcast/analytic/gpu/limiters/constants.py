@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kernelcast.records.errors import InputError
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
@@ -71,25 +69,6 @@ PAPER_2022 = LimiterConstants(
     bandwidths={"v100": (2500e9, 790e9), "a100": (4500e9, 1400e9)},
 )
 _SETS = {one.name: one for one in (FITTED, PAPER_2022)}
-
-
-def find_constants(name: str) -> LimiterConstants:
-    """Find a set of constants.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name.
-
-    Examples
-    --------
-    >>> find_constants("paper-2022").exposed_wavefronts
-    0.0
-    """
-    if name not in _SETS:
-        msg = f"limiter constants {name!r} are not known; those that are: {', '.join(_SETS)}"
-        raise InputError(msg)
-    return _SETS[name]
 
 
 def match_constants(hit_rates: str) -> LimiterConstants:
