@@ -41,9 +41,8 @@ class EstimateSettings:
         those of the plan. None: those of the plan.
     least_gain : float
         Where earlier samples of the launch are kept, or several other sizes of the kernel were
-        observed, and for second moments of further sizes of live objects: seconds by which a second
-        of sampling has to narrow the interval, or it is left out. 0: every launch that was not
-        observed itself is sampled.
+        observed: seconds by which a second of sampling has to narrow the interval, or it is left
+        out. 0: every launch that was not observed itself is sampled.
 
     Raises
     ------

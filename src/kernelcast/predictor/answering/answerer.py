@@ -164,13 +164,10 @@ class Answerer:
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=known if isinstance(known, LaunchFacts) else None,
         )
-        executor = request.executor
-        if request.is_live and before is None and policy.settings.plan.moments > 1:
-            from kernelcast.predictor.answering.live_objects import stop_early  # loaded by now
-
-            executor = stop_early(executor, partial(self.evidence.is_enough, request))
         with self.lock_of(request.device.id):
-            outcome = executor.sample(task, timeout_s=policy.timeout_s, report=request.report)
+            outcome = request.executor.sample(
+                task, timeout_s=policy.timeout_s, report=request.report
+            )
         self.evidence.note_overhead(outcome)
         outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
         if isinstance(known, str):

@@ -193,22 +193,6 @@ class EvidenceMaker:
         overhead_s = self.overheads_s.get(name, kept.estimate.overhead_seconds)
         return choose_moments(pieces, self.find(request.device).model, settings, overhead_s)
 
-    def is_enough(self, request: LaunchRequest, outcome: EstimateOutcome) -> bool:
-        """Tell whether a launch that was just sampled gains less by a moment than that takes.
-
-        The first of a kernel takes all: what is told of other sizes rests on it.
-        """
-        settings = request.policy.settings
-        is_first = (request.device.id, request.problem.kernel.digest) not in self.overheads_s
-        is_told = settings.within_s is not None or not settings.least_gain or settings.measure
-        if is_first or is_told:
-            return False
-        identity = request.as_run(outcome).identify()
-        pieces = self.weigh_samples(outcome.moments, identity, request.device)
-        return not choose_moments(
-            pieces, self.find(request.device).model, settings, MOMENTS_APART_S
-        )
-
     def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
         """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
         settings = policy.settings

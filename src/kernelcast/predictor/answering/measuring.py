@@ -69,7 +69,6 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     keep: Callable[[EstimateOutcome], None] | None = None,
     report: ReportProgress = lambda _: None,
     give_up: GiveUp | None = None,
-    is_enough: Callable[[EstimateOutcome], bool] | None = None,
 ) -> EstimateOutcome:
     """Sample one launch on a device that is open, and find what learned models need.
 
@@ -87,8 +86,6 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
         Is told of each stage.
     give_up : callable, optional
         Ends the process if a sampled launch hangs.
-    is_enough : callable, optional
-        Tells by the first moment that no other is wanted.
 
     Raises
     ------
@@ -157,8 +154,7 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                 with turns.preparing():
                     found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
                 report("sampling at another moment")
-            if is_enough is None or not is_enough(make_outcome()[0]):
-                sampling.take_rest()
+            sampling.take_rest()
             outcome, sampled = make_outcome()
             if task.settings.measure:
                 outcome = _add_measurement(outcome, launch, task.settings.measured_runs, report)
