@@ -149,14 +149,12 @@ class SizeTable(NamedTuple):
     """
 
     terms: tuple[float, ...]
-    """Of the settings: variance of a size and its reach, of the slope, of a launch alone, reach
-    in time, scale, and variance beyond a cache."""
+    """Of the settings: variance of a size and its reach, of time and its reach, of the slope, of a
+    launch alone, scale, and variance beyond a cache."""
     measure: int
     works: tuple[float, ...]
-    recent: tuple[float, ...]
-    """What each shares with a launch at the time of the newest."""
+    at_s: tuple[float, ...]
     beside: tuple[float, ...]
-    newest_s: float
     centre: float
     level: float
     coefficients: tuple[float, ...]
@@ -176,7 +174,7 @@ class SizeTable(NamedTuple):
         log_work : sequence of float
             Natural logarithms of `MEASURES`.
         at_s : float
-            When it will run, by the clock of the known sizes; the newest are not younger.
+            When it runs, by the clock of the known sizes.
         working_set_bytes : float, optional
             Bytes that it touches.
         """
@@ -201,13 +199,12 @@ class SizeTable(NamedTuple):
             msg = f"other sizes: {MEASURES[self.measure]} of this one is not known; count it first"
             raise InputError(msg)
         moved = work - self.centre
-        size, reach, slope, own, reach_s, scale, crossing = self.terms
-        faded = math.exp(min(self.newest_s - at_s, 0.0) / reach_s)
+        size, reach, time, reach_s, slope, own, scale, crossing = self.terms
         shared, steady = [], math.inf
-        for known, recent, beside in zip(self.works, self.recent, self.beside, strict=True):
+        for known, known_s, beside in zip(self.works, self.at_s, self.beside, strict=True):
             apart = known - work
             near = size * math.exp(-abs(apart) / reach) + slope * moved * (known - self.centre)
-            shared.append(near + recent * faded + _LEVEL**2)
+            shared.append(near + time * math.exp(-abs(known_s - at_s) / reach_s) + _LEVEL**2)
             # How far off work alone foretells if a part of a known time does not grow with it.
             steady = min(steady, abs(math.log1p(beside * math.expm1(apart))))
         column = np.array(shared)
@@ -261,17 +258,15 @@ def tabulate_sizes(
             best = items
         best = _choose_measure(latest, settings, best)
     measure, work, level, coefficients, inverse, beside, _ = best
-    at_s = np.array([one.at_s for one in latest])
-    recent = settings.time_sd**2 * np.exp((at_s - at_s[-1]) / settings.time_reach_s)
     own = _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2
     terms = (
-        settings.size_sd**2, settings.size_reach, settings.slope_sd**2,
-        own + noise_variance(settings, settings.usual_noise),
-        settings.time_reach_s, settings.scale, settings.crossing_sd**2,
+        settings.size_sd**2, settings.size_reach, settings.time_sd**2, settings.time_reach_s,
+        settings.slope_sd**2, own + noise_variance(settings, settings.usual_noise),
+        settings.scale, settings.crossing_sd**2,
     )  # fmt: skip
     return SizeTable(
-        terms, measure, tuple(work.tolist()), tuple(recent.tolist()), tuple(beside.tolist()),
-        float(at_s[-1]), float(work.mean()), level, tuple(coefficients.tolist()), inverse,
+        terms, measure, tuple(work.tolist()), tuple([one.at_s for one in latest]),
+        tuple(beside.tolist()), float(work.mean()), level, tuple(coefficients.tolist()), inverse,
         min(mixes) if is_counted else math.nan,
         max(mixes) if is_counted else math.nan, tuple([one.working_set_bytes for one in latest]),
         caches or {},

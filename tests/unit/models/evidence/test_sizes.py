@@ -165,6 +165,16 @@ def test_sizes_of_one_minute_do_not_tell_of_other_hours() -> None:
     assert 0.1 < math.sqrt(a_day.variance) < 1.0
 
 
+def test_a_launch_shares_its_state_with_those_of_its_time_whatever_came_later() -> None:
+    """Takes the level of the sizes that were measured when the launch was, also of earlier ones."""
+    settings = replace(SETTINGS, time_sd=0.3, time_reach_s=600.0)
+    known = [make_size(15.0, -2.0, at_s=0.0), make_size(15.0, -1.5, at_s=36000.0)]
+    table = tabulate_sizes(known, settings)
+    then, now = (table.predict((15.0,) * 4, at_s) for at_s in (0.0, 36000.0))
+    assert then.log_seconds < -1.9 < -1.6 < now.log_seconds
+    assert then.variance == pytest.approx(now.variance, rel=1e-3)
+
+
 def test_few_sizes_change_no_settings() -> None:
     """Keeps what stands where next to nothing is known."""
     assert fit_sizes([known_at(15.0, 16.0)], SETTINGS) == SETTINGS
