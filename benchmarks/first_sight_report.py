@@ -1,4 +1,4 @@
-"""Writes what answers cost into the README, from the results of `first_sight` and its service.
+"""Writes what answers cost into the documents, from the results of `first_sight` and its service.
 
 Run ``python benchmarks/first_sight_report.py``.
 """
@@ -12,7 +12,8 @@ import numpy as np
 from first_sight_live import BARS_S, tell
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS, README = ROOT / "benchmarks" / "results" / "first_sight", ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results" / "first_sight"
+PAGE = ROOT / "docs" / "how-to" / "schedule-with-estimates.md"
 BEGIN, END = "<!-- first sight: begin -->", "<!-- first sight: end -->"
 WAYS = {
     "command line, 1 GiB of buffers, first": "command line, first",
@@ -39,8 +40,8 @@ def main() -> None:
             ours = (one["device"].startswith(result["device"]) for one in live)
             lines.append(f"| {name} | {' | '.join(told if is_ours else '' for is_ours in ours)} |")
     block = "\n".join((BEGIN, "", *lines, "", END))
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    README.write_text(f"{before}{block}{rest.partition(END)[2]}", encoding="utf-8")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    PAGE.write_text(f"{before}{block}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 def _read(path: Path) -> dict[str, Any]:
