@@ -37,6 +37,7 @@ _RAN = frozenset({Kind.OBSERVED, Kind.SAMPLES, Kind.OTHER_SIZES})
 _SETTLED = 0.02
 # Of a shared error that nothing shares.
 _NOTHING = 1e-12
+_TIE = 1e-12
 _ROUNDING = 1e-9
 
 
@@ -80,7 +81,9 @@ class _Part:
     def believe(self, error: float) -> float:
         """Trust its own error by its sign and size; gives the change of the trust."""
         square, limit = error * error, _SQUARE * self.spread
-        trust = self.trust_of_more if error > 0 else 1.0
+        # Of equal times, rounding calls none the slower one.
+        is_slow = error > 0 and square > _TIE * self.spread
+        trust = self.trust_of_more if is_slow else 1.0
         if square > limit:
             trust *= limit / square
         change = abs(trust - self.trust)
