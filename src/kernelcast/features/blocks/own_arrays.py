@@ -5,7 +5,7 @@ from functools import cached_property
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.lvalues import base_object
 from kernelcast.features.syntax.semicolons import split_for
-from kernelcast.features.syntax.tree import Node, strip
+from kernelcast.features.syntax.tree import Node
 from kernelcast.features.syntax.types import TypeClass
 
 _IN_MEMORY = frozenset((kinds.SUBSCRIPT, kinds.MEMBER_REFERENCE))
@@ -35,7 +35,7 @@ class OwnArrays:
         while node.kind == kinds.SUBSCRIPT:
             array, index = node.children[0], node.children[-1]
             is_by_data = is_by_data or self._is_run_time(index)
-            node = base_object(_decay(array))
+            node = base_object(base_object(array))
         is_array = node.type.type_class is TypeClass.ARRAY and node.type.space == "private"
         return is_by_data and is_array and node.kind == kinds.DECLARATION_REFERENCE
 
@@ -66,13 +66,6 @@ class OwnArrays:
                 ):
                     changing.add(one.key)
         return frozenset(changing)
-
-
-def _decay(node: Node) -> Node:
-    node = strip(node)
-    while node.kind == kinds.UNEXPOSED and node.children:
-        node = strip(node.children[0])
-    return node
 
 
 def _reads_memory(node: Node) -> bool:
