@@ -1,8 +1,8 @@
 """The progress bar of work that takes minutes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -12,34 +12,32 @@ from rich.table import Column
 from kernelcast.reports.numbers import format_duration
 
 _BAR_WIDTH = 16
+_PACE_S = 3600.0
+"""The pace is that of so long: single parts take minutes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgressUpdate:
-    """How far long work has come.
+class Tell(Protocol):
+    """Is told how far long work has come."""
 
-    Parameters
-    ----------
-    done, total : int
-        Parts of it.
-    description : str
-        What is at work.
-    remaining_s : float or None
-        About what the rest will take, in seconds; None as long as nobody knows.
-    """
+    def __call__(
+        self, done: int, total: int, description: str, remaining_s: float | None = None
+    ) -> None:
+        """Tell parts that are done, all parts, and what is at work.
 
-    done: int
-    total: int
-    description: str
-    remaining_s: float | None = None
+        Parameters
+        ----------
+        remaining_s : float or None
+            About what the rest will take, in seconds; None: as its pace so far says.
+        """
+        ...
 
 
 @contextmanager
-def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[ProgressUpdate], None]]:
+def progress_bar(*, is_wanted: bool) -> Iterator[Tell]:
     """Show on standard error where work stands while the block runs, on a terminal only."""
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not (is_wanted and console.is_terminal):
-        yield lambda _: None
+        yield lambda *_, **__: None
         return
     columns = (
         BarColumn(bar_width=_BAR_WIDTH, table_column=Column(min_width=_BAR_WIDTH)),
@@ -49,18 +47,14 @@ def progress_bar(*, is_wanted: bool) -> Iterator[Callable[[ProgressUpdate], None
         # A narrow terminal cuts the words, never the numbers.
         TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
     )
-    with Bar(*columns, console=console, transient=True, expand=True) as bar:
+    with Bar(
+        *columns, console=console, transient=True, expand=True, speed_estimate_period=_PACE_S
+    ) as bar:
         task = bar.add_task("starting", total=None, rest="")
 
-        def tell(update: ProgressUpdate) -> None:
-            bar.update(
-                task,
-                completed=update.done,
-                total=update.total,
-                description=update.description,
-                rest=""
-                if update.remaining_s is None
-                else f"about {format_duration(update.remaining_s)} left",
-            )
+        def tell(done: int, total: int, description: str, remaining_s: float | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=description)
+            rest_s = bar.tasks[0].time_remaining if remaining_s is None else remaining_s
+            bar.update(task, rest="" if rest_s is None else f"about {format_duration(rest_s)} left")
 
         yield tell

@@ -16,7 +16,7 @@ from kernelcast.cli.calibrate.request import CalibrateRequest
 from kernelcast.cli.calibrate.tables import make_comparison, make_report
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.options import FILE, debug_option, devices_option, json_output
-from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.status import ExitStatus, status_of, worst
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.launches.devices import choose_devices
@@ -163,20 +163,15 @@ def _calibrate(request: CalibrateRequest) -> ExitStatus:
         msg = f"--output takes one device, found {len(devices)}; choose one by --device"
         raise InputError(msg)
     with progress_bar(is_wanted=not request.as_json) as tell:
-        outcomes = _collect(request, devices, lambda progress: tell(_describe_progress(progress)))
+        outcomes = _collect(
+            request,
+            devices,
+            lambda one: tell(one.done, one.total, describe(one), one.remaining_s),
+        )
     _present(outcomes, request)
     if outcomes.machines:
         _write_report(request, outcomes.machines)
     return outcomes.status
-
-
-def _describe_progress(progress: Progress) -> ProgressUpdate:
-    return ProgressUpdate(
-        done=progress.done,
-        total=progress.total,
-        description=describe(progress),
-        remaining_s=progress.remaining_s,
-    )
 
 
 def describe(progress: Progress) -> str:

@@ -8,7 +8,7 @@ from kernelcast.cli.collect.summary import (
     make_summary,
     outcome_to_json,
 )
-from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.collection.cluster import (
@@ -116,7 +116,7 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
     ):
 
         def report(progress: CollectionProgress) -> None:
-            tell(_describe_progress(progress))
+            tell(progress.done, progress.total, _describe(progress), progress.remaining_s)
 
         if request.scheduler is not None:
             with connect(request.scheduler) as client:
@@ -132,15 +132,6 @@ def _collect(request: CollectRequest) -> CollectionOutcome:
         )
         order = request.order(tuple(choose_devices(request.device_ids)), store)
         return collect(order, place, report=report)
-
-
-def _describe_progress(progress: CollectionProgress) -> ProgressUpdate:
-    return ProgressUpdate(
-        done=progress.done,
-        total=progress.total,
-        description=_describe(progress),
-        remaining_s=progress.remaining_s,
-    )
 
 
 def _describe(progress: CollectionProgress) -> str:

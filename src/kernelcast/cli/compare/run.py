@@ -1,17 +1,14 @@
 """Runs ``kernelcast compare``."""
 
 import json
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelcast.cli.compare.page import save_comparison_page
 from kernelcast.cli.compare.text import list_lines, make_class_table, make_error_table
-from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
-from kernelcast.cli.train.progress import expect_rest
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import Comparison, comparison_to_json
@@ -70,8 +67,9 @@ def run_comparison(request: CompareRequest) -> ExitStatus:
     table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
     with progress_bar(is_wanted=not request.as_json) as tell:
         comparison = compare_models(
-            table, request.first, request.second, request.plan(), _follow(tell)
-        )
+            table, request.first, request.second, request.plan(),
+            lambda stage, done, total: tell(done, total, stage),
+        )  # fmt: skip
     if request.as_json:
         show_json(json.loads(comparison_to_json(comparison)))
     else:
@@ -85,20 +83,6 @@ def run_comparison(request: CompareRequest) -> ExitStatus:
     judged = {one.device for one in comparison.devices if one.rows}
     is_whole = judged == {*map(str, table.devices)}
     return ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED
-
-
-def _follow(tell: Callable[[ProgressUpdate], None]) -> Callable[[str, int, int], None]:
-    """Turn fits done into where the work stands, the time left of each stage by its own pace."""
-    begins_s: dict[str, float] = {}
-
-    def report(stage: str, done: int, total: int) -> None:
-        now_s = time.monotonic()
-        passed_s = now_s - begins_s.setdefault(stage, now_s)
-        # The first fit has set the clock.
-        rest_s = expect_rest(done - 1, total - 1, passed_s)
-        tell(ProgressUpdate(done=done, total=total, description=stage, remaining_s=rest_s))
-
-    return report
 
 
 def _write(folder: Path, comparison: Comparison) -> None:

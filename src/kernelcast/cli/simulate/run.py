@@ -1,6 +1,5 @@
 """Runs ``kernelcast simulate``."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.simulate.plot import save_simulation_plot
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import make_table, show, show_json
@@ -72,20 +71,9 @@ def run_simulation(request: SimulateRequest) -> ExitStatus:
     """Simulate, show the outcomes, draw them."""
     settings = request.settings()
     with progress_bar(is_wanted=not request.as_json) as tell:
-        started_s = time.monotonic()
-
-        def report(done: int, description: str) -> None:
-            rest_s = (time.monotonic() - started_s) * (settings.simulations / max(done, 1) - 1)
-            tell(
-                ProgressUpdate(
-                    done=done,
-                    total=settings.simulations,
-                    description=description,
-                    remaining_s=rest_s if done else None,
-                )
-            )
-
-        outcomes = run_study(settings, report=report)
+        outcomes = run_study(
+            settings, report=lambda done, what: tell(done, settings.simulations, what)
+        )
     if request.as_json:
         show_json([_describe(one) for one in outcomes])
     else:

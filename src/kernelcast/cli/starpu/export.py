@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import make_table, show, show_json, show_line
 from kernelcast.launches.data_store import open_data_store
@@ -82,7 +82,7 @@ def run_export(request: ExportRequest) -> ExitStatus:
         def report(wanted: Wanted) -> None:
             nonlocal done
             done += 1
-            tell(ProgressUpdate(done=done, total=total, description=wanted.label))
+            tell(done, total, wanted.label)
 
         sources = _open_sources(request, stack)
         models = [

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
-from kernelcast.cli.train.progress import fit_progress
 from kernelcast.cli.train.tables import (
     describe_evidence,
     evidence_to_json,
@@ -124,10 +124,11 @@ def _train(
         kept.models.append((one, write(one)))
 
     try:
-        with fit_progress("fits", is_wanted=not request.as_json) as report:
+        with progress_bar(is_wanted=not request.as_json) as tell:
             outcome: TrainingOutcome = train(
-                table, name, request.settings(), evidence=evidence, keep=keep, report=report
-            )
+                table, name, request.settings(), evidence=evidence, keep=keep,
+                report=lambda done, total: tell(done, total, "fits"),
+            )  # fmt: skip
         kept.refused.update(outcome.refused)
     except KeyboardInterrupt:
         kept.is_interrupted = True

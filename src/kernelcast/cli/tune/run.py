@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.cli.tune.table import list_lines, make_table
@@ -113,13 +113,7 @@ def _tune(
     with progress_bar(is_wanted=not request.as_json) as tell:
 
         def report(progress: TuneProgress) -> None:
-            tell(
-                ProgressUpdate(
-                    done=progress.done,
-                    total=progress.total,
-                    description=f"{progress.device_id}: {progress.stage}",
-                )
-            )
+            tell(progress.done, progress.total, f"{progress.device_id}: {progress.stage}")
 
         try:
             return tune_on_device(

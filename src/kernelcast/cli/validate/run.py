@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.status import ExitStatus
 from kernelcast.cli.terminal import complain, show, show_json, show_line
-from kernelcast.cli.train.progress import fit_progress
 from kernelcast.cli.train.tables import (
     make_class_table,
     make_point_table,
@@ -72,8 +72,10 @@ def run_validation(request: ValidateRequest) -> ExitStatus:
         require_matplotlib("--out")  # both told before anything runs for minutes
         _make_folder(request.folder)
     table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
-    with fit_progress("fits", is_wanted=not request.as_json) as tell:
-        report = validate_models(table, request.settings(), tell)
+    with progress_bar(is_wanted=not request.as_json) as tell:
+        report = validate_models(
+            table, request.settings(), lambda done, total: tell(done, total, "fits")
+        )
     points: tuple[SamplingPointScore, ...] = ()
     if request.folder is not None or not request.as_json:
         observations = read_observations(request.sources, devices=request.device_ids)

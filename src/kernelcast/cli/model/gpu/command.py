@@ -1,6 +1,7 @@
 """``kernelcast model gpu``."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -11,7 +12,6 @@ from kernelcast.cli.model.gpu.output import (
     present_comparisons,
     present_sizes,
     present_sweeps,
-    sweep_progress,
 )
 from kernelcast.cli.model.gpu.request import GpuRequest, SizeSweep
 from kernelcast.cli.options import (
@@ -22,6 +22,7 @@ from kernelcast.cli.options import (
     parse_parameters,
     plot_option,
 )
+from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.terminal import progress
 from kernelcast.launches.modelling.comparison import compare_with_measured
 from kernelcast.launches.modelling.gpu_estimates import configure
@@ -191,7 +192,8 @@ def _sweep_local_sizes(
     folds = list_folds(source) if request.sweeps_fold else None
     sweeps = []
     for machine in machines:
-        with sweep_progress(machine.id, is_wanted=not request.as_json) as report:
+        with progress_bar(is_wanted=not request.as_json) as tell:
+            report = partial(tell, description=machine.id)
             sweeps.append((machine.id, sweep_local_sizes(source, machine, folds, report)))
     present_sweeps(source.name, sweeps, request)
 
@@ -206,10 +208,10 @@ def _sweep_sizes(
     local_sizes = request.own_local_sizes()
     total = len(sizes.values) * len(local_sizes)
     for machine in machines:
-        with sweep_progress(machine.id, is_wanted=not request.as_json) as report:
+        with progress_bar(is_wanted=not request.as_json) as tell:
             answers = sweep_sizes(make, sizes.values, machine, local_sizes)
             for done, (value, found) in enumerate(answers, start=1):
-                report(done, total)
+                tell(done, total, machine.id)
                 if found is not None:
                     rows.append((value, found))
     if not rows:

@@ -1,7 +1,6 @@
 """Prints and draws what ``kernelcast model gpu`` found."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from kernelcast.cli.model.gpu.request import GpuRequest
@@ -14,7 +13,6 @@ from kernelcast.cli.model.gpu.tables import (
     make_sweep_table,
 )
 from kernelcast.cli.model.plot import draw_breakdown, draw_ranking, draw_scatter, draw_sizes
-from kernelcast.cli.progress_bar import ProgressUpdate, progress_bar
 from kernelcast.cli.terminal import show, show_json, show_line
 from kernelcast.launches.modelling.comparison import Comparison
 from kernelcast.launches.modelling.formats import (
@@ -37,13 +35,6 @@ class Answers:
 
     name: str
     found: list[Configuration]
-
-
-@contextmanager
-def sweep_progress(title: str, *, is_wanted: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error while the block runs, on a terminal only."""
-    with progress_bar(is_wanted=is_wanted) as tell:
-        yield lambda done, total: tell(ProgressUpdate(done=done, total=total, description=title))
 
 
 def present_answers(answers: Answers, request: GpuRequest) -> None:
