@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.launches.machines import machine_path
@@ -49,57 +48,8 @@ class Sampled:
     refine: "Callable[[], Sampled] | None" = None
 
 
-class Backend(Protocol):
-    """Answers launches; tests have one that needs no device. Called from several threads."""
-
-    def list_devices(self) -> Sequence[DeviceDescription]:
-        """Describe the devices of this host."""
-        ...
-
-    def recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:
-        """Answer from observations; None without any that are believed.
-
-        An answer `beside` that stands is given back where it now has to say of others observations
-        that they are not believed.
-        """
-        ...
-
-    def history(self, launch: LaunchIdentity) -> LaunchHistory:
-        """Give what is known of a launch, to judge observations by."""
-        ...
-
-    def count_work(self, problem: Problem, caller: str) -> float | None:
-        """Count the instructions of a launch by its source; None where that does not tell."""
-        ...
-
-    @property
-    def can_make_ready(self) -> bool:
-        """Whether there is anything to prepare before samplings."""
-        ...
-
-    def make_ready(self, device_ids: Sequence[str]) -> None:
-        """Prepare for samplings on devices, and wait for nothing."""
-        ...
-
-    def sample(self, ask: Ask) -> Sampled:
-        """Answer by running work-groups; called by one thread at a time for each device."""
-        ...
-
-    def model(self, ask: Ask) -> Estimate:
-        """Answer by the analytic model alone."""
-        ...
-
-    def generation(self) -> int:
-        """Give a number that changes when other models are to be used, learned or analytic."""
-        ...
-
-    def close(self) -> None:
-        """End what was started."""
-        ...
-
-
-class PredictorBackend:
-    """Asks devices of this host.
+class Backend:
+    """Asks devices of this host; several threads may call it.
 
     Notes
     -----
@@ -120,7 +70,11 @@ class PredictorBackend:
         return list_descriptions()
 
     def recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:
-        """Answer from observations of exactly this launch."""
+        """Answer from observations of exactly this launch; None without any that are believed.
+
+        An answer `beside` that stands is given back where it now has to say of others observations
+        that they are not believed.
+        """
         policy = Policy(settings=ask.settings, timeout_s=ask.timeout_s)
         return self._predictor.recall(ask.problem, ask.device, policy=policy, beside=beside)
 
@@ -129,7 +83,7 @@ class PredictorBackend:
         return self._predictor.recall_named(launch)
 
     def count_work(self, problem: Problem, caller: str) -> float | None:
-        """Count the instructions of a launch by its source, which is read elsewhere."""
+        """Count the instructions of a launch by its source; None where that does not tell."""
         if problem.ndrange.local_size is None:
             return None
         with asked_by(caller):
@@ -146,7 +100,7 @@ class PredictorBackend:
             self._executor.make_ready(device_ids)
 
     def sample(self, ask: Ask) -> Sampled:
-        """Answer by running work-groups in a process of the kernel's own."""
+        """Answer by running work-groups; called by one thread at a time for each device."""
         return self._ask(ask, lambda: self._answer(ask, ask.settings))
 
     def model(self, ask: Ask) -> Estimate:

@@ -11,7 +11,7 @@ from kernelcast.predictor.answering.single_kernel_processes import SingleKernelP
 from kernelcast.predictor.confinement import Protection
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service.authentication import Authenticator
-from kernelcast.service.backend import Backend, PredictorBackend
+from kernelcast.service.backend import Backend
 from kernelcast.service.bounded_pool import BoundedPool
 from kernelcast.service.change_watcher import ChangeWatcher
 from kernelcast.service.device_lock import turns_file
@@ -104,7 +104,7 @@ class Service:
         database = settings.database or str(choose_store())
         state = open_state(database)
         protection = protect(settings, database)
-        asked = backend or PredictorBackend(
+        asked = backend or Backend(
             database,
             settings.registry,
             SingleKernelProcesses(protection.confinement, turns_file()),

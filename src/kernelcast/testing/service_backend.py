@@ -25,7 +25,7 @@ from kernelcast.records.explanation import Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
-from kernelcast.service.backend import Ask, PredictorBackend, Sampled
+from kernelcast.service.backend import Ask, Backend, Sampled
 from kernelcast.testing.builders import make_description
 from kernelcast.testing.evidence import make_moment
 from kernelcast.testing.fakes import SyntheticLaunch
@@ -41,7 +41,7 @@ def make_devices() -> tuple[DeviceDescription, ...]:
 
 
 @dataclass
-class FakeBackend(PredictorBackend):
+class FakeBackend(Backend):
     """Answers by arithmetic; observations, models and problems are the real ones."""
 
     database: str

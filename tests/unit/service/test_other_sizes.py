@@ -13,7 +13,7 @@ from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service.backend import PredictorBackend
+from kernelcast.service.backend import Backend
 from kernelcast.testing.service_backend import make_devices
 
 Plain = dict[str, Any]
@@ -30,7 +30,7 @@ kernel void product(global const float *a, global const float *b, global float *
 """
 
 
-class _Described(PredictorBackend):
+class _Described(Backend):
     """The real backend, of devices that do not exist: nothing can be sampled."""
 
     def list_devices(self) -> Sequence[DeviceDescription]:
@@ -38,7 +38,7 @@ class _Described(PredictorBackend):
 
 
 @pytest.fixture
-def backend(settings: ServiceSettings) -> Iterator[PredictorBackend]:
+def backend(settings: ServiceSettings) -> Iterator[Backend]:
     """Give a backend that reads sources in processes of their own, as the service does."""
     found = _Described(str(settings.database), None, SingleKernelProcesses())
     yield found
@@ -46,7 +46,7 @@ def backend(settings: ServiceSettings) -> Iterator[PredictorBackend]:
 
 
 @pytest.fixture
-def client(settings: ServiceSettings, backend: PredictorBackend) -> Iterator[TestClient]:
+def client(settings: ServiceSettings, backend: Backend) -> Iterator[TestClient]:
     """Give a client of a service over it."""
     app = create_app(settings, backend=backend)
     with TestClient(app, base_url="http://127.0.0.1") as found:
