@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.records.errors import InputError
 
@@ -43,15 +42,11 @@ PANEL_INCHES: Final = 3.2
 SMALL_FONT: Final = 6.5
 """Of names below bars."""
 _NAMES_ACROSS: Final = 60
-MANY_POINTS: Final = 1500
-"""So many make a drawing of shapes larger than a picture of dots."""
 LONGEST_NAME: Final = 26
 """Letters that a name in a picture may have."""
 # Bars are cut where a few would make all others unreadable: beyond so many times the 90th
 # percentile.
 _CUT_FROM, _CUT_AT, _LOWEST_CUT = 2.5, 1.5, 0.1
-_RATIOS: Final = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
-_LEAST_REACH, _MOST_REACH = 1.3, 10.0
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 
 
@@ -134,35 +129,6 @@ def choose_limit(values: Sequence[float]) -> float:
     cut = max(_CUT_AT * usual, _LOWEST_CUT)
     limit = cut if largest > _CUT_FROM * usual and largest > cut else 1.05 * largest
     return limit or 1.0
-
-
-def find_reach(ratios: npt.NDArray[Any]) -> float:
-    """Give how far the axis of ratios goes: to where 98 % of them are, within bounds."""
-    reach = float(np.quantile(np.maximum(ratios, 1 / ratios), 0.98)) * 1.15
-    return min(max(reach, _LEAST_REACH), _MOST_REACH)
-
-
-def scale_ratios(axes: "Axes", reach: float) -> None:
-    """Make the upright axis one of predicted over measured times."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    axes.set_yscale("log")
-    axes.set_ylim(1 / reach * 0.98, reach * 1.02)
-    axes.yaxis.set_major_locator(FixedLocator([one for one in _RATIOS if one <= reach]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_ylabel("predicted / measured")
-
-
-def scale_seconds(axes: "Axes") -> None:
-    """Make the level axis one of measured times."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel("measured time (s)")
 
 
 def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:

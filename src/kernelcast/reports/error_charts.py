@@ -1,24 +1,20 @@
 """Charts of prediction errors that command line and service both show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.reports.charts import Axis, Chart, Point, Series
 from kernelcast.reports.drawing import (
     COLOURS,
     INK,
-    MANY_POINTS,
     SMALL_FONT,
     choose_limit,
     draw_panels,
-    find_reach,
-    scale_ratios,
-    scale_seconds,
     shorten_names,
-    show_grid,
     write_percent,
 )
 
@@ -28,14 +24,10 @@ if TYPE_CHECKING:  # slow to load
 
     from kernelcast.models.validation.comparison import ComparedKernel
 
-GREY: Final = "#8a929c"
-"""Of differences within noise."""
-_BLUE, _ORANGE, _RED = COLOURS[0], COLOURS[1], COLOURS[5]
-# Callers may report any time: an axis from the first atom's life on would show nothing else.
-_SHORTEST_S, _LONGEST_S = 1e-9, 1e7
+_BLUE, _ORANGE = COLOURS[:2]
+_LEAST_ERROR: Final = 1e-4
 
 _Numbers = npt.NDArray[np.floating[Any]]
-_Marks = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +36,6 @@ class ErrorSeries:
 
     method: str
     errors: Sequence[float | None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictedLaunches:
-    """Predictions of launches that were measured.
-
-    Parameters
-    ----------
-    measured_s, ratio : array
-        Measured time, and predicted over measured time, of each launch.
-    low_s, high_s : array
-        Ends of the predictions' intervals; NaN where there is none.
-    is_inside, in_domain : array of bool
-        Whether the interval holds the measured time, and whether the launch resembles those
-        that were learned from; True where that is unknown.
-    """
-
-    measured_s: _Numbers
-    ratio: _Numbers
-    low_s: _Numbers
-    high_s: _Numbers
-    is_inside: _Marks
-    in_domain: _Marks
 
 
 def draw_mean_errors(
@@ -130,69 +99,29 @@ def _write_cut(
             )  # fmt: skip
 
 
-def draw_differences(
-    figure: "Figure", kernels: Sequence["ComparedKernel"], first: str, second: str
-) -> None:
-    """Draw the difference of errors of each kernel, coloured by the better model."""
-    from matplotlib.patches import Patch
-
-    colours = {first: COLOURS[1], second: COLOURS[0], None: GREY}
-    short = shorten_names(one.kernel for one in kernels)
-    points = [one.difference * 100 for one in kernels]
-
-    def draw(axes: "Axes", part: slice) -> None:
-        own = kernels[part]
-        axes.bar(range(len(own)), points[part], 0.8, color=[colours[one.winner] for one in own])
-        axes.axhline(0, color=INK, linewidth=0.7)
-        axes.set_yscale("symlog", linthresh=1.0)
-        axes.set_ylim(1.3 * min(*points, -1.0), 1.3 * max(*points, 1.0))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:+g}" if value else "0")
-        axes.set_ylabel("difference (points)")
-
-    draw_panels(figure, [short[one.kernel] for one in kernels], draw)
-    handles = [
-        Patch(color=colour, label=f"{name} better" if name else "within noise")
-        for name, colour in colours.items()
-    ]
-    figure.legend(handles=handles, loc="outside upper right", ncols=3)
-
-
-def draw_ratios(figure: "Figure", launches: PredictedLaunches) -> None:
-    """Draw predicted over measured time of each launch with its interval, over measured time."""
-    measured = np.clip(launches.measured_s, _SHORTEST_S, _LONGEST_S)
-    reach = find_reach(launches.ratio)
-    low, high, shown = (
-        np.clip(one, 1 / reach, reach)
-        for one in (launches.low_s / measured, launches.high_s / measured, launches.ratio)
-    )
-    has_intervals = not np.isnan(low).all()
-    many = len(measured) > MANY_POINTS
-    axes = figure.add_subplot()
-    axes.axhspan(0.9, 1.1, color=INK, alpha=0.07, linewidth=0)
-    axes.axhline(1.0, color=INK, linewidth=0.7)
-    for marks, colour, marker, label in (
-        (launches.is_inside, _BLUE, "o",
-         "measured time inside the interval" if has_intervals else "launch"),
-        (~launches.is_inside, _RED, "D", "outside"),
-    ):  # fmt: skip
-        held = marks & ~np.isnan(low) & ~np.isnan(high)
-        axes.vlines(
-            measured[held], low[held], high[held], color=colour, alpha=0.22, linewidth=0.8,
-            rasterized=many,
+def chart_errors(
+    first: str,
+    second: str,
+    kernels: Sequence["ComparedKernel"],
+    link: Callable[[str], str] = lambda _: "",
+) -> Chart:
+    """Chart the errors of two models on each kernel, by who wins it."""
+    groups: dict[str, list[Point]] = {}
+    for one in kernels:
+        point = Point(
+            x=max(one.first_error, _LEAST_ERROR), y=max(one.second_error, _LEAST_ERROR),
+            label=one.kernel, link=link(one.kernel),
         )  # fmt: skip
-        for wanted, face in (
-            (marks & launches.in_domain, colour),
-            (marks & ~launches.in_domain, "none"),
-        ):
-            axes.plot(
-                measured[wanted], shown[wanted], marker, color=colour, markersize=3.6,
-                markerfacecolor=face, markeredgewidth=0.7 if face == "none" else 0,
-                label=label if face != "none" and wanted.any() else None, rasterized=many,
-            )  # fmt: skip
-    if not launches.in_domain.all():
-        axes.plot([], [], "o", color=INK, markersize=3.5, markerfacecolor="none",
-                  markeredgewidth=0.8, label="unlike what was learned from")  # fmt: skip
-    scale_ratios(axes, reach)
-    scale_seconds(axes)
-    show_grid(axes, "both")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+        name = "within noise" if one.winner is None else f"{one.winner} is better"
+        groups.setdefault(name, []).append(point)
+    errors = [error for own in groups.values() for one in own for error in (one.x, one.y)]
+    ends = [Point(x=one, y=one) for one in (min(errors), max(errors))]
+    return Chart(
+        x=Axis(title=f"mean error of {first}", unit="share", is_log=True),
+        y=Axis(title=f"mean error of {second}", unit="share", is_log=True),
+        series=(
+            *(Series(name=name, points=own) for name, own in sorted(groups.items())),
+            Series(name="equal", kind="guide", points=ends),
+        ),
+        is_square=True,
+    )

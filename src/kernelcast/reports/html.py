@@ -4,8 +4,7 @@ The service's pages use the parts that both show.
 """
 
 import re
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,8 @@ from markupsafe import Markup as Html
 
 from kernelcast.records.errors import InputError
 from kernelcast.reports import drawing
+from kernelcast.reports.chart_drawing import draw_charts
+from kernelcast.reports.charts import Chart
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.figure import Figure
@@ -53,15 +54,11 @@ def find_part(template: str, name: str) -> Any:  # noqa: ANN401 - the library's 
 def save_document(path: Path, title: str, body: Html) -> None:
     """Write a page to a file."""
     try:
-        path.write_text(make_document(title, body), encoding="utf-8")
+        document = str(find_part("parts.html", "document")(title, body))
+        path.write_text(document, encoding="utf-8")
     except OSError as error:
         msg = f"{path}: the report cannot be written: {error.strerror or error}"
         raise InputError(msg) from error
-
-
-def make_document(title: str, body: Html) -> str:
-    """Give a page's text."""
-    return str(find_part("parts.html", "document")(title, body))
 
 
 def make_article(title: str, about: Sequence[str], *parts: Html) -> Html:
@@ -99,12 +96,17 @@ def make_definitions(entries: Sequence[tuple[str, str]]) -> Html:
     return Html(find_part("parts.html", "definitions")(entries))
 
 
-def figure_style() -> AbstractContextManager[None]:
-    """Draw as figures of pages are drawn, with words as text."""
-    return drawing.figure_style(**{"svg.fonttype": "none"})
+def draw_svg(height_inches: float, draw: "Callable[[Figure], None]") -> Html:
+    """Draw a figure as wide as the page as an SVG element: words as text, no fixed ink, no ids."""
+    from matplotlib.figure import Figure
 
-
-def figure_to_svg(figure: "Figure") -> Html:
-    """Give a figure, drawn within `figure_style`, as an SVG element: no fixed ink, no ids."""
-    svg = _IDS.sub("", drawing.write_svg(figure).replace(drawing.INK, "currentColor"))
+    with drawing.figure_style(**{"svg.fonttype": "none"}):
+        figure = Figure(figsize=(drawing.WIDTH_INCHES, height_inches), layout="constrained")
+        draw(figure)
+        svg = _IDS.sub("", drawing.write_svg(figure).replace(drawing.INK, "currentColor"))
     return Html(_SVG.sub(r'<svg viewBox="\1" role="img">', svg))
+
+
+def chart_svg(height_inches: float, *charts: Chart) -> Html:
+    """Draw charts as an SVG element."""
+    return draw_svg(height_inches, lambda figure: draw_charts(figure, *charts))

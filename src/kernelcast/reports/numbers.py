@@ -24,12 +24,18 @@ __all__ = [
     "format_share",
     "format_value",
     "format_whole",
+    "typeset",
     "unit_of_time",
 ]
 
 _SIZES: Final = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _LARGE: Final = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
 """From which count on, what it is divided by, and the letter."""
+
+
+def typeset(text: str) -> str:
+    """Write a number with the characters that a terminal may lack."""
+    return text.replace(" us", " \N{MICRO SIGN}s").replace("-", "\N{MINUS SIGN}")
 
 
 def format_duration(seconds: float) -> str:

@@ -14,12 +14,10 @@ from kernelcast.models.validation.comparison import (
     Comparison,
     DeviceComparison,
 )
-from kernelcast.reports.drawing import PANEL_INCHES, WIDTH_INCHES, count_panels
-from kernelcast.reports.error_charts import draw_differences
+from kernelcast.reports.error_charts import chart_errors
 from kernelcast.reports.html import (
     Html,
-    figure_style,
-    figure_to_svg,
+    chart_svg,
     make_article,
     make_definitions,
     make_figure,
@@ -32,6 +30,7 @@ from kernelcast.reports.html import (
 from kernelcast.reports.numbers import format_error
 
 _MOST_WON = 10
+_PICTURE_INCHES = 4.6
 
 
 def save_comparison_page(path: Path, comparison: Comparison) -> None:
@@ -92,24 +91,12 @@ def _make_picture(comparison: Comparison, device: DeviceComparison) -> Html:
     if not device.kernels:
         return Html("")
     caption = (
-        f"Mean error of {comparison.second} less that of {comparison.first} for each kernel, in "
-        f"percentage points: below zero {comparison.second} is better. Grey: they differ by no "
-        "more than the noise of the kernel's measured times. Beyond one point the scale is "
-        "logarithmic."
+        "Mean error of both models on each kernel: below the middle line "
+        f"{comparison.second} is better. Within noise: they differ by no more than the kernel's "
+        "measured times vary."
     )
-    return make_section(
-        "Differences by kernel", make_figure(_draw_differences(comparison, device), caption)
-    )
-
-
-def _draw_differences(comparison: Comparison, device: DeviceComparison) -> Html:
-    from matplotlib.figure import Figure
-
-    height = PANEL_INCHES * count_panels(len(device.kernels))
-    with figure_style():
-        figure = Figure(figsize=(WIDTH_INCHES, height), layout="constrained")
-        draw_differences(figure, device.kernels, comparison.first, comparison.second)
-        return figure_to_svg(figure)
+    chart = chart_errors(comparison.first, comparison.second, device.kernels)
+    return make_section("Errors by kernel", make_figure(chart_svg(_PICTURE_INCHES, chart), caption))
 
 
 def _make_wins(comparison: Comparison, device: DeviceComparison, model: str) -> Html:

@@ -104,7 +104,7 @@ _KNOWN = {
     "walk": (
         "Random walk through global memory",
         "Latency of a dependent load over the size of the array (Fig. 7); dashed: the levels that "
-        "were found, dotted: their sizes.",
+        "were found, each up to its size.",
     ),
     "walk elsewhere": (
         "Random walk through the other memories",

@@ -21,7 +21,7 @@ def _typeset(write: Callable[P, str]) -> Callable[P, str]:
         text = write(*args, **options)
         if text == numbers.NOTHING:
             return NOTHING
-        return text.replace(" us", " \N{MICRO SIGN}s").replace("-", "\N{MINUS SIGN}")
+        return numbers.typeset(text)
 
     return typeset
 

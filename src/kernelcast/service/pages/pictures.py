@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
+from kernelcast.reports.chart_drawing import draw_charts
+from kernelcast.reports.charts import Chart, chart_to_plain
 from kernelcast.reports.drawing import INK, WIDTH_INCHES, figure_style, write_svg
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.chart_drawing import draw_chart
-from kernelcast.service.pages.charts import Chart, chart_to_plain
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.figure import Figure
@@ -195,7 +195,7 @@ def _drawn(picture: Picture) -> "Iterator[Figure]":
         if picture.draw is not None:
             picture.draw(figure)
         elif picture.chart is not None:
-            draw_chart(figure, picture.chart)
+            draw_charts(figure, picture.chart)
         yield figure
 
 

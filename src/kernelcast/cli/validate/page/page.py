@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernelcast.cli.validate.page.content import DeviceContent, choose_model, gather
-from kernelcast.cli.validate.page.figures import draw_bars, draw_ratios, draw_sampling_points
+from kernelcast.cli.validate.page.figures import draw_bars, draw_predictions, draw_sampling_points
 from kernelcast.cli.validate.page.tables import (
     make_classes,
     make_intervals,
@@ -103,9 +103,8 @@ def _make_pictures(content: DeviceContent, model: str, split: str) -> list[Html]
             make_section(
                 f"Predicted over measured, {model}",
                 make_figure(
-                    draw_ratios(content.rows),
-                    "Every row with its interval; the band is 10 % to either side. Points beyond "
-                    "the axis stand at its edge.",
+                    draw_predictions(content.rows),
+                    "Every row with its interval, which should hold the middle line.",
                 ),
             )
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kernelcast.reports.charts import Axis, Chart, Point, Series, chart_predictions
 from kernelcast.reports.drawing import PANEL_INCHES, count_panels
 from kernelcast.reports.error_charts import ErrorSeries, draw_mean_errors
 from kernelcast.service.pages.accuracy.scores import (
@@ -15,7 +16,6 @@ from kernelcast.service.pages.accuracy.scores import (
     score_methods,
 )
 from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
-from kernelcast.service.pages.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.filters import write_share
 from kernelcast.service.pages.kernel_links import link_kernel
 from kernelcast.service.pages.pictures import Cell, Picture
@@ -23,9 +23,6 @@ from kernelcast.service.pages.pictures import Cell, Picture
 if TYPE_CHECKING:  # slow to load
     from matplotlib.figure import Figure
 
-# Callers may report any time: an axis from the first atom's life on would show nothing else.
-SHORTEST_S: Final = 1e-9
-LONGEST_S: Final = 1e7
 _GROUPS: Final = {
     True: "inside its interval", False: "outside its interval", None: "without an interval",
 }  # fmt: skip
@@ -81,30 +78,14 @@ def _picture_launches(view: AccuracyView) -> Picture:
 
 
 def _chart_launches(rows: Sequence[Judged]) -> Chart:
-    """Chart predicted over measured times: on the middle line they are equal."""
     groups: dict[str, list[Point]] = {}
     for one in rows:
-        measured_s = min(max(one.measured_s, SHORTEST_S), LONGEST_S)
         point = Point(
-            x=measured_s, y=min(max(one.seconds, SHORTEST_S), LONGEST_S), low=one.low,
-            high=one.high, label=one.kernel, link=link_kernel(one.kernel),
+            x=one.measured_s, y=one.seconds, low=one.low, high=one.high, label=one.kernel,
+            link=link_kernel(one.kernel),
         )  # fmt: skip
         groups.setdefault(_GROUPS[one.is_inside], []).append(point)
-    first = min(point.x for own in groups.values() for point in own)
-    last = max(point.x for own in groups.values() for point in own)
-    guides = [
-        Series(
-            name=name, kind="guide",
-            points=[Point(x=first, y=first * factor), Point(x=last, y=last * factor)],
-        )
-        for name, factor in (("equal", 1.0), ("10 % off", 1.1), ("10 % off", 1 / 1.1))
-    ]  # fmt: skip
-    return Chart(
-        x=Axis(title="measured time", unit="s", is_log=True),
-        y=Axis(title="predicted time", unit="s", is_log=True),
-        series=(*(Series(name=name, points=own) for name, own in groups.items()), *guides),
-        is_square=True,
-    )
+    return chart_predictions(Series(name=name, points=own) for name, own in groups.items())
 
 
 def _picture_errors(view: AccuracyView) -> Picture:

@@ -4,22 +4,20 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kernelcast.reports.charts import Axis, Chart, Point, Series
 from kernelcast.reports.drawing import (
     COLOURS,
     INK,
-    make_plain,
     shorten_names,
     show_grid,
 )
-from kernelcast.reports.error_charts import GREY
+from kernelcast.reports.error_charts import chart_errors
 from kernelcast.reports.numbers import format_points
-from kernelcast.service.pages.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.comparing.view import ComparingView
 from kernelcast.service.pages.kernel_links import link_kernel
 from kernelcast.service.pages.pictures import Picture
 
 if TYPE_CHECKING:  # slow to load
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from kernelcast.reports.accuracy.judging import (
@@ -30,7 +28,6 @@ if TYPE_CHECKING:  # slow to load
     )
 
 _LINE_INCHES: Final = 0.42
-_LEAST_ERROR: Final = 1e-4
 
 
 def make_pictures(view: ComparingView) -> Mapping[str, Picture]:
@@ -67,7 +64,6 @@ def _picture_devices(comparison: "Comparison") -> Picture:
         rows=[
             (one.device, one.rows, one.difference, one.low, one.high, one.noise) for one in known
         ],
-        draw=partial(_draw_devices, comparison=comparison),
         caption=(
             f"Left of zero {comparison.second} is better, right of it {comparison.first}; the line "
             f"is the {comparison.confidence * 100:g} % interval. One that holds zero says that the "
@@ -123,44 +119,7 @@ def _picture_kernels(
             "Below the middle line the second is better. A click on a point leads to its kernel."
         ),
         height_inches=4.6,
-        chart=_chart_kernels(comparison, kernels),
-    )  # fmt: skip
-
-
-def _chart_kernels(comparison: "Comparison", kernels: Sequence["ComparedKernel"]) -> Chart:
-    """Chart the errors of both models on each kernel, by who wins it."""
-    first, second = comparison.first, comparison.second
-    groups = {
-        f"{first} is better": [one for one in kernels if one.winner == first],
-        f"{second} is better": [one for one in kernels if one.winner == second],
-        "within noise": [one for one in kernels if one.winner is None],
-    }
-    errors = [
-        max(error, _LEAST_ERROR) for one in kernels for error in (one.first_error, one.second_error)
-    ]
-    ends = (min(errors), max(errors))
-    return Chart(
-        x=Axis(title=f"mean error of {first}", unit="share", is_log=True),
-        y=Axis(title=f"mean error of {second}", unit="share", is_log=True),
-        series=(
-            *(
-                Series(
-                    name=name,
-                    points=[
-                        Point(
-                            x=max(one.first_error, _LEAST_ERROR),
-                            y=max(one.second_error, _LEAST_ERROR),
-                            label=one.kernel, link=link_kernel(one.kernel),
-                        )
-                        for one in own
-                    ],
-                )
-                for name, own in groups.items()
-                if own
-            ),
-            Series(name="equal", kind="guide", points=[Point(x=one, y=one) for one in ends]),
-        ),
-        is_square=True,
+        chart=chart_errors(first, second, kernels, link_kernel),
     )  # fmt: skip
 
 
@@ -178,7 +137,6 @@ def _picture_ablation(groups: Sequence["AblatedGroup"]) -> Picture:
             (one.group, one.rows, one.error, one.error_without, one.difference, one.low, one.high)
             for one in groups
         ],
-        draw=partial(_draw_ablation, groups=groups),
         caption=(
             "Mean error without the group less that with it, in points, with its interval: right "
             "of zero the group helps."
@@ -212,46 +170,6 @@ def _picture_groups(explained: Sequence["ExplainedError"]) -> Picture:
         ),
         height_inches=1.3 + 0.6 * len(explained),
     )
-
-
-def _draw_devices(figure: "Figure", comparison: "Comparison") -> None:
-    axes = figure.add_subplot()
-    known = [one for one in comparison.devices if one.difference is not None]
-    lines = [(one.device, one.difference or 0.0, one.low, one.high) for one in reversed(known)]
-    _draw_intervals(axes, lines, better_left=comparison.second, better_right=comparison.first)
-
-
-def _draw_ablation(figure: "Figure", groups: Sequence["AblatedGroup"]) -> None:
-    axes = figure.add_subplot()
-    lines = [(one.group, one.difference, one.low, one.high) for one in reversed(groups)]
-    _draw_intervals(axes, lines, better_left="without", better_right="with the group")
-
-
-def _draw_intervals(
-    axes: "Axes",
-    lines: Sequence[tuple[str, float, float | None, float | None]],
-    *,
-    better_left: str,
-    better_right: str,
-) -> None:
-    """Draw differences with their intervals, one below the other."""
-    for place, (_, middle, low, high) in enumerate(lines):
-        is_sure = low is not None and high is not None and not low <= 0 <= high
-        colour = (COLOURS[0] if middle < 0 else COLOURS[1]) if is_sure else GREY
-        if low is not None and high is not None:
-            axes.plot([low * 100, high * 100], [place, place], color=colour, linewidth=2.5,
-                      solid_capstyle="butt")  # fmt: skip
-        axes.plot([middle * 100], [place], "D" if is_sure else "o", color=colour, markersize=6)
-    axes.axvline(0, color=INK, linewidth=0.7)
-    axes.set_yticks(range(len(lines)), [make_plain(name) for name, _, _, _ in lines])
-    axes.set_ylim(-0.6, len(lines) - 0.4)
-    axes.margins(x=0.12)
-    left, right = axes.get_xlim()
-    axes.set_xlim(min(left, -0.5), max(right, 0.5))
-    axes.set_xlabel("difference of mean errors (points)")
-    axes.set_title(f"\N{LEFTWARDS ARROW} {better_left} better", loc="left")
-    axes.set_title(f"{better_right} better \N{RIGHTWARDS ARROW}", loc="right")
-    show_grid(axes, "x")
 
 
 def _draw_groups(figure: "Figure", explained: Sequence["ExplainedError"]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kernelcast.records.machine import MachineDescription
-from kernelcast.service.pages.charts import Axis, Chart, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.filters import write_digits, write_rate
 from kernelcast.service.pages.pictures import Picture
 

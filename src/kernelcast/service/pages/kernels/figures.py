@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kernelcast.service.pages.accuracy.figures import LONGEST_S, SHORTEST_S
+from kernelcast.reports.charts import Axis, Chart, Point, Series, chart_predictions, clip_seconds
 from kernelcast.service.pages.accuracy.scores import Judged
-from kernelcast.service.pages.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.filters import write_seconds
 from kernelcast.service.pages.pictures import Picture
 
@@ -41,10 +40,6 @@ def write_size(size: Sequence[int] | None) -> str:
     return " x ".join(map(str, size)) if size else "unknown size"
 
 
-def _clip(seconds: float) -> float:
-    return min(max(seconds, SHORTEST_S), LONGEST_S)
-
-
 def _picture_predicted(kernel: str, rows: Sequence[Judged], details: "LaunchDetails") -> Picture:
     methods = list(dict.fromkeys((one.method, one.device_id) for one in rows))
     series = [
@@ -52,7 +47,7 @@ def _picture_predicted(kernel: str, rows: Sequence[Judged], details: "LaunchDeta
             name=f"{method} on {device}",
             points=[
                 Point(
-                    x=_clip(one.measured_s), y=_clip(one.seconds), low=one.low, high=one.high,
+                    x=one.measured_s, y=one.seconds, low=one.low, high=one.high,
                     label=write_size(details.sizes.get(one.launch)),
                 )
                 for one in rows
@@ -61,8 +56,6 @@ def _picture_predicted(kernel: str, rows: Sequence[Judged], details: "LaunchDeta
         )
         for method, device in methods
     ]  # fmt: skip
-    ends = [_clip(end([one.measured_s for one in rows])) for end in (min, max)]
-    equal = Series(name="equal", kind="guide", points=[Point(x=one, y=one) for one in ends])
     return Picture(
         name="predicted",
         alternative=(
@@ -76,12 +69,7 @@ def _picture_predicted(kernel: str, rows: Sequence[Judged], details: "LaunchDeta
             for one in rows
         ],
         caption="Every size, device and method.",
-        chart=Chart(
-            x=Axis(title="measured time", unit="s", is_log=True),
-            y=Axis(title="predicted time", unit="s", is_log=True),
-            series=(*series, equal),
-            is_square=True,
-        ),
+        chart=chart_predictions(series, has_bounds=False),
     )  # fmt: skip
 
 
@@ -111,7 +99,7 @@ def _picture_history(
                 Series(
                     name=f"{write_size(details.sizes.get(one.key))}, {one.device_id}", kind="line",
                     points=[
-                        Point(x=when.timestamp(), y=_clip(seconds))
+                        Point(x=when.timestamp(), y=clip_seconds(seconds))
                         for when, seconds in details.times[one.key]
                     ],
                 )

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from kernelcast.lab.conditions import ConditionsReport, ConditionsTask, FieldCom
 from kernelcast.lab.written_nest import FieldError, WrittenNestTask
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.errors import InputError
-from kernelcast.reports.drawing import COLOURS, INK, MARKERS
+from kernelcast.reports.charts import Axis, Chart, Point, Series
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
 from kernelcast.service.pages.dependencies import Form, PageReader, SentForm
@@ -23,9 +23,6 @@ from kernelcast.service.pages.pictures import Picture, embed
 from kernelcast.service.pages.rendering import PageRoute, is_fragment, render
 from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.service import Service
-
-if TYPE_CHECKING:  # slow to load
-    from matplotlib.figure import Figure
 
 router = APIRouter(route_class=PageRoute)
 _SIZE = re.compile(r"(?:L\d\s*[=:]?\s+)?(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>B|[KMG]i?B?)?", re.I)
@@ -152,39 +149,43 @@ def make_picture(report: ConditionsReport) -> Picture:
         name=f"layer-conditions-{report.size}",
         alternative=f"Bytes per iteration over {report.size} on {report.machine}. {told}.",
         caption=f"Data that cross each boundary per iteration, over {report.size}."
-        + (" Dotted: the largest value that meets a condition." if report.transitions else ""),
+        + (" Upright: the largest value that meets a condition." if report.transitions else ""),
         columns=(report.size, *(f"{name} [bytes per iteration]" for name in names)),
         rows=[
             (one.value, *(one.bytes_by_boundary.get(name) for name in names))
             for one in report.points
         ],
-        draw=lambda figure: _draw(figure, report, names),
+        chart=_make_chart(report, names),
     )
 
 
-def _draw(figure: "Figure", report: ConditionsReport, names: list[str]) -> None:
-    axes = figure.subplots()
-    values = [one.value for one in report.points]
-    for place, name in enumerate(names):
-        axes.plot(
-            values, [one.bytes_by_boundary.get(name, float("nan")) for one in report.points],
-            color=COLOURS[place], marker=MARKERS[place], markersize=3, linewidth=1.2, label=name,
-            drawstyle="default" if report.is_gpu else "steps-post",
-        )  # fmt: skip
-    for one in report.transitions:
-        if one.largest is not None and values[0] <= one.largest <= values[-1]:
-            axes.axvline(one.largest, color=INK, alpha=0.5, linestyle=":", linewidth=0.9)
-            axes.text(
-                one.largest, 0.02, f" {one.level}", fontsize=7, rotation=90, va="bottom",
-                ha="right", transform=axes.get_xaxis_transform(),
-            )  # fmt: skip
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(report.size)
-    axes.set_ylabel("bytes per iteration")
-    axes.grid(visible=True)
-    axes.legend()
+def _make_chart(report: ConditionsReport, names: list[str]) -> Chart:
+    first, last = report.points[0].value, report.points[-1].value
+    highest = max(max(one.bytes_by_boundary.values()) for one in report.points)
+    held = [
+        Series(
+            name=f"{one.level} held", kind="guide",
+            points=[Point(x=one.largest, y=0.0), Point(x=one.largest, y=highest)],
+        )
+        for one in report.transitions
+        if one.largest is not None and first <= one.largest <= last
+    ]  # fmt: skip
+    volumes = [
+        Series(
+            name=name, kind="line",
+            points=[
+                Point(x=one.value, y=one.bytes_by_boundary[name])
+                for one in report.points
+                if name in one.bytes_by_boundary
+            ],
+        )
+        for name in names
+    ]  # fmt: skip
+    return Chart(
+        x=Axis(title=report.size, is_log=True),
+        y=Axis(title="bytes per iteration"),
+        series=(*volumes, *held),
+    )
 
 
 def _read_whole(name: str, text: str) -> tuple[int, ...]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kernelcast.reports.charts import Axis, Chart, Point, Series
 from kernelcast.reports.drawing import COLOURS, INK
 from kernelcast.reports.numbers import unit_of_time
-from kernelcast.service.pages.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.pictures import Picture
 
@@ -47,10 +48,10 @@ def make_heat_map(name: str, where: str, times: Sequence[LocalSizeTime]) -> Pict
         caption="Columns: work-items along dimension 0; rows: along the others. The frame marks "
         "the shortest time."
         if rows > 1
-        else "Work-items of a work-group; the filled point marks the shortest time.",
+        else "Work-items of a work-group.",
         columns=("local_size", "seconds", "detail", "reason"),
         rows=[(one.text, one.seconds, one.detail, one.reason) for one in times],
-        draw=lambda figure: _draw_map(figure, known) if rows > 1 else _draw_line(figure, known),
+        draw=partial(_draw_map, known=known) if rows > 1 else None,
         height_inches=max(2.6, 1.1 + _ROW_INCHES * rows) if rows > 1 else 3.2,
         chart=None if rows > 1 else _make_line(known),
     )
@@ -68,23 +69,6 @@ def _make_line(known: Sequence[LocalSizeTime]) -> Chart:
 
 def _seconds(one: LocalSizeTime) -> float:
     return one.seconds or 0.0
-
-
-def _draw_line(figure: "Figure", known: Sequence[LocalSizeTime]) -> None:
-    scale, unit = unit_of_time(_seconds(known[0]))
-    ordered = sorted(known, key=lambda one: one.local_size)
-    axes = figure.subplots()
-    sizes = [one.local_size[0] for one in ordered]
-    axes.plot(sizes, [_seconds(one) / scale for one in ordered], color=COLOURS[0], marker="o",
-              markerfacecolor="none", linewidth=1.2)  # fmt: skip
-    axes.plot(known[0].local_size[0], _seconds(known[0]) / scale, "o", color=COLOURS[1])
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(sizes, [str(one) for one in sizes])
-    axes.minorticks_off()
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("work-items of a work-group")
-    axes.set_ylabel(f"time in {unit}")
-    axes.grid(visible=True)
 
 
 def _draw_map(figure: "Figure", known: Sequence[LocalSizeTime]) -> None:

@@ -2,7 +2,7 @@
 
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
-from kernelcast.service.pages.charts import Axis, Chart, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.pictures import Picture
 

@@ -9,9 +9,9 @@ from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.problem import Problem
+from kernelcast.reports.charts import Axis, Chart, Point, Series
 from kernelcast.service.authentication import Caller
 from kernelcast.service.estimating import Sampling
-from kernelcast.service.pages.charts import Axis, Chart, Point, Series
 from kernelcast.service.pages.filters import write_seconds
 from kernelcast.service.pages.lab.fields import LabFields, read_parameters
 from kernelcast.service.pages.lab.local_sizes import ask_model

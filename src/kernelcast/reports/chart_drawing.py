@@ -1,25 +1,42 @@
 """Draws charts here: for papers, and for browsers without scripts."""
 
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from kernelcast.reports.charts import Axis, Chart, Series
 from kernelcast.reports.drawing import COLOURS, INK, MARKERS, show_grid
-from kernelcast.service.pages.charts import Axis, Chart, Series
-from kernelcast.service.pages.filters import write_digits, write_seconds, write_share
+from kernelcast.reports.numbers import (
+    format_bytes,
+    format_digits,
+    format_seconds,
+    format_share,
+    typeset,
+)
 
 if TYPE_CHECKING:  # slow to load
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _MANY: Final = 300
+_COLUMNS: Final = 2
 _LONGEST_NAME: Final = 24
 
 
-def draw_chart(figure: "Figure", chart: Chart) -> None:
-    """Draw a chart on an empty figure of matplotlib."""
-    axes = figure.add_subplot()
+def draw_charts(figure: "Figure", *charts: Chart) -> None:
+    """Draw a chart on an empty figure of matplotlib, or several in two columns."""
+    columns = min(len(charts), _COLUMNS)
+    panels = figure.subplots(-(-len(charts) // columns), columns, squeeze=False).flat
+    for axes, chart in zip_longest(panels, charts):
+        if chart is None:
+            axes.set_visible(False)
+        else:
+            _draw(axes, chart)
+
+
+def _draw(axes: "Axes", chart: Chart) -> None:
     bars = [one for one in chart.series if one.kind == "bars"]
     for number, one in enumerate(chart.series):
         if one.kind == "bars":
@@ -34,8 +51,13 @@ def draw_chart(figure: "Figure", chart: Chart) -> None:
         axes.set(xlim=(ends.min(), ends.max()), ylim=(ends.min(), ends.max()))
         axes.set_box_aspect(1)
     show_grid(axes, "both" if not bars else "y" if chart.is_upright else "x")
+    if chart.title:
+        axes.set_title(chart.title, loc="left")
     if len(chart.series) > 1:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+        place = {"loc": "best"} if chart.title else {
+            "loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 4,
+        }  # fmt: skip
+        axes.legend(**place)
 
 
 def _draw_points(axes: "Axes", one: Series, number: int) -> None:
@@ -46,7 +68,12 @@ def _draw_points(axes: "Axes", one: Series, number: int) -> None:
     colour = COLOURS[number % len(COLOURS)]
     is_many = len(x) > _MANY
     spans = [each for each in one.points if each.low is not None and each.high is not None]
-    if spans:
+    if spans and one.kind == "line":
+        axes.fill_between(
+            [each.x for each in spans], [each.low or 0.0 for each in spans],
+            [each.high or 0.0 for each in spans], color=colour, alpha=0.2, linewidth=0,
+        )  # fmt: skip
+    elif spans:
         axes.vlines(
             [each.x for each in spans], [each.low or 0.0 for each in spans],
             [each.high or 0.0 for each in spans], color=colour, alpha=0.25 if is_many else 0.5,
@@ -99,8 +126,12 @@ def _set_axis(axes: "Axes", side: str, axis: Axis) -> None:
             axes.invert_yaxis()
         return
     if axis.is_log:
-        (axes.set_xscale if side == "x" else axes.set_yscale)("log")
+        (axes.set_xscale if side == "x" else axes.set_yscale)(
+            "log", base=2 if axis.unit == "B" else 10
+        )
         one.set_minor_formatter(NullFormatter())
+    elif side == "y" and axes.get_ylim()[0] >= 0:
+        axes.set_ylim(bottom=0)
     one.set_major_formatter(lambda value, _: write_number(value, axis))
 
 
@@ -113,9 +144,11 @@ def write_number(value: float, axis: Axis) -> str:
     ('12.5 ms', '0.500')
     """
     if axis.unit == "s":
-        return write_seconds(value) if value > 0 else "0"
+        return typeset(format_seconds(value)) if value > 0 else "0"
     if axis.unit == "share":
-        return write_share(value)
+        return typeset(format_share(value))
     if axis.unit == "moment":
         return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d}"
-    return write_digits(value)
+    if axis.unit == "B":
+        return format_bytes(value) if value >= 1 else ""
+    return typeset(format_digits(value))

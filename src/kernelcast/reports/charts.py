@@ -1,7 +1,7 @@
-"""Charts that a browser draws: what `static/charts.js` is told."""
+"""Charts: what is drawn, by `kernelcast.reports.chart_drawing` or by a browser's script."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 Kind = Literal["points", "line", "bars", "guide"]
@@ -10,6 +10,8 @@ Unit = Literal["", "s", "share", "ratio", "work", "moment", "B/s", "op/s", "B", 
 """What the numbers of an axis are, in the units of the International System."""
 _MOST_DIGITS: Final = 6
 _WHOLE_FROM: Final = 1e8
+# Callers may report any time: an axis from the first atom's life on would show nothing else.
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart; bars of one that `is_upright` is false lie down.
+    """A chart; bars of one that `is_upright` is false lie down. One of several has a title.
 
     Both axes of one that `is_square` have the same ends: equal values lie on its diagonal.
     """
@@ -79,6 +81,36 @@ class Chart:
     series: tuple[Series, ...]
     is_upright: bool = True
     is_square: bool = False
+    title: str = ""
+
+
+def clip_seconds(seconds: float) -> float:
+    """Bring a time to where an axis of times may end."""
+    return min(max(seconds, _SHORTEST_S), _LONGEST_S)
+
+
+def chart_predictions(series: Iterable[Series], *, has_bounds: bool = True) -> Chart:
+    """Chart predicted over measured times: on the middle line they are equal."""
+    found = [
+        replace(
+            one,
+            points=[replace(at, x=clip_seconds(at.x), y=clip_seconds(at.y)) for at in one.points],
+        )
+        for one in series
+    ]
+    ends = [end(at.x for one in found for at in one.points) for end in (min, max)]
+    factors = {"equal": (1.0,), "10 % off": (1.1, 1 / 1.1) if has_bounds else ()}
+    guides = [
+        Series(name=name, kind="guide", points=[Point(x=one, y=one * factor) for one in ends])
+        for name, each in factors.items()
+        for factor in each
+    ]
+    return Chart(
+        x=Axis(title="measured time", unit="s", is_log=True),
+        y=Axis(title="predicted time", unit="s", is_log=True),
+        series=(*found, *guides),
+        is_square=True,
+    )
 
 
 def chart_to_plain(chart: Chart) -> Mapping[str, Any]:
