@@ -10,6 +10,7 @@ from kernelcast.reports.charts import Axis, Chart, Series
 from kernelcast.reports.drawing import COLOURS, INK, MARKERS, show_grid
 from kernelcast.reports.numbers import (
     format_bytes,
+    format_count,
     format_digits,
     format_seconds,
     format_share,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:  # slow to load
 
 _MANY: Final = 300
 _COLUMNS: Final = 2
+_FEW_DECADES: Final = 300.0
+"""Ratio below which powers of ten alone would be too few ticks."""
 _LONGEST_NAME: Final = 24
 
 
@@ -109,9 +112,18 @@ def _draw_bars(axes: "Axes", one: Series, chart: Chart, place: tuple[int, int, i
         axes.barh(at, lengths, width, xerr=spread, **style)
 
 
-def _set_axis(axes: "Axes", side: str, axis: Axis) -> None:
-    from matplotlib.ticker import NullFormatter
+def _set_log_scale(axes: "Axes", side: str, base: int) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
 
+    (axes.set_xscale if side == "x" else axes.set_yscale)("log", base=base)
+    one = axes.xaxis if side == "x" else axes.yaxis
+    one.set_minor_formatter(NullFormatter())
+    low, high = one.get_view_interval()
+    if base == 10 and high < _FEW_DECADES * low:
+        one.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+
+
+def _set_axis(axes: "Axes", side: str, axis: Axis) -> None:
     one = axes.xaxis if side == "x" else axes.yaxis
     (axes.set_xlabel if side == "x" else axes.set_ylabel)(axis.title)
     if axis.names:
@@ -126,10 +138,7 @@ def _set_axis(axes: "Axes", side: str, axis: Axis) -> None:
             axes.invert_yaxis()
         return
     if axis.is_log:
-        (axes.set_xscale if side == "x" else axes.set_yscale)(
-            "log", base=2 if axis.unit == "B" else 10
-        )
-        one.set_minor_formatter(NullFormatter())
+        _set_log_scale(axes, side, base=2 if axis.unit == "B" else 10)
     elif side == "y" and axes.get_ylim()[0] >= 0:
         axes.set_ylim(bottom=0)
     one.set_major_formatter(lambda value, _: write_number(value, axis))
@@ -151,4 +160,6 @@ def write_number(value: float, axis: Axis) -> str:
         return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d}"
     if axis.unit == "B":
         return format_bytes(value) if value >= 1 else ""
+    if axis.unit in {"B/s", "op/s"}:
+        return format_count(value)
     return typeset(format_digits(value))
