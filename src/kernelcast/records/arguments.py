@@ -22,6 +22,8 @@ _SCALARS = {
 _BYTES = {name: dtype.itemsize for name, dtype in _SCALARS.items()}
 _USUAL_HIGH = 256
 _VECTOR_LANES = (1, 2, 3, 4, 8, 16)
+# Bytes may be any number of them: a structure's.
+_BYTE_BASES = ("int8", "uint8")
 # OpenCL C's own names, as a kernel's signature shows them.
 _OPENCL_NAMES = {
     "char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16",
@@ -51,6 +53,8 @@ class ElementType:
     def parse(cls, text: str) -> "ElementType":
         """Read a name such as ``float32`` or ``int8x16``; OpenCL's own (``float4``) work too.
 
+        A structure is any number of bytes, ``uint8x24``.
+
         Raises
         ------
         InputError
@@ -59,12 +63,15 @@ class ElementType:
         match = _TYPE.fullmatch(text)
         if match and match["base"] in _SCALARS:
             lanes = int(match["lanes"] or 1)
-            if lanes in _VECTOR_LANES:
+            if lanes in _VECTOR_LANES or (match["base"] in _BYTE_BASES and lanes > 0):
                 return cls(match["base"], lanes)
         found = cls.from_opencl(text)
         if found is None:
             names = ", ".join(_SCALARS)
-            msg = f"element type {text!r} is unknown; use {names}, or a vector such as float32x4"
+            msg = (
+                f"element type {text!r} is unknown; use {names}, a vector such as float32x4, or "
+                "the bytes of a structure such as uint8x24"
+            )
             raise InputError(msg)
         return found
 
