@@ -129,7 +129,9 @@ def _read_parameter(kernel: cl.Kernel, index: int) -> Parameter:
             type_name=str(kernel.get_arg_info(index, info.TYPE_NAME)),
             address_space=_ADDRESS_SPACES[space],
             is_const=bool(qualifiers & cl.kernel_arg_type_qualifier.CONST)
-            or space == cl.kernel_arg_address_qualifier.CONSTANT,
+            or space == cl.kernel_arg_address_qualifier.CONSTANT
+            or kernel.get_arg_info(index, info.ACCESS_QUALIFIER)
+            == cl.kernel_arg_access_qualifier.READ_ONLY,
         )
     except cl.Error:  # optional in the standard for some kinds of program
         return Parameter(index=index, name="?", type_name="?", address_space="?", is_const=False,

@@ -16,7 +16,7 @@ class Parameter:
     address_space: str
     """``global``, ``constant``, ``local`` or ``private``."""
     is_const: bool
-    """Whether the pointed-to data may not be written."""
+    """Whether the pointed-to data, or the image, may not be written."""
     is_known: bool = True
     """False where neither driver nor source tell: then nothing can be checked."""
 

@@ -14,6 +14,7 @@ from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.byte_ranges import Ranges
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.scratch_images import ScratchImages
 
 _PAGE_BYTES = 4096
 # Smaller buffers are copied whole: that takes less time than to find out what is touched.
@@ -44,12 +45,12 @@ class Reach(Protocol):
 
 
 class ScratchArguments:
-    """A launch's arguments with every buffer that the kernel may write replaced by a copy.
+    """A launch's arguments, with copies for all buffers and images that the kernel may write.
 
     Parameters
     ----------
     accesses : sequence of Access or None
-        One per argument; None where it is no buffer.
+        One per argument; None where it is no buffer or image.
     reach : Reach, optional
         Which bytes boxes touch: the others are copied where they are needed, see `prepare`. All
         are copied at once where that is not known.
@@ -86,10 +87,12 @@ class ScratchArguments:
             if isinstance(argument, cl.Buffer) and access is not Access.READ
         ]
         self._originals = {_parent(memory).int_ptr: _parent(memory) for memory in written}
+        self._images = ScratchImages(queue, arguments, accesses)
         held = _hold(arguments)
         if not _has_room(held, self.copied_bytes + self._pool.kept_bytes, description):
             self._pool.close()
         _check_room(held, self.copied_bytes, description)
+        self._images.make()
         self._pooled = {key: self._pool.get(parent.size) for key, parent in self._originals.items()}
         # What a kernel only writes it cannot notice: most of what is copied, and a copy of
         # gigabytes takes longer than the launches.
@@ -114,8 +117,8 @@ class ScratchArguments:
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes of the buffers that have a copy."""
-        return sum(parent.size for parent in self._originals.values())
+        """Bytes of the buffers and images that have a copy."""
+        return self._images.bytes + sum(parent.size for parent in self._originals.values())
 
     @property
     def whole_buffers(self) -> list[cl.Buffer]:
@@ -156,6 +159,7 @@ class ScratchArguments:
     def refresh(self) -> None:
         """Give the copies that the kernel may read the originals' content again."""
         keys = self._noticed & self._originals.keys()
+        self._images.refresh()
         self._copy({key: self._ready[key].list_all() for key in keys})
 
     def _is_whole(self, key: int) -> bool:
@@ -177,13 +181,14 @@ class ScratchArguments:
         """Give the copies' memory back, or keep it for the next launch."""
         self._queue.finish()
         self.arguments = []
+        self._images.release()
         self._pool.give_back([*self._pooled.values()])
         self._pooled = {}
 
     def _replace(self, argument: KernelArgument) -> KernelArgument:
         """Give the copy that stands for an argument; arguments overlapping a copied one too."""
         if not isinstance(argument, cl.Buffer):
-            return argument
+            return self._images.replace(argument)
         copy = self._pooled.get(_parent(argument).int_ptr)
         if copy is None:
             return argument
@@ -222,13 +227,10 @@ def _parent(buffer: cl.Buffer) -> cl.Buffer:
 
 
 def _hold(arguments: Sequence[KernelArgument]) -> int:
-    """Give the bytes of the caller's buffers."""
-    held = {
-        _parent(argument).int_ptr: _parent(argument).size
-        for argument in arguments
-        if isinstance(argument, cl.Buffer)
-    }
-    return sum(held.values())
+    """Give the bytes of the caller's buffers and images."""
+    memory = [one for one in arguments if isinstance(one, cl.MemoryObjectHolder)]
+    owners = [_parent(one) if isinstance(one, cl.Buffer) else one for one in memory]
+    return sum({owner.int_ptr: owner.size for owner in owners}.values())
 
 
 def _has_room(held_bytes: int, more_bytes: int, description: DeviceDescription) -> bool:

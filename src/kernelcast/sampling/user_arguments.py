@@ -21,6 +21,7 @@ from kernelcast.sampling.content_digests import MOST_HELD_BYTES, digest_buffer
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.scratch_images import can_be_copied
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import is_image
 from kernelcast.sampling.user_objects import check_context
@@ -250,14 +251,13 @@ def _check_kind(parameter: Parameter, argument: KernelArgument) -> None:
             "unchanged while sampling. Give a pyopencl.Buffer"
         )
         raise SignatureError(msg)
-    if isinstance(argument, cl.MemoryObjectHolder) and not isinstance(argument, cl.Buffer):
-        flags = argument.get_info(cl.mem_info.FLAGS)
-        if not int(flags) & int(cl.mem_flags.READ_ONLY):  # type: ignore[call-overload]
-            msg = (
-                f"argument {parameter}: an image that the kernel may write; give one created "
-                "with mem_flags.READ_ONLY, or a pyopencl.Buffer"
-            )
-            raise SignatureError(msg)
+    is_image = isinstance(argument, cl.MemoryObjectHolder) and not isinstance(argument, cl.Buffer)
+    if is_image and not parameter.is_const and not can_be_copied(argument):
+        msg = (
+            f"argument {parameter}: an image that the kernel may write, and that cannot be "
+            "copied; give a 2-D or 3-D image of its own memory, or a pyopencl.Buffer"
+        )
+        raise SignatureError(msg)
 
 
 def _fits(wanted: ElementType | None, value: KernelArgument) -> bool:

@@ -47,7 +47,7 @@ def prepare_user_launch(  # noqa: PLR0913 - a launch has that many parts
     """
     parameters = session.whole_kernel(kernel).parameters
     accesses = [
-        infer_access(parameter, known) if isinstance(argument, cl.Buffer) else None
+        infer_access(parameter, known) if isinstance(argument, cl.Buffer | cl.Image) else None
         for parameter, argument, known in zip(parameters, arguments, inferred, strict=True)
     ]
     return launch_type(session, kernel, ndrange, arguments, accesses, reach=reach)
