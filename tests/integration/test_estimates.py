@@ -87,8 +87,7 @@ def test_ids_are_unique_and_stable(device_id: str) -> None:
 
 def test_what_first_launches_take_is_counted(session: DeviceSession, problem: Problem) -> None:
     """Work-groups that warm up count as samples, and what is built once is built once."""
-    session.whole_kernel(problem.kernel)
-    session.warmed.clear()
+    session.whole_kernel(problem.kernel).warmed.clear()
     task = EstimateTask(
         problem=problem, device_id=session.description.id, settings=EstimateSettings()
     )

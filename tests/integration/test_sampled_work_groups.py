@@ -306,6 +306,18 @@ def test_mapped_windows_share_local_memory(session: DeviceSession) -> None:
     assert (results[0] != SENTINEL).sum() == box.work_group_count * ndrange.work_group_size
 
 
+def test_windows_of_other_sizes_are_built_already(session: DeviceSession) -> None:
+    """Builds nothing for another index space of a kernel that cannot ask how large it is."""
+    source = "kernel void k(global int *a) { a[get_global_id(0)] = get_group_id(1); }"
+    kernel = Kernel(name="k", source=source)
+    built = set()
+    for columns in (80, 160):
+        ndrange = NDRange(global_size=(96, columns), local_size=(4, 2))
+        window = session.window_kernel(kernel, ndrange)
+        built.add((id(window), id(session.mapped_kernel(kernel, ndrange, 4))))
+    assert len(built) == 1
+
+
 def test_errors_of_mapped_windows_name_the_own_line(session: DeviceSession) -> None:
     """Counts lines of a source from its own first, whatever stands in front."""
     ndrange = NDRange(global_size=(96, 80), local_size=(4, 2))

@@ -1,7 +1,7 @@
 """Builds programs on a device and tells a kernel's real signature."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from kernelcast.records.errors import CompileError, KernelNotFoundError
@@ -59,6 +59,8 @@ class BuiltKernel:
     """The kernel; its arguments are set by one launch at a time."""
     parameters: tuple[Parameter, ...]
     """The signature; empty where nobody asked for argument information."""
+    warmed: set[tuple[int, ...]] = field(default_factory=set, compare=False)
+    """Local sizes with which it has run."""
 
 
 def take_kernel(

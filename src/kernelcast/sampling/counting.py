@@ -42,7 +42,10 @@ class CountingLaunch(OpenCLLaunch):
         """Build the counting copy, with the launch's arguments set."""
         kernel = instrumented.kernel
         if needs_prelude(instrumented.original.source, kernel.build_options):
-            text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)
+            text = add_prelude(
+                kernel.source, self.ndrange,
+                source_name=kernel.source_name, build_options=kernel.build_options,
+            )  # fmt: skip
         else:
             text = mark_line(kernel.source_name) + kernel.source
         program = self._session.counting_program(instrumented.header + text, kernel.build_options)

@@ -106,7 +106,8 @@ class OpenCLLaunch:
         self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
-            self._window = session.window_kernel(kernel, ndrange).kernel
+            built = session.window_kernel(kernel, ndrange)
+            self._window, self._warmed = built.kernel, built.warmed
             self._scratch = held or self._copy_written(arguments, accesses, reach)
             for target in {id(one): one for one in (self._whole, self._window)}.values():
                 self._set_arguments(target)
@@ -188,10 +189,7 @@ class OpenCLLaunch:
         Then windows may be launched as rows whose ids are mapped, where that was found to be the
         same code.
         """
-        # With the prelude, each index space has a build of its own.
-        build = "" if self._window is self._whole else repr(self._ndrange)
-        key = (self._kernel.digest, build, self._ndrange.known_local_size)
-        if key not in self._session.warmed:
+        if self._ndrange.known_local_size not in self._warmed:
             self._prepare([box])
             begin_s = time.perf_counter()
             worked_s = sum(self.time_boxes([box]))
@@ -200,7 +198,7 @@ class OpenCLLaunch:
             self._session.building_s += 0.0 if self._session.uses_event_timer else beside_s
             self._session.trials_s += worked_s
             self._has_run = False  # its work-group is not sampled again
-            self._session.warmed.add(key)
+            self._warmed.add(self._ndrange.known_local_size)
         self._map_windows()
 
     def _map_windows(self) -> None:

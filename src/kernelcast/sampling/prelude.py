@@ -38,7 +38,8 @@ The functions are defined before the macros, which only rename: an argument is e
 inside the functions the builtins keep their names. Dimensions beyond 2 have OpenCL's fixed answers
 and reach no builtin: PoCL and rusticl crash on `get_group_id(3)`.
 Kernels that use none of these names run as they are where nothing is mapped: the least intrusive
-launch.
+launch. Those that cannot ask for sizes get a prelude without them: it is the same for all index
+spaces, and so is what is built.
 """
 
 import re
@@ -46,13 +47,11 @@ from collections.abc import Sequence
 
 from kernelcast.records.ndrange import NDRange
 
-_CORRECTED = (
-    "get_group_id", "get_num_groups", "get_global_size", "get_global_offset",
-    "get_global_linear_id",
-)  # fmt: skip
+_TELL_SIZE = ("get_num_groups", "get_global_size", "get_global_offset", "get_global_linear_id")
 # What may name one of them: the names, a file's text, and names pasted together by the
 # preprocessor. Comments count too: a needless prelude changes nothing, a missing one everything.
-_MAY_USE = re.compile("|".join(_CORRECTED) + r"|#\s*include|##")
+_MAY_TELL_SIZE = re.compile("|".join(_TELL_SIZE) + r"|#\s*include|##")
+_MAY_USE = re.compile("get_group_id|" + _MAY_TELL_SIZE.pattern)
 _CONTINUED_LINE = re.compile(r"\\\r?\n")
 
 _GROUP = "get_group_id(AXIS) + get_global_offset(AXIS) / KC_LOCAL_AXIS SHIFT"
@@ -68,15 +67,17 @@ _SHIFTS = (
 # Names begin with kc_ or KC_, so that the macros of build options (-Dd=2) leave them alone.
 _PRELUDE = """\
 #define KC_GROUP(axis) (KC_GROUP_##axis)
-#define KC_NUM_GROUPS(axis) (KC_GROUPS_##axis + KC_ZERO)
-#define KC_GLOBAL_SIZE(axis) (KC_SIZE_##axis + KC_ZERO)
-#define KC_GLOBAL_OFFSET(axis) (KC_OFFSET_##axis + KC_ZERO)
 #define KC_PICK(a, b, c, other) \\
     (kc_axis == 0 ? (a) : kc_axis == 1 ? (b) : kc_axis == 2 ? (c) : (size_t)(other))
 static inline size_t kc_group_id(uint kc_axis)
 { return KC_PICK(KC_GROUP(0), KC_GROUP(1), KC_GROUP(2), 0); }
 static inline size_t kc_global_id(uint kc_axis)
 { return KC_PICK(KC_ID_0, KC_ID_1, KC_ID_2, 0); }
+"""
+_SIZES = """\
+#define KC_NUM_GROUPS(axis) (KC_GROUPS_##axis + KC_ZERO)
+#define KC_GLOBAL_SIZE(axis) (KC_SIZE_##axis + KC_ZERO)
+#define KC_GLOBAL_OFFSET(axis) (KC_OFFSET_##axis + KC_ZERO)
 static inline size_t kc_num_groups(uint kc_axis)
 { return KC_PICK(KC_NUM_GROUPS(0), KC_NUM_GROUPS(1), KC_NUM_GROUPS(2), 1); }
 static inline size_t kc_global_size(uint kc_axis)
@@ -89,13 +90,7 @@ static inline size_t kc_global_linear_id(void)
             + KC_ID_1 - KC_GLOBAL_OFFSET(1)) * KC_GLOBAL_SIZE(0)
         + KC_ID_0 - KC_GLOBAL_OFFSET(0);
 }
-#define get_group_id kc_group_id
-#define get_num_groups kc_num_groups
-#define get_global_size kc_global_size
-#define get_global_offset kc_global_offset
-#define get_global_linear_id kc_global_linear_id
 """
-_MAPPED = "#define get_global_id kc_global_id\n"
 
 
 def needs_prelude(source: str, build_options: Sequence[str] = ()) -> bool:
@@ -113,15 +108,20 @@ def needs_prelude(source: str, build_options: Sequence[str] = ()) -> bool:
     >>> needs_prelude("kernel void k(global int *a) { a[get_group_id(0)] = 0; }")
     True
     """
+    return _may_name(_MAY_USE, source, build_options)
+
+
+def _may_name(names: re.Pattern[str], source: str, build_options: Sequence[str]) -> bool:
     text = "\n".join((source, *build_options))
-    return bool(_MAY_USE.search(_CONTINUED_LINE.sub("", text)))
+    return names.search(_CONTINUED_LINE.sub("", text)) is not None
 
 
-def add_prelude(
+def add_prelude(  # noqa: PLR0913 - a source as it is built, and how its work-groups are numbered
     source: str,
     ndrange: NDRange,
     *,
     source_name: str,
+    build_options: Sequence[str] = (),
     row_width: int = 0,
     is_wide: bool = False,
 ) -> str:
@@ -131,6 +131,8 @@ def add_prelude(
     ----------
     source_name : str
         File name for the compiler's messages.
+    build_options : sequence of str
+        As of `needs_prelude`.
     row_width : int
         Work-groups of a window's rows, where a single row of work-groups is mapped to them; 0 for
         windows that are launched as the boxes they are.
@@ -139,12 +141,11 @@ def add_prelude(
     """
     padding = 3 - ndrange.dimensions
     offsets = ndrange.global_offset + (0,) * padding
-    values = {
-        "OFFSET": offsets,
-        "LOCAL": ndrange.known_local_size + (1,) * padding,
-        "GROUPS": ndrange.group_counts + (1,) * padding,
-        "SIZE": ndrange.global_size + (1,) * padding,
-    }
+    values = {"OFFSET": offsets, "LOCAL": ndrange.known_local_size + (1,) * padding}
+    tells_size = _may_name(_MAY_TELL_SIZE, source, build_options)
+    if tells_size:
+        values["GROUPS"] = ndrange.group_counts + (1,) * padding
+        values["SIZE"] = ndrange.global_size + (1,) * padding
     defines = "".join(
         f"#define KC_{name}_{axis} {number}ul\n"
         for name, numbers in values.items()
@@ -162,8 +163,9 @@ def add_prelude(
         + _define("GROUP", axis, _GROUP_OF_ID if offset else _GROUP, shift)
         for axis, (offset, shift) in enumerate(zip(offsets, shifts, strict=True))
     )
-    mapped = _MAPPED if row_width else ""
-    return f"{defines}{ids}{_PRELUDE}{mapped}{mark_line(source_name)}{source}"
+    names = ("get_group_id", *_TELL_SIZE * tells_size, *("get_global_id",) * bool(row_width))
+    renamed = "".join(f"#define {one} {one.replace('get', 'kc', 1)}\n" for one in names)
+    return f"{defines}{ids}{_PRELUDE}{_SIZES * tells_size}{renamed}{mark_line(source_name)}{source}"
 
 
 def _define(name: str, axis: int, formula: str, shift: str) -> str:

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -90,7 +90,6 @@ class DeviceSession:
         self.lock = threading.RLock()
         self.turns = TURNS if description.kind is DeviceKind.CPU else CoreTurns()
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
-        self.warmed: set[tuple[str, str, tuple[int, ...]]] = set()
         self.mapped_forms: dict[tuple[str, tuple[int, ...]], MappedForm | None] = {}
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.build_times_s: dict[str, float] = {}
@@ -221,29 +220,27 @@ class DeviceSession:
         """
         if not needs_prelude(kernel.source, kernel.build_options):
             return self.whole_kernel(kernel)
-        return self._build_behind(kernel, ndrange, "box", add_prelude)
+        return self._build_behind(kernel, ndrange)
 
     def mapped_kernel(
         self, kernel: Kernel, ndrange: NDRange, row_width: int, *, is_wide: bool = False
     ) -> BuiltKernel:
         """Build, or find built, the kernel for a row of work-groups mapped to several."""
-        return self._build_behind(
-            kernel,
-            ndrange,
-            f"{row_width} {is_wide}",
-            partial(add_prelude, row_width=row_width, is_wide=is_wide),
-        )
+        return self._build_behind(kernel, ndrange, row_width, is_wide=is_wide)
 
     def _build_behind(
-        self, kernel: Kernel, ndrange: NDRange, form: str, prelude: Callable[..., str]
+        self, kernel: Kernel, ndrange: NDRange, row_width: int = 0, *, is_wide: bool = False
     ) -> BuiltKernel:
-        """Build, or find built, a kernel behind a prelude for an index space."""
+        """Build, or find built, a kernel behind a prelude, the same for many index spaces."""
+        source = add_prelude(
+            kernel.source, ndrange, source_name=kernel.source_name,
+            build_options=kernel.build_options, row_width=row_width, is_wide=is_wide,
+        )  # fmt: skip
 
         def build() -> BuiltKernel:
-            source = prelude(kernel.source, ndrange, source_name=kernel.source_name)
             return take_kernel(self._build(source, kernel.build_options).program, kernel)
 
-        return self._remember((kernel.digest, f"{form} {ndrange!r}"), build)
+        return self._remember((kernel.digest, source), build)
 
     def counting_program(self, source: str, options: tuple[str, ...]) -> cl.Program:
         """Build, or find built, a counting copy: most do not depend on the index space."""

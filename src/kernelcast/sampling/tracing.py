@@ -173,7 +173,10 @@ class TracingLaunch(OpenCLLaunch):
         if is_whole or not needs_prelude(self._kernel.source, traced.build_options):
             text = mark_line(traced.source_name) + traced.source
         else:
-            text = add_prelude(traced.source, self.ndrange, source_name=traced.source_name)
+            text = add_prelude(
+                traced.source, self.ndrange,
+                source_name=traced.source_name, build_options=traced.build_options,
+            )  # fmt: skip
         options = (*traced.build_options, *clock.build_options)
         source = clock.declarations + _MARKS + text
         return build_program(self._session.context, self._session.device, source, options)

@@ -16,6 +16,7 @@ RIGHT_ANYWAY = (
     "get_global_id", "get_local_id", "get_local_size", "get_local_linear_id", "get_work_dim",
     "get_enqueued_local_size",
 )  # fmt: skip
+USES_ALL = " ".join(f"{name}(0);" for name in CORRECTED)
 SOURCES = st.text(st.sampled_from('abc_ ;{}()"#\n/*\\'), max_size=60)
 
 
@@ -85,7 +86,7 @@ def test_the_source_follows_unchanged(ndrange: NDRange, source: str) -> None:
 @given(ndrange=strategies.ndranges())
 def test_constants_tell_of_the_whole_launch(ndrange: NDRange) -> None:
     """Defines offset, local size, group counts and size per dimension, ones and zeros beyond."""
-    text = add_prelude("", ndrange, source_name="k.cl")
+    text = add_prelude(USES_ALL, ndrange, source_name="k.cl")
     found = dict(re.findall(r"^#define (KC_[A-Z]+_\d) (\d+)ul$", text, re.MULTILINE))
     missing = 3 - ndrange.dimensions
     expected = {
@@ -104,7 +105,7 @@ def test_constants_tell_of_the_whole_launch(ndrange: NDRange) -> None:
 @given(ndrange=strategies.ndranges())
 def test_every_corrected_function_is_redefined(ndrange: NDRange) -> None:
     """Redefines each function that tells of the launch, once, and no other."""
-    text = add_prelude("", ndrange, source_name="k.cl")
+    text = add_prelude(USES_ALL, ndrange, source_name="k.cl")
     defined = re.findall(r"^#define (get_\w+) kc_\w+$", text, re.MULTILINE)
     assert sorted(defined) == sorted(CORRECTED)
 
@@ -112,10 +113,24 @@ def test_every_corrected_function_is_redefined(ndrange: NDRange) -> None:
 @given(ndrange=strategies.ndranges(), source=SOURCES)
 def test_mapped_rows_rename_global_ids_too(ndrange: NDRange, source: str) -> None:
     """Redefines global ids where a row is mapped, and still ends with the source."""
-    text = add_prelude(source, ndrange, source_name="k.cl", row_width=3)
+    text = add_prelude(USES_ALL + source, ndrange, source_name="k.cl", row_width=3)
     defined = re.findall(r"^#define (get_\w+) kc_\w+$", text, re.MULTILINE)
     assert sorted(defined) == sorted((*CORRECTED, "get_global_id"))
-    assert text.endswith('\n#line 1 "k.cl"\n' + source)
+    assert text.endswith('\n#line 1 "k.cl"\n' + USES_ALL + source)
+
+
+@pytest.mark.parametrize("row_width", [0, 3])
+@pytest.mark.parametrize("name", CORRECTED)
+def test_only_kernels_that_may_ask_for_sizes_differ_by_them(name: str, row_width: int) -> None:
+    """Gives the same text for index spaces of other sizes unless the kernel may ask for these."""
+    ndranges = [NDRange(global_size=(size, 64), local_size=(8, 8)) for size in (512, 1024)]
+    for source, options in ((f"{name}(0);", ()), ("", (f"-DNUMBER={name}",))):
+        one, other = (
+            add_prelude(source, ndrange, source_name="k.cl",
+                        build_options=options, row_width=row_width)
+            for ndrange in ndranges
+        )  # fmt: skip
+        assert (one == other) is (name == "get_group_id")
 
 
 @pytest.mark.parametrize(
