@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
@@ -37,7 +37,7 @@ from kernelcast.sampling.user_arguments import (
     read_arguments,
 )
 from kernelcast.sampling.user_launch import prepare_user_launch
-from kernelcast.sampling.user_names import find_program, name_arguments, name_place
+from kernelcast.sampling.user_names import name_arguments, name_kernel
 from kernelcast.sampling.user_objects import (
     UserKernel,
     UserQueue,
@@ -214,17 +214,16 @@ def _read_kernel(launch: Launch, session: DeviceSession, program: object) -> _Li
 
 def _name_kernel(launch: Launch) -> tuple[object, Hashable]:
     """Give a launch's program, and what names its kernel and device while that is held."""
-    program, key = find_program(launch.kernel, launch.queue)
+    program, key = name_kernel(launch.kernel, launch.queue)
     options = launch.build_options
-    given = options if isinstance(options, str | None) else tuple(options)
-    return program, (key, name_place(launch.queue), launch.source, given)
+    given = options if options is None or isinstance(options, str) else tuple(options)
+    return program, (key, launch.source, given)
 
 
 Sizes: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LiveName:
+class LiveName(NamedTuple):
     """What a launch of live objects is found under, without a look at what its buffers hold.
 
     Parameters

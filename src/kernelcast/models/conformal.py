@@ -29,6 +29,7 @@ SPREAD = "sampled.spread_ratio"
 """The feature that tells how samples differ."""
 # A difficulty differs from the usual one at most by this factor, before the domain widens it.
 LARGEST_RATIO = 4.0
+_LIMIT = math.log(LARGEST_RATIO)
 # exp of it still is a number that can be multiplied.
 WIDEST = 20.0
 
@@ -58,8 +59,7 @@ class Calibration:
     def widen(self, signs: Numbers, domain_distance: Numbers) -> Numbers:
         """Give the size of residuals to expect; outside the domain it grows with the distance."""
         known = np.where(np.isfinite(signs), signs - self.centre, 0.0)
-        limit = np.log(LARGEST_RATIO)
-        usual: Numbers = np.exp(self.level + np.clip(known @ self.slopes, -limit, limit))
+        usual: Numbers = np.exp(self.level + np.clip(known @ self.slopes, -_LIMIT, _LIMIT))
         usual *= np.maximum(domain_distance, 1.0)
         return usual
 
@@ -77,19 +77,16 @@ class Calibration:
 
         For one, NumPy's calls take ten times as long as the arithmetic.
         """
+        score, terms = _prepare(self, coverage)
         moved = sum(
-            (sign - centre) * slope
-            for sign, centre, slope in zip(
-                signs, self.centre.tolist(), self.slopes.tolist(), strict=True
-            )
+            (sign - centre) * slope for sign, (centre, slope) in zip(signs, terms, strict=True)
         )
-        limit = math.log(LARGEST_RATIO)
-        usual = math.exp(self.level + min(max(moved, -limit), limit))
-        return min(self.find_score(coverage) * usual, WIDEST)
+        usual = math.exp(self.level + min(max(moved, -_LIMIT), _LIMIT))
+        return min(score * usual, WIDEST)
 
     def find_score(self, coverage: float) -> float:
         """Give the score below which a share of launches stays."""
-        return _find_score(self, coverage)
+        return _prepare(self, coverage)[0]
 
     def state(self) -> State:
         """Give numbers and arrays."""
@@ -97,9 +94,14 @@ class Calibration:
 
 
 @lru_cache(maxsize=256)
-def _find_score(calibration: Calibration, coverage: float) -> float:
+def _prepare(
+    calibration: Calibration, coverage: float
+) -> tuple[float, tuple[tuple[float, float], ...]]:
+    """Give the score of a coverage, and centre and slope of each sign, as plain numbers."""
     place = int(calibration.shares.searchsorted(coverage - 1e-12))
-    return float(calibration.scores[min(place, len(calibration.scores) - 1)])
+    score = float(calibration.scores[min(place, len(calibration.scores) - 1)])
+    terms = zip(calibration.centre.tolist(), calibration.slopes.tolist(), strict=True)
+    return score, tuple(terms)
 
 
 def restore_calibration(state: State) -> Calibration:

@@ -113,8 +113,8 @@ class _Plan:
         Index spaces of launches that were observed since the program began.
     answers, older : dict
         By sizes and arguments: those that stand, and those from before other sizes changed.
-    buffers : set
-        Memory objects that were found to fit.
+    numbers : tuple of dict
+        By position and name of an argument: bytes of a buffer, or value of a scalar.
     """
 
     problem: Problem
@@ -129,24 +129,28 @@ class _Plan:
     tables: SizeTables | None = None
     answers: _Answers = field(default_factory=dict)
     older: _Answers = field(default_factory=dict)
-    buffers: set[Hashable] = field(default_factory=set)
+    numbers: tuple[dict[Hashable, float], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.numbers = tuple({} for _ in self.kinds)
 
     def answer(self, name: "LiveName") -> Estimate | None:
         """Answer a launch; None where that takes a closer look."""
         sizes, _, _, given = name.launch_key
-        tables = self.watch() if len(given) == len(self.kinds) else None
+        tables = self.watch()
         if tables is None or sizes in self.observed or not self.is_unseen(sizes):
             return None
         if tables is not self.tables:
             self.older = _join(self.older, self.answers)
             self.tables, self.answers = tables, {}
-        # Buffers by their bytes, whatever their place in memory; scalars by type and value.
-        key = sizes, tuple([one[1] if kind == "" and type(one) is tuple else one
-                            for one, kind in zip(given, self.kinds, strict=True)])  # fmt: skip
+        numbers = self._read(name, given)
+        if numbers is None:
+            return None
+        key = sizes, numbers
         found = self.answers.get(key)
         if found is None:
-            numbers = None if key in self.older else self._read(name, given)
-            found = None if numbers is None else self._tell(sizes, numbers, tables)
+            fits = key not in self.older and self._fits(sizes)
+            found = self._tell(sizes, numbers, tables) if fits else None
             if found is None:
                 return None
             if len(self.answers) >= _MOST:
@@ -160,24 +164,33 @@ class _Plan:
 
     def _read(self, name: "LiveName", given: Sequence[Any]) -> tuple[float, ...] | None:
         """Give bytes of buffers and values of scalars; None where they may not fit the kernel."""
-        if not self._fits(name.launch_key[0]):
-            return None
         found: list[float] = []
-        for place, (one, kind) in enumerate(zip(given, self.kinds, strict=True)):
-            if kind is None and type(one) is int:
-                found.append(one)
-            elif kind:
-                value = name.launch.args[place]
-                if type(one) is not tuple or one[0] != kind or not isinstance(value, np.generic):
+        if len(given) != len(self.kinds):
+            return None
+        for place, (one, known) in enumerate(zip(given, self.numbers, strict=True)):
+            number = known.get(one)
+            if number is None:
+                number = self._read_argument(name, place)
+                if number is None:
                     return None
-                found.append(value.item())
-            elif kind == "" and type(one) is tuple and one[2:] in {(), (0,)}:
-                if (place, one) not in self.buffers and not self._take_buffer(name, place, one):
-                    return None
-                found.append(one[1])
-            else:
-                return None
+                if len(known) >= _MOST:
+                    known.clear()
+                known[one] = number
+            found.append(number)
         return tuple(found)
+
+    def _read_argument(self, name: "LiveName", place: int) -> float | None:
+        kind, one, value = self.kinds[place], name.launch_key[3][place], name.launch.args[place]
+        if kind is None:
+            return one if type(one) is int else None
+        if kind:
+            fits = isinstance(value, np.generic) and value.dtype.str == kind
+            return value.item() if fits else None
+        from kernelcast.launches.live import takes_argument
+
+        # An array that begins within its buffer is a part of it.
+        is_memory = type(one) is tuple and type(one[0]) is int and one[2:] in {(), (0,)}
+        return one[1] if is_memory and takes_argument(name, place) else None
 
     def _fits(self, sizes: tuple[int, ...]) -> bool:
         local = self.problem.ndrange.known_local_size
@@ -185,16 +198,6 @@ class _Plan:
             if type(size) is not int or size <= 0 or size % one:
                 return False
         return len(sizes) == len(local)
-
-    def _take_buffer(self, name: "LiveName", place: int, named: Hashable) -> bool:
-        from kernelcast.launches.live import takes_argument
-
-        if not takes_argument(name, place):
-            return False
-        if len(self.buffers) >= _MOST:
-            self.buffers.clear()
-        self.buffers.add((place, named))
-        return True
 
     def _tell(
         self, sizes: tuple[int, ...], numbers: tuple[float, ...], tables: SizeTables

@@ -8,26 +8,29 @@ import numpy as np
 
 from kernelcast.sampling.opencl import cl
 
+_KEPT = "_kernelcast_name"
 
-def find_program(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
-    """Give a kernel's program, and a name of the kernel that is its own while the program is held.
 
-    `program.NAME` makes another object of the same kernel each time; a program may be built anew
-    with other options.
+def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
+    """Give a kernel's program, and a name of the kernel on a queue's device.
+
+    The name is its own while the program is held. `program.NAME` makes another object of the same
+    kernel each time, each of which keeps its name: runtimes refuse to build a program anew while
+    it has kernels, and asking for program and options takes a tenth of an answer.
 
     Raises
     ------
     pyopencl.Error
         If the program has been released.
     """
-    program = kernel.program
-    options: object = program.get_build_info(queue.device, cl.program_build_info.OPTIONS)
-    return program, (program.int_ptr, kernel.function_name, options)
-
-
-def name_place(queue: cl.CommandQueue) -> tuple[int, int]:
-    """Name the context and the device of a queue; theirs alone while the context is held."""
-    return queue.context.int_ptr, queue.device.int_ptr
+    place = queue.context.int_ptr, queue.device.int_ptr
+    kept = vars(kernel).get(_KEPT)
+    if kept is None or kept[0] != place:
+        program = kernel.program
+        options: object = program.get_build_info(queue.device, cl.program_build_info.OPTIONS)
+        name = program.int_ptr, kernel.function_name, options, place
+        kept = vars(kernel)[_KEPT] = place, program, name
+    return kept[1:]
 
 
 def name_arguments(values: Sequence[Any]) -> tuple[Hashable, ...] | None:
@@ -48,7 +51,9 @@ def name_arguments(values: Sequence[Any]) -> tuple[Hashable, ...] | None:
     for one in values:
         if type(one) is cl.Buffer:
             found.append((one.int_ptr, one.size))
-        elif isinstance(one, np.generic | np.ndarray):
+        elif isinstance(one, np.generic):
+            found.append((type(one), one.tobytes()))
+        elif isinstance(one, np.ndarray):
             found.append((one.dtype.str, one.tobytes()))
         elif one is None:
             found.append(None)

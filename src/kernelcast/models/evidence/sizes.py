@@ -12,6 +12,7 @@ it grows most where known times are microseconds: they may be all launch and no 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp, expm1, log1p
 from operator import mul
 from typing import NamedTuple, TypeVar
 
@@ -161,8 +162,8 @@ class SizeTable(NamedTuple):
     inverse: Numbers
     least_mix: float
     most_mix: float
-    working_sets: tuple[float, ...]
-    caches: Mapping[str, float]
+    caches: tuple[tuple[str, float, bool], ...]
+    """Of `compare_caches`."""
 
     def predict(
         self, log_work: Sequence[float], at_s: float, working_set_bytes: float = math.nan
@@ -200,18 +201,18 @@ class SizeTable(NamedTuple):
             raise InputError(msg)
         moved = work - self.centre
         size, reach, time, reach_s, slope, own, scale, crossing = self.terms
-        shared, steady = [], math.inf
+        shared, off = [], []
         for known, known_s, beside in zip(self.works, self.at_s, self.beside, strict=True):
             apart = known - work
-            near = size * math.exp(-abs(apart) / reach) + slope * moved * (known - self.centre)
-            shared.append(near + time * math.exp(-abs(known_s - at_s) / reach_s) + _LEVEL**2)
+            near = size * exp(-abs(apart) / reach) + slope * moved * (known - self.centre)
+            shared.append(near + time * exp(-abs(known_s - at_s) / reach_s) + _LEVEL**2)
             # How far off work alone foretells if a part of a known time does not grow with it.
-            steady = min(steady, abs(math.log1p(beside * math.expm1(apart))))
+            off.append(abs(log1p(beside * expm1(apart))))
         column = np.array(shared)
         left = own + slope * moved**2 - float(column.dot(self.inverse.dot(column)))
-        variance = scale * max(left, _LEAST_VARIANCE) + steady**2
+        variance = scale * max(left, _LEAST_VARIANCE) + min(off) ** 2
         variance += self._doubt_mix(log_work[_INSTRUCTIONS] - log_work[_ITEMS]) ** 2
-        boundary = find_boundary(working_set_bytes, self.working_sets, self.caches)
+        boundary = find_boundary(working_set_bytes, self.caches)
         if boundary:
             variance += crossing
         told = sum(map(mul, shared, self.coefficients))
@@ -268,8 +269,8 @@ def tabulate_sizes(
         terms, measure, tuple(work.tolist()), tuple([one.at_s for one in latest]),
         tuple(beside.tolist()), float(work.mean()), level, tuple(coefficients.tolist()), inverse,
         min(mixes) if is_counted else math.nan,
-        max(mixes) if is_counted else math.nan, tuple([one.working_set_bytes for one in latest]),
-        caches or {},
+        max(mixes) if is_counted else math.nan,
+        compare_caches([one.working_set_bytes for one in latest], caches or {}),
     )  # fmt: skip
 
 
@@ -339,30 +340,42 @@ def _relate(settings: SizeSettings, apart: Numbers, between_s: Numbers) -> Numbe
     return found
 
 
-def find_boundary(
-    working_set_bytes: float, known_bytes: Sequence[float], caches: Mapping[str, float]
-) -> str:
+def compare_caches(
+    known_bytes: Sequence[float], caches: Mapping[str, float]
+) -> tuple[tuple[str, float, bool], ...]:
+    """Give caches on one side of which all known working sets lie, and whether they fit.
+
+    Parameters
+    ----------
+    known_bytes : sequence of float
+        Working sets of known sizes; NaN lies on no side.
+    caches : mapping of str to float
+        Bytes of caches by name.
+    """
+    return tuple(
+        (name, size, known_bytes[0] <= size)
+        for name, size in caches.items()
+        if all(one <= size for one in known_bytes) or all(one > size for one in known_bytes)
+    )
+
+
+def find_boundary(working_set_bytes: float, caches: Sequence[tuple[str, float, bool]]) -> str:
     """Name a cache whose size lies between a working set and all those that are known.
 
     Parameters
     ----------
     working_set_bytes : float
         NaN: none is found.
-    known_bytes : sequence of float
-        Working sets of known sizes.
-    caches : mapping of str to float
-        Bytes of caches by name.
+    caches : sequence of (str, float, bool)
+        Of `compare_caches`.
 
     Examples
     --------
-    >>> find_boundary(40e6, [10e6, 20e6], {"L2": 1e6, "L3": 32e6})
-    'L3'
-    >>> find_boundary(30e6, [10e6, 20e6], {"L2": 1e6, "L3": 32e6})
-    ''
+    >>> caches = compare_caches([10e6, 20e6], {"L2": 1e6, "L3": 32e6})
+    >>> find_boundary(40e6, caches), find_boundary(30e6, caches)
+    ('L3', '')
     """
-    for name, size in caches.items():
-        if all(one > size for one in known_bytes) and working_set_bytes <= size:
-            return name
-        if all(one <= size for one in known_bytes) and working_set_bytes > size:
+    for name, size, fits in caches:
+        if working_set_bytes > size if fits else working_set_bytes <= size:
             return name
     return ""

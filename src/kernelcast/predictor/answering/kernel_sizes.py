@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -313,16 +313,16 @@ def name_table(
     logs: tuple[float, ...], *, is_observed: bool = True, left_out: SizeKey | None = None
 ) -> TableName:
     """Name the table that a launch of such work asks."""
-    is_known = (*map(math.isfinite, logs), _does_one_each(Work(logs=logs)))
+    is_known = (*map(math.isfinite, logs), _does_one_each(logs))
     return is_observed, is_known, left_out
 
 
-def _does_one_each(work: Work) -> bool:
+def _does_one_each(logs: Sequence[float]) -> bool:
     """Tell whether instructions are as many as work-items: sizes decide nothing of what one does.
 
     See `kernelcast.launches.source_work.count_work`.
     """
-    return work.logs[_INSTRUCTIONS] == work.logs[_ITEMS]
+    return logs[_INSTRUCTIONS] == logs[_ITEMS]
 
 
 def _is_comparable(one: KnownSize, work: Work) -> bool:
@@ -331,7 +331,7 @@ def _is_comparable(one: KnownSize, work: Work) -> bool:
     One whose instructions nobody counted tells nothing where sizes decide how many there are.
     """
     is_counted = math.isfinite(one.log_work[_INSTRUCTIONS])
-    return is_counted or math.isnan(work.logs[_INSTRUCTIONS]) or _does_one_each(work)
+    return is_counted or math.isnan(work.logs[_INSTRUCTIONS]) or _does_one_each(work.logs)
 
 
 def _complete(one: KnownSize, work: Work) -> KnownSize:
@@ -341,7 +341,7 @@ def _complete(one: KnownSize, work: Work) -> KnownSize:
     """
     pairs = zip(one.log_work, work.logs, strict=True)
     log_work = tuple(ours if math.isfinite(asked) else math.nan for ours, asked in pairs)
-    if math.isnan(log_work[_INSTRUCTIONS]) and _does_one_each(work):
+    if math.isnan(log_work[_INSTRUCTIONS]) and _does_one_each(work.logs):
         log_work = (log_work[_ITEMS], log_work[_ITEMS], *log_work[2:])
     working_set = one.working_set_bytes
     if math.isnan(working_set):

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from kernelcast.models.evidence.size_fit import fit_sizes
-from kernelcast.models.evidence.sizes import MEASURES, KnownSize, SizeSettings, tabulate_sizes
+from kernelcast.models.evidence.sizes import (
+    MEASURES,
+    KnownSize,
+    SizeSettings,
+    compare_caches,
+    find_boundary,
+    tabulate_sizes,
+)
 from kernelcast.records.errors import InputError
 from kernelcast.testing.evidence import make_size
 
@@ -202,3 +209,13 @@ def test_loops_of_a_length_between_known_ones_raise_no_doubt() -> None:
     alike = tabulate_sizes([_looped(14.0, 3.0), _looped(14.0, 3.0)], SETTINGS)
     asked = (14.0, 4.0 + 14.0, math.nan, math.nan)
     assert seen.predict(asked, 0.0).variance < alike.predict(asked, 0.0).variance
+
+
+def test_a_working_set_that_is_not_known_lies_on_no_side_of_a_cache() -> None:
+    """No boundary is named between it and another."""
+    caches = {"L2": 1e6}
+    assert find_boundary(2e6, compare_caches([0.5e6], caches)) == "L2"
+    assert find_boundary(0.5e6, compare_caches([2e6], caches)) == "L2"
+    for known in ([math.nan, 2e6], [0.5e6, math.nan], [0.5e6, 2e6]):
+        assert not compare_caches(known, caches)
+    assert not find_boundary(math.nan, compare_caches([0.5e6], caches))
