@@ -6,7 +6,7 @@ are taken as never negative: ids and sizes are not, and who runs the code sees t
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from kernelcast.expressions.choices import Maximum, Minimum, Select
@@ -46,13 +46,19 @@ class IntervalCode:
         What symbols and expressions are called already.
     lines : list of str
         The lines, shared with those of inner blocks.
+    scope : dict
+        What the lines name besides, shared too.
     depth : int
         How deep they stand.
+    values : dict
+        What the values of symbols, expressions and conditions are called for all work-items.
     """
 
     known: dict[Symbol | Composite | Expr, Bound]
     lines: list[str] = field(default_factory=list)
+    scope: dict[str, Any] = field(default_factory=dict)
     depth: int = 1
+    values: dict[Symbol | Expr | Condition, str] = field(default_factory=dict)
 
     def write(self, line: str) -> None:
         """Add a line."""
@@ -61,7 +67,7 @@ class IntervalCode:
     def open_block(self, head: str) -> "IntervalCode":
         """Begin a block; what is named in it is known nowhere else."""
         self.write(f"{head}:")
-        return IntervalCode(known=dict(self.known), lines=self.lines, depth=self.depth + 1)
+        return replace(self, known=dict(self.known), values=dict(self.values), depth=self.depth + 1)
 
     def open_loop(self, name: str, trip_count: Expr | None) -> "IntervalCode":
         """Begin what is done if a loop runs at all.
@@ -82,7 +88,9 @@ class IntervalCode:
 
     def make(self, name: str, parameters: str) -> Callable[..., Any]:
         """Make the function."""
-        scope: dict[str, Any] = {"multiply": _multiply, "divide": divide_intervals, "nan": math.nan}
+        scope = {
+            **self.scope, "multiply": _multiply, "divide": divide_intervals, "nan": math.nan,
+        }  # fmt: skip
         text = "\n".join([f"def {name}({parameters}):", *self.lines])
         exec(compile(text, f"<{name}>", "exec"), scope)
         made: Callable[..., Any] = scope[name]
@@ -97,6 +105,49 @@ class IntervalCode:
             If nothing is known of a symbol.
         """
         return self._look_up(expr, lambda: self._add(expr))
+
+    def evaluate(self, expr: Expr) -> str:
+        """Name the values of an expression for all work-items: one number where all have it.
+
+        Raises
+        ------
+        EvaluationError
+            If a symbol has several values, and nobody knows which work-item has which.
+        """
+        low, high, _ = self.bound(expr)
+        if low == high:
+            return low
+        return self._tell_all(expr, low, f"{low} != {high}")
+
+    def evaluate_condition(self, condition: Condition) -> str:
+        """Name whether a condition holds for each work-item; see `evaluate`."""
+        holds, fails = self.decide(condition)
+        return self._tell_all(condition, holds, f"not ({holds} or {fails})")
+
+    def _tell_all(self, what: Expr | Condition, plain: str, differs: str) -> str:
+        found = self.values.get(what)
+        if found is None:
+            given = ", ".join(
+                f"{self.hold(one)}: {self._name_value(one)}" for one in what.symbols()
+            )
+            found = self.values[what] = f"a{len(self.lines)}"
+            self.write(f"{found} = {plain}")
+            self.write(f"if {differs}: {found} = {self.hold(what)}.evaluate({{{given}}})")
+        return found
+
+    def hold(self, thing: object) -> str:
+        """Name an object that lines use."""
+        name = f"o{len(self.scope)}"
+        self.scope[name] = thing
+        return name
+
+    def _name_value(self, symbol: Symbol) -> str:
+        low, high, _ = self._bound_atom(symbol)
+        found = self.values.get(symbol, low if low == high else None)
+        if found is None:
+            msg = f"{symbol}: nobody knows which work-item has which value"
+            raise EvaluationError(msg)
+        return found
 
     def decide(self, condition: Condition) -> tuple[str, str]:
         """Give Python that tells whether a condition holds everywhere, and whether nowhere.

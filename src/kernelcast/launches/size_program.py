@@ -5,17 +5,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from kernelcast.expressions import Condition, conjunction
-from kernelcast.expressions.comparisons import Comparison
-from kernelcast.expressions.conditions import TRUE, Unknown
 from kernelcast.expressions.interval_code import Bound, IntervalCode
-from kernelcast.expressions.junctions import And
 from kernelcast.expressions.kernel_facts import ONCE, CounterReach, KernelFacts
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.instructions import count_instructions
-from kernelcast.features.counting.trips import Loop, find_loops, known_part
+from kernelcast.features.counting.trips import find_loops
 from kernelcast.features.overruns import OverrunCheck
+from kernelcast.launches.reach_code import ReachWriter, is_guessed, split_guard
 from kernelcast.records.arguments import Argument, ScalarArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
@@ -66,7 +63,7 @@ def write_program(
         if checks_bounds:
             OverrunCheck(facts).write(code, buffers)
         if depends_on_sizes(kernel):
-            _write_work(code, facts)
+            _write_work(code, facts, ReachWriter(facts=facts, local_size=local_size, offset=offset))
         else:
             code.write("return 1.0")
         tell = code.make("tell", "sizes, values")
@@ -156,89 +153,40 @@ def _begin(
     return code
 
 
-def _write_work(code: IntervalCode, facts: KernelFacts) -> None:
-    """Write what counts instructions where all work-items execute the same."""
+def _write_work(code: IntervalCode, facts: KernelFacts, writer: ReachWriter) -> None:
+    """Write what counts the instructions of sampled work-items."""
     counters = range(facts.counter_count)
     if facts.gaps and {one.counter for one in facts.reaches} != {*counters}:
         code.write("return nan")
         return
+    writer.begin(code)
     code.write("; ".join([f"n{one} = 0" for one in counters] or ["pass"]))
     for reach in facts.reaches:
         _write_guess(code, facts, reach)
     for reach in facts.reaches:
-        _write_reach(code, facts, reach)
+        writer.write(code, reach)
     sizes: dict[tuple[tuple[int, int], ...], float] = defaultdict(float)
     for block in facts.blocks:
         sizes[block.count] += count_instructions(block.operations)
     parts = []
     for count, size in sizes.items():
-        terms = [f"{factor}" if one == ONCE else f"{factor}*n{one}" for one, factor in count]
+        terms = [f"{factor}*n" if one == ONCE else f"{factor}*n{one}" for one, factor in count]
         parts.append(f"{size}*max({' + '.join(terms) or 0}, 0)")
-    code.write(f"return max(1.0, float({' + '.join(parts) or 0}))")
+    code.write(f"return max(1.0, ({' + '.join(parts) or 0}) / n)")
 
 
 def _write_guess(code: IntervalCode, facts: KernelFacts, reach: CounterReach) -> None:
     """Write where data decide whether some work-item reaches a counter, whatever others do."""
     for loop in find_loops(facts, reach.loops):
         trips = loop.facts.trip_count
-        if _is_guessed(loop):
+        if is_guessed(loop):
             code.write("return nan")
             return
         if trips is None:
             return
         code = code.open_block(f"if {code.bound(trips).low} > 0")
         code.write("pass")
-    known, is_counted = _split(reach.guard)
+    known, is_counted = split_guard(reach.guard)
     is_of_loops = any(one.kind is SymbolKind.LOOP for one in reach.guard.symbols())
     if not (is_counted or is_of_loops):
         code.write(f"if {code.decide(known)[0]}: return nan")
-
-
-def _split(guard: Condition) -> tuple[Condition, bool]:
-    """Give what of a guard does not depend on data, and whether that is all."""
-    parts = guard.parts if isinstance(guard, And) else (guard,)
-    known = [one for one in parts if not _is_of_data(one)]
-    return conjunction(*known), len(known) == len(parts)
-
-
-def _write_reach(code: IntervalCode, facts: KernelFacts, reach: CounterReach) -> None:
-    """Write how often a counter is reached on one way; or that it is guessed, or not the same."""
-    times = ["1"]
-    for loop in find_loops(facts, reach.loops):
-        trips = loop.facts.trip_count
-        if trips is None or _is_guessed(loop):
-            code.write("return nan" if _is_guessed(loop) else "return None")
-            return
-        low, high, _ = code.bound(trips)
-        if low != high:
-            code.write(f"if {low} != {high}: return None")
-        times.append(f"(max({low}, 0) + {loop.extra})")
-        code = code.open_block("if True" if loop.extra else f"if {low} > 0")
-        code.known[Symbol(SymbolKind.LOOP, loop.facts.name)] = Bound("0", high)
-    known, is_counted = _split(reach.guard)
-    if any(one.kind is SymbolKind.LOOP for one in reach.guard.symbols()):
-        code.write("return None")  # how often it holds is to be counted
-        return
-    holds, fails = code.decide(known)
-    code = code.open_block(f"if not ({fails})")
-    code.write(f"if not ({holds}): return None")
-    code.write(f"n{reach.counter} += {'*'.join(times)}" if is_counted else "return nan")
-
-
-def _is_guessed(loop: Loop) -> bool:
-    """Tell of a loop that its iterations are certainly guessed where it is met."""
-    trips, condition = loop.facts.trip_count, known_part(loop.facts.condition)
-    if trips is not None:
-        return not loop.facts.is_exact or _depends_on_data(trips.symbols())
-    is_open = condition == TRUE or _depends_on_data(condition.symbols())
-    return not loop.facts.is_exact or is_open
-
-
-def _is_of_data(part: Condition) -> bool:
-    return isinstance(part, Unknown) or (
-        isinstance(part, Comparison) and _depends_on_data(part.symbols())
-    )
-
-
-def _depends_on_data(symbols: frozenset[Symbol]) -> bool:
-    return any(one.kind is SymbolKind.CONTENT for one in symbols)

@@ -14,6 +14,7 @@ from kernelcast.launches.size_program import ask_program, depends_on_sizes, writ
 from kernelcast.launches.source_work import count_by_work_groups
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.training_data.applications import find_kernels
 
@@ -81,14 +82,14 @@ kernel void walk(global float *a, int n, int m)
         (64, 100, 5, 64, True),
         (64, 64, 0, 64, True),
         (64, 64, 5, 63, False),  # leaves the buffer
-        (128, 64, 5, 64, False),  # not all do the same
+        (128, 64, 5, 64, True),  # not all do the same
         (64, 64, -1, 64, False),  # negative: to be looked at
     ],
 )
 def test_what_is_not_sure_takes_a_closer_look(
     items: int, n: int, m: int, count: int, is_known: bool
 ) -> None:
-    """Guards that some work-items fail, buffers that are left, scalars below zero."""
+    """Buffers that are left, scalars below zero; not guards that some work-items fail."""
     program = write_program(Kernel(name="walk", source=SOURCE), (64,), (0,), frozenset({1, 2}))
     assert program is not None
     assert (program((items,), (4 * count, n, m)) is not None) is is_known
@@ -99,3 +100,64 @@ def test_sources_that_cannot_be_read_have_none() -> None:
     kernel = Kernel(name="missing", source=SOURCE)
     assert analyse(Kernel(name="walk", source=SOURCE)).facts.loops
     assert write_program(kernel, (64,), (0,), frozenset()) is None
+
+
+UNEVEN = {
+    "shares of a row": """kernel void f(global float *a, int n, int m)
+{
+    for (int k = get_local_id(0); k < n; k += get_local_size(0))
+        a[k] += 1.0f;
+    for (int s = get_local_size(0) / 2; s > 0; s /= 2)
+        if (get_local_id(0) < s)
+            a[s] += m;
+}""",
+    "rows of work-groups": """kernel void f(global float *a, int n, int m)
+{
+    for (int row = get_group_id(0); row < n; row += get_num_groups(0))
+        for (int k = get_local_id(0); k <= m; k += get_local_size(0))
+            a[k] += 1.0f;
+}""",
+    "borders": """kernel void f(global float *a, int n, int m)
+{
+    int i = get_global_id(0);
+    if (i > 0 && i < n && get_local_id(0) != 3)
+        for (int k = 0; k < m; ++k)
+            a[i] += k;
+}""",
+    "data within loops that may not run": """kernel void f(global float *a, int n, int m)
+{
+    for (int k = get_local_id(0) + 16; k < n; k += 64)
+        if (a[k] > 0.0f)
+            a[k] += 1.0f;
+    for (int k = 0; k < m - 100; ++k)
+        while (a[k] > 0.0f)
+            a[k] -= 1.0f;
+}""",
+    "turns of a loop": """kernel void f(global float *a, int n, int m)
+{
+    for (int k = 0; k < m; ++k) {
+        if (k + 2 < n)
+            a[k] += 1.0f;
+        if (3 * k >= n)
+            a[k] *= 2.0f;
+    }
+}""",
+}
+
+
+@pytest.mark.parametrize("source", UNEVEN.values(), ids=UNEVEN.keys())
+def test_work_items_that_differ_are_counted(source: str) -> None:
+    """Each in sampled work-groups, as a look at the source counts them."""
+    kernel, draw = Kernel(name="f", source=source), random.Random(source)
+    program = write_program(kernel, (32,), (0,), frozenset({1, 2}), checks_bounds=False)
+    assert program is not None
+    for _ in range(40):
+        items, n, m = 32 * draw.randint(1, 40), draw.randint(0, 900), draw.randint(0, 200)
+        scalars = (("n", n), ("m", m))
+        ndrange = NDRange(global_size=(items,), local_size=(32,))
+        counted = count_by_work_groups(kernel, ndrange, scalars)
+        told = program((items,), (4.0, n, m))
+        if told is None:  # nobody knows which work-items meet data
+            assert "a[k] > 0" in source
+        else:
+            assert counted is None if math.isnan(told) else counted == told

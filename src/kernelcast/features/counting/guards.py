@@ -124,7 +124,7 @@ def _find_turns(
     shape: tuple[int, ...],
 ) -> tuple[npt.NDArray[np.int64], ...] | None:
     """Solve `start + slope * k` against zero: the first k at which the answer is another one."""
-    split = _split(comparison.expr, symbol)
+    split = split_sum(comparison.expr, symbol)
     if split is None:
         return None
     start, slope = (widen(part.evaluate(bindings), shape) for part in split)
@@ -137,7 +137,7 @@ def _find_turns(
     return place, place + 1
 
 
-def _split(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
+def split_sum(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
     """Split a sum into what does not depend on a symbol, and the symbol's factor."""
     start, slope = Expr.constant(0), Expr.constant(0)
     for monomial, coefficient in expr.terms:

@@ -39,7 +39,11 @@ def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple
     >>> choose_work_groups(NDRange(global_size=(640,), local_size=(64,)), 4)
     (0, 4, 7, 9)
     """
-    total = ndrange.work_group_count
+    return choose_numbers(ndrange.work_group_count, count, seed)
+
+
+def choose_numbers(total: int, count: int = 8, seed: int = 0) -> tuple[int, ...]:
+    """Choose as `choose_work_groups` does where there are so many in all."""
     if total <= count:
         return tuple(range(total))
     if count < 2:
