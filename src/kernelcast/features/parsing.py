@@ -201,18 +201,6 @@ def parse_kernel(kernel: Kernel) -> cindex.TranslationUnit | None:
     return parsed.unit if parsed.is_clean else None
 
 
-def find_kernel(unit: cindex.TranslationUnit, name: str) -> cindex.Cursor | None:
-    """Find the definition of a function by its name."""
-    for cursor in unit.cursor.get_children():
-        if (
-            cursor.kind == cindex.CursorKind.FUNCTION_DECL
-            and cursor.spelling == name
-            and cursor.is_definition()
-        ):
-            return cursor
-    return None
-
-
 @dataclass(slots=True)
 class _Attempt:
     """A source parsed as one version of the language, and with the names that it lacks."""

@@ -44,6 +44,7 @@ from kernelcast.features.syntax.lvalues import classify, lanes_of
 from kernelcast.features.syntax.tree import Node
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
 
+_SHARED = ("global", "local", "generic")
 _LARGEST_NAMED = (1 << 31) - 1
 _FLOATING = Opaque(reason="a floating-point number")
 
@@ -263,6 +264,8 @@ class Evaluator:
             return _data_at(place)
         if "async_work_group" in name:
             self._findings.note_gap(node, f"the memory that {name} copies is not described")
+        elif any(map(_points_to_shared, node.children[1:])):
+            self._findings.note_gap(node, f"the memory that {name} writes is not described")
         self.objects.forget_targets(arguments, state)
         return call_builtin(name, arguments, node.type, self._arithmetic)
 
@@ -313,6 +316,12 @@ class Evaluator:
         kinds.INITIALISER_LIST: _literal,
         kinds.DECLARATION_REFERENCE: _reference,
     }
+
+
+def _points_to_shared(argument: Node) -> bool:
+    """Tell whether a builtin like `modf` may write to memory of other work-items."""
+    target = argument.type.target if argument.type.type_class is TypeClass.POINTER else None
+    return target is not None and not target.is_const and target.space in _SHARED
 
 
 def _data_at(place: Value) -> Opaque:

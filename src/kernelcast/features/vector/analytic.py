@@ -69,35 +69,23 @@ def _largest_share(estimate: AnalyticEstimate) -> float | None:
 
 FEATURES: tuple[Feature[AnalyticEstimate], ...] = (
     *(
-        Feature(
-            name=f"analytic.{name}",
-            meaning=f"{text}; absent where executed instructions are not counted",
-            compute=_quantity(name),
-            table_1="L1/L2 miss rate",
-        )
+        Feature(f"analytic.{name}", f"{text}; absent where executed instructions are not counted",
+                _quantity(name), table_1="L1/L2 miss rate")
         for name, text in _TABLE_1.items()
     ),
-    Feature(
-        name="analytic.estimate_s",
-        meaning="time of the launch by the analytic model of the device",
-        compute=lambda estimate: estimate.seconds,
-    ),
-    Feature(
-        name="analytic.largest_limiter_ratio",
-        meaning="time of the largest limiter alone over that estimate",
-        compute=_largest_share,
-    ),
+    Feature("analytic.estimate_s", "time of the launch by the analytic model of the device",
+            lambda estimate: estimate.seconds),
+    Feature("analytic.largest_limiter_ratio",
+            "time of the largest limiter alone over that estimate", _largest_share),
     *(
-        Feature(
-            name=f"analytic.{name.lower()}_limiter_s",
-            meaning=f"time that {text} would take alone; absent where the model has no such part",
-            compute=_time(name),
-        )
+        Feature(f"analytic.{name.lower()}_limiter_s",
+                f"time that {text} would take alone; absent where the model has no such part",
+                _time(name))
         for name, text in _LIMITERS.items()
     ),
     *(
-        Feature(name=f"analytic.{name}", meaning=text, compute=_quantity(name))
+        Feature(f"analytic.{name}", text, _quantity(name))
         for name, text in _QUANTITIES.items()
     ),
-)
+)  # fmt: skip
 """In the order of the schema."""

@@ -26,86 +26,46 @@ def _fact(name: str) -> Callable[[CompilerSource], float | None]:
     return read
 
 
-def _active(source: CompilerSource) -> float | None:
-    return None if source.saturation is None else source.saturation.p_sat.value
-
-
-def _computed_active(source: CompilerSource) -> float | None:
-    return None if source.saturation is None else source.saturation.computed
-
-
 FEATURES: tuple[Feature[CompilerSource], ...] = (
-    Feature(
-        name="compiler.active_work_groups_per_compute_unit",
-        meaning="P_sat: work-groups active at once on a compute unit, the value in use",
-        compute=_active,
-        table_1="active work-groups",
-    ),
-    Feature(
-        name="compiler.computed_active_work_groups_per_compute_unit",
-        meaning="the same by the vendor's occupancy rules",
-        compute=_computed_active,
-    ),
-    Feature(
-        name="compiler.registers_per_work_item",
-        meaning="32-bit hardware registers",
-        compute=_fact("registers_per_work_item"),
-        table_1="registers per work-item",
-    ),
-    Feature(
-        name="compiler.private_bytes_per_work_item",
-        meaning="private memory that does not fit into registers",
-        compute=_fact("private_bytes_per_work_item"),
-    ),
-    Feature(
-        name="compiler.local_bytes_per_work_group",
-        meaning="local memory that the compiled kernel declares, without local arguments",
-        compute=_fact("local_bytes_per_work_group"),
-    ),
-    Feature(
-        name="compiler.preferred_work_group_multiple_count",
-        meaning="work-items of which a work-group should have a multiple",
-        compute=_fact("preferred_work_group_multiple"),
-    ),
-    Feature(
-        name="compiler.max_work_group_size_count",
-        meaning="work-items of the largest work-group of this kernel",
-        compute=_fact("max_work_group_size"),
-    ),
-    Feature(
-        name="compiler.sub_group_size_count",
-        meaning="work-items per sub-group (warp, wavefront, vector) at this local size",
-        compute=_fact("sub_group_size"),
-    ),
-    Feature(
-        name="compiler.sub_groups_per_work_group",
-        meaning="sub-groups of a work-group at this local size",
-        compute=_fact("sub_groups_per_work_group"),
-    ),
-    Feature(
-        name="compiler.stack_frame_bytes_per_work_item",
-        meaning="call stack, arrays and spilled registers together",
-        compute=_fact("stack_frame_bytes_per_work_item"),
-    ),
-    Feature(
-        name="compiler.spill_store_bytes_per_work_item",
-        meaning="bytes that instructions which spill registers store, each counted once",
-        compute=_fact("spill_store_bytes_per_work_item"),
-    ),
-    Feature(
-        name="compiler.spill_load_bytes_per_work_item",
-        meaning="bytes that instructions which fill registers load, each counted once",
-        compute=_fact("spill_load_bytes_per_work_item"),
-    ),
-    Feature(
-        name="compiler.ptx_virtual_registers_count",
-        meaning="registers that the PTX declares, before hardware registers are allocated",
-        compute=_fact("ptx_virtual_register_count"),
-    ),
-    Feature(
-        name="compiler.ptx_instructions_count",
-        meaning="instructions in the PTX of the kernel's own body, each counted once",
-        compute=_fact("ptx_instruction_count"),
-    ),
-)
+    Feature("compiler.active_work_groups_per_compute_unit",
+            "P_sat: work-groups active at once on a compute unit, the value in use",
+            lambda s: None if s.saturation is None else s.saturation.p_sat.value,
+            table_1="active work-groups"),
+    Feature("compiler.computed_active_work_groups_per_compute_unit",
+            "the same by the vendor's occupancy rules",
+            lambda s: None if s.saturation is None else s.saturation.computed),
+    Feature("compiler.registers_per_work_item", "32-bit hardware registers",
+            _fact("registers_per_work_item"), table_1="registers per work-item"),
+    Feature("compiler.private_bytes_per_work_item",
+            "private memory that does not fit into registers",
+            _fact("private_bytes_per_work_item")),
+    Feature("compiler.local_bytes_per_work_group",
+            "local memory that the compiled kernel declares, without local arguments",
+            _fact("local_bytes_per_work_group")),
+    Feature("compiler.preferred_work_group_multiple_count",
+            "work-items of which a work-group should have a multiple",
+            _fact("preferred_work_group_multiple")),
+    Feature("compiler.max_work_group_size_count",
+            "work-items of the largest work-group of this kernel", _fact("max_work_group_size")),
+    Feature("compiler.sub_group_size_count",
+            "work-items per sub-group (warp, wavefront, vector) at this local size",
+            _fact("sub_group_size")),
+    Feature("compiler.sub_groups_per_work_group", "sub-groups of a work-group at this local size",
+            _fact("sub_groups_per_work_group")),
+    Feature("compiler.stack_frame_bytes_per_work_item",
+            "call stack, arrays and spilled registers together",
+            _fact("stack_frame_bytes_per_work_item")),
+    Feature("compiler.spill_store_bytes_per_work_item",
+            "bytes that instructions which spill registers store, each counted once",
+            _fact("spill_store_bytes_per_work_item")),
+    Feature("compiler.spill_load_bytes_per_work_item",
+            "bytes that instructions which fill registers load, each counted once",
+            _fact("spill_load_bytes_per_work_item")),
+    Feature("compiler.ptx_virtual_registers_count",
+            "registers that the PTX declares, before hardware registers are allocated",
+            _fact("ptx_virtual_register_count")),
+    Feature("compiler.ptx_instructions_count",
+            "instructions in the PTX of the kernel's own body, each counted once",
+            _fact("ptx_instruction_count")),
+)  # fmt: skip
 """In the order of the schema."""

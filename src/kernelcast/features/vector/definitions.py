@@ -10,7 +10,7 @@ Source = TypeVar("Source")
 Formula = Callable[[Source], float | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Feature(Generic[Source]):
     """One feature."""
 
@@ -32,7 +32,7 @@ def compute_features(features: Iterable[Feature[Source]], source: Source) -> dic
 
     Examples
     --------
-    >>> sum_of = Feature(name="static.items_count", meaning="items", compute=len)
+    >>> sum_of = Feature("static.items_count", "items", len)
     >>> compute_features([sum_of], "abc")
     {'static.items_count': 3.0}
     """

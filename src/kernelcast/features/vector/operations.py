@@ -77,10 +77,6 @@ def _bytes(space: MemorySpace, *, is_store: bool) -> Formula:
     return lambda s: s.executed.memory_bytes(space, is_store=is_store)
 
 
-def _conversions(source: SoftwareCounters) -> float:
-    return source.executed.count(Kind.CONVERT, per_lane=True)
-
-
 def _lanes(source: SoftwareCounters) -> float | None:
     counts = source.executed
     return divide(counts.count(*ARITHMETIC, per_lane=True), counts.count(*ARITHMETIC))
@@ -101,99 +97,83 @@ def _special_share(source: SoftwareCounters) -> float | None:
     return divide(special, counts.count(*ARITHMETIC, per_lane=True))
 
 
-def _describe_totals() -> list[Feature[SoftwareCounters]]:
-    totals = [
-        Feature(
-            name=f"counters.{_SHORT[number]}{bits}_operations_per_work_item",
-            meaning=f"arithmetic on {_SHORT[number]}{bits} of all kinds, per lane",
-            compute=_number_total(number, bits),
-        )
+def _list_numbers() -> list[tuple[NumberClass, int, str]]:
+    """Give class, width and short name of each type of number."""
+    return [
+        (number, bits, f"{_SHORT[number]}{bits}")
         for number, widths in _WIDTHS.items()
         for bits in widths
     ]
-    flops: Feature[SoftwareCounters] = Feature(
-        name="counters.flops_per_work_item",
-        meaning="floating-point operations of all widths, per lane, a fused one as two",
-        compute=lambda s: count_flops(s.executed),
-    )
-    return [flops, *totals]
+
+
+def _describe_totals() -> list[Feature[SoftwareCounters]]:
+    return [
+        Feature(f"counters.{name}_operations_per_work_item",
+                f"arithmetic on {name} of all kinds, per lane", _number_total(number, bits))
+        for number, bits, name in _list_numbers()
+    ]  # fmt: skip
 
 
 def _describe_mix() -> list[Feature[SoftwareCounters]]:
     kinds = {NumberClass.FLOAT: _FLOAT_KINDS, NumberClass.INTEGER: _INTEGER_KINDS}
     return [
-        Feature(
-            name=f"counters.{_SHORT[number]}{bits}_{kind}_per_work_item",
-            meaning=f"{_TEXTS[kind]} of {_SHORT[number]}{bits}, per lane",
-            compute=_number_kind(kind, number, bits),
-        )
-        for number, widths in _WIDTHS.items()
-        for bits in widths
+        Feature(f"counters.{name}_{kind}_per_work_item", f"{_TEXTS[kind]} of {name}, per lane",
+                _number_kind(kind, number, bits))
+        for number, bits, name in _list_numbers()
         for kind in kinds[number]
-    ]
+    ]  # fmt: skip
 
 
 def _describe_others() -> list[Feature[SoftwareCounters]]:
-    conversions: Feature[SoftwareCounters] = Feature(
-        name="counters.conversions_per_work_item",
-        meaning="conversions between types of numbers, per lane",
-        compute=_conversions,
-    )
-    return [conversions, *(
-        Feature(name=f"counters.{name}_per_work_item", meaning=text, compute=_kind(kind),
+    return [
+        Feature(f"counters.{name}_per_work_item", text, _kind(kind),
                 table_1="branches" if kind is Kind.BRANCH else "")
         for kind, (name, text) in _OTHERS.items()
-    )]  # fmt: skip
+    ]  # fmt: skip
 
 
 def _describe_memory() -> list[Feature[SoftwareCounters]]:
     found: list[Feature[SoftwareCounters]] = []
     for space in _SPACES:
+        paper = "shared loads/stores" if space is MemorySpace.LOCAL else ""
         for verb, is_store in (("load", False), ("store", True)):
             if space is MemorySpace.CONSTANT and is_store:
                 continue
             past = "stored to" if is_store else "loaded from"
             found += [
-                Feature(
-                    name=f"counters.{space}_{verb}s_per_work_item",
-                    meaning=f"{verb}s, {space} memory; a vector is one",
-                    compute=_accesses(space, is_store=is_store),
-                    table_1="shared loads/stores" if space is MemorySpace.LOCAL else "",
-                ),
-                Feature(
-                    name=f"counters.{space}_{verb}_bytes_per_work_item",
-                    meaning=f"bytes {past} {space} memory",
-                    compute=_bytes(space, is_store=is_store),
-                ),
-            ]
+                Feature(f"counters.{space}_{verb}s_per_work_item",
+                        f"{verb}s, {space} memory; a vector is one",
+                        _accesses(space, is_store=is_store), table_1=paper),
+                Feature(f"counters.{space}_{verb}_bytes_per_work_item",
+                        f"bytes {past} {space} memory", _bytes(space, is_store=is_store)),
+            ]  # fmt: skip
     return found
 
 
 _RATIOS: tuple[Feature[SoftwareCounters], ...] = (
-    Feature(
-        name="counters.lanes_per_operation",
-        meaning="lanes of an arithmetic operation, mean; absent where nothing is computed",
-        compute=_lanes,
-    ),
-    Feature(
-        name="counters.special_operations_ratio",
-        meaning="share of special functions in arithmetic",
-        compute=_special_share,
-    ),
-    Feature(
-        name="counters.flops_per_byte",
-        meaning="arithmetic intensity: floating-point operations over bytes loaded from and "
-        "stored to global memory; absent where there are none",
-        compute=_intensity,
-    ),
-    Feature(
-        name="counters.operations_per_byte",
-        meaning="the same with integer arithmetic, a fused operation as one",
-        compute=_integer_intensity,
-    ),
-)
+    Feature("counters.lanes_per_operation",
+            "lanes of an arithmetic operation, mean; absent where nothing is computed", _lanes),
+    Feature("counters.special_operations_ratio", "share of special functions in arithmetic",
+            _special_share),
+    Feature("counters.flops_per_byte",
+            "arithmetic intensity: floating-point operations over bytes loaded from and "
+            "stored to global memory; absent where there are none", _intensity),
+    Feature("counters.operations_per_byte",
+            "the same with integer arithmetic, a fused operation as one", _integer_intensity),
+)  # fmt: skip
+
+_SUMS: tuple[Feature[SoftwareCounters], ...] = (
+    Feature("counters.flops_per_work_item",
+            "floating-point operations of all widths, per lane, a fused one as two",
+            lambda s: count_flops(s.executed)),
+)  # fmt: skip
+_CONVERSIONS: tuple[Feature[SoftwareCounters], ...] = (
+    Feature("counters.conversions_per_work_item", "conversions between types of numbers, per lane",
+            lambda s: s.executed.count(Kind.CONVERT, per_lane=True)),
+)  # fmt: skip
 
 FEATURES = (
-    *_describe_totals(), *_describe_mix(), *_describe_others(), *_describe_memory(), *_RATIOS,
+    *_SUMS, *_describe_totals(), *_describe_mix(), *_CONVERSIONS, *_describe_others(),
+    *_describe_memory(), *_RATIOS,
 )  # fmt: skip
 """In the order of the schema."""

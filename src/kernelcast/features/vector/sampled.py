@@ -54,70 +54,32 @@ def _issue_rate_per_unit(source: SampledSource) -> float | None:
 
 
 FEATURES: tuple[Feature[SampledSource], ...] = (
-    Feature(
-        name="sampled.run_s",
-        meaning="device time of the largest sampled launch",
-        compute=lambda s: _longest(s).duration_s,
-        table_1="execution time",
-    ),
-    Feature(
-        name="sampled.run_work_groups_count",
-        meaning="work-groups of the largest sampled launch (P2)",
-        compute=lambda s: _longest(s).box.work_group_count,
-    ),
-    Feature(
-        name="sampled.work_items_count",
-        meaning="work-items of all sampled launches, pilots aside",
-        compute=_work_items,
-        table_1="work-items",
-    ),
-    Feature(
-        name="sampled.work_groups_count",
-        meaning="work-groups of all sampled launches, pilots aside",
-        compute=lambda s: sum(one.box.work_group_count for one in _windows(s)),
-    ),
-    Feature(
-        name="sampled.total_s",
-        meaning="device time of all sampled launches, pilots aside",
-        compute=lambda s: sum(one.duration_s for one in _windows(s)),
-    ),
-    Feature(
-        name="sampled.linear_s",
-        meaning="the linear model's time of the whole launch",
-        compute=lambda s: s.linear_s,
-    ),
-    Feature(
-        name="sampled.linear_s_per_work_group",
-        meaning="the linear model's time over the work-groups of the launch",
-        compute=lambda s: divide(s.linear_s, s.run.ndrange.work_group_count),
-    ),
-    Feature(
-        name="sampled.issued_instructions_per_s",
-        meaning="instructions issued by the whole launch, by software counters, over the linear "
-        "model's time",
-        compute=_issue_rate,
-        table_1="IPS",
-    ),
-    Feature(
-        name="sampled.issued_instructions_per_s_per_compute_unit",
-        meaning="the same per compute unit: what the learned model corrects",
-        compute=_issue_rate_per_unit,
-    ),
-    Feature(
-        name="sampled.spread_ratio",
-        meaning="standard deviation of the time per work-group over the launches, over its mean; "
-        "absent with one launch",
-        compute=_spread,
-    ),
-    Feature(
-        name="sampled.even_flag",
-        meaning="1 if work-groups of different places take about the same time",
-        compute=lambda s: s.run.is_even,
-    ),
-    Feature(
-        name="sampled.launch_overhead_s",
-        meaning="time of a launch that does nothing",
-        compute=lambda s: s.run.launch_overhead_s,
-    ),
-)
+    Feature("sampled.run_s", "device time of the largest sampled launch",
+            lambda s: _longest(s).duration_s, table_1="execution time"),
+    Feature("sampled.run_work_groups_count", "work-groups of the largest sampled launch (P2)",
+            lambda s: _longest(s).box.work_group_count),
+    Feature("sampled.work_items_count", "work-items of all sampled launches, pilots aside",
+            _work_items, table_1="work-items"),
+    Feature("sampled.work_groups_count", "work-groups of all sampled launches, pilots aside",
+            lambda s: sum(one.box.work_group_count for one in _windows(s))),
+    Feature("sampled.total_s", "device time of all sampled launches, pilots aside",
+            lambda s: sum(one.duration_s for one in _windows(s))),
+    Feature("sampled.linear_s", "the linear model's time of the whole launch",
+            lambda s: s.linear_s),
+    Feature("sampled.linear_s_per_work_group",
+            "the linear model's time over the work-groups of the launch",
+            lambda s: divide(s.linear_s, s.run.ndrange.work_group_count)),
+    Feature("sampled.issued_instructions_per_s",
+            "instructions issued by the whole launch, by software counters, over the linear "
+            "model's time", _issue_rate, table_1="IPS"),
+    Feature("sampled.issued_instructions_per_s_per_compute_unit",
+            "the same per compute unit: what the learned model corrects", _issue_rate_per_unit),
+    Feature("sampled.spread_ratio",
+            "standard deviation of the time per work-group over the launches, over its mean; "
+            "absent with one launch", _spread),
+    Feature("sampled.even_flag", "1 if work-groups of different places take about the same time",
+            lambda s: s.run.is_even),
+    Feature("sampled.launch_overhead_s", "time of a launch that does nothing",
+            lambda s: s.run.launch_overhead_s),
+)  # fmt: skip
 """In the order of the schema."""

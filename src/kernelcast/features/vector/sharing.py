@@ -104,129 +104,69 @@ def _imbalance(source: CounterSource) -> float | None:
 
 
 _WARPS: tuple[Feature[CounterSource], ...] = (
-    Feature(
-        name="counters.issued_instructions_per_work_item",
-        meaning="instructions issued to the lane of a work-item, whether it takes part or waits",
-        compute=_of_warp(lambda warp: warp.issued),
-        table_1="issued instructions",
-    ),
-    Feature(
-        name="counters.executed_instructions_per_work_item",
-        meaning="instructions in which a work-item takes part",
-        compute=_of_warp(lambda warp: warp.executed / warp.width),
-        table_1="executed instructions",
-    ),
-    Feature(
-        name="counters.serialised_instructions_per_warp",
-        meaning="instructions issued beyond those of one pass without divergence",
-        compute=_of_warp(lambda warp: warp.issued - warp.executed / warp.width),
-        table_1="warp serializes",
-    ),
-    Feature(
-        name="counters.lane_efficiency_ratio",
-        meaning="share of lanes that do useful work, 1 without divergence",
-        compute=_of_warp(lambda warp: warp.lane_efficiency),
-    ),
-    Feature(
-        name="counters.branches_per_warp",
-        meaning="conditional branches issued per warp",
-        compute=_of_warp(lambda warp: warp.branches),
-    ),
-    Feature(
-        name="counters.divergent_branches_per_warp",
-        meaning="those at which work-items of a warp part, at least",
-        compute=_of_warp(lambda warp: warp.divergent_branches),
-        table_1="divergent branches",
-    ),
-)
+    Feature("counters.issued_instructions_per_work_item",
+            "instructions issued to the lane of a work-item, whether it takes part or waits",
+            _of_warp(lambda warp: warp.issued), table_1="issued instructions"),
+    Feature("counters.executed_instructions_per_work_item",
+            "instructions in which a work-item takes part",
+            _of_warp(lambda warp: warp.executed / warp.width),
+            table_1="executed instructions"),
+    Feature("counters.serialised_instructions_per_warp",
+            "instructions issued beyond those of one pass without divergence",
+            _of_warp(lambda warp: warp.issued - warp.executed / warp.width),
+            table_1="warp serializes"),
+    Feature("counters.lane_efficiency_ratio",
+            "share of lanes that do useful work, 1 without divergence",
+            _of_warp(lambda warp: warp.lane_efficiency)),
+    Feature("counters.branches_per_warp", "conditional branches issued per warp",
+            _of_warp(lambda warp: warp.branches)),
+    Feature("counters.divergent_branches_per_warp",
+            "those at which work-items of a warp part, at least",
+            _of_warp(lambda warp: warp.divergent_branches), table_1="divergent branches"),
+)  # fmt: skip
 _REQUESTS: tuple[Feature[CounterSource], ...] = (
-    Feature(
-        name="counters.global_sectors_per_warp",
-        meaning="32-byte sectors that requests to global and constant memory touch",
-        compute=_sectors,
-        table_1="total L1 accesses",
-    ),
-    Feature(
-        name="counters.global_load_requests_per_warp",
-        meaning="load requests to global and constant memory",
-        compute=lambda s: _add_up(_global(s, is_store=False)),
-        table_1="global loads",
-    ),
-    Feature(
-        name="counters.coalesced_global_load_requests_per_warp",
-        meaning="those that need at most 1.5 times the sectors of their bytes",
-        compute=_coalesced_loads,
-        table_1="global loads coalesced",
-    ),
-    Feature(
-        name="counters.global_store_requests_per_warp",
-        meaning="store requests to global memory",
-        compute=lambda s: _add_up(_global(s, is_store=True)),
-    ),
-    Feature(
-        name="counters.global_load_sectors_per_warp",
-        meaning="sectors that load requests touch",
-        compute=lambda s: _sectors(s, is_store=False),
-    ),
-    Feature(
-        name="counters.global_store_sectors_per_warp",
-        meaning="sectors that store requests touch",
-        compute=lambda s: _sectors(s, is_store=True),
-    ),
-    Feature(
-        name="counters.global_sectors_per_request",
-        meaning="sectors of a request, mean",
-        compute=_sectors_per_request,
-    ),
-    Feature(
-        name="counters.global_sector_excess_ratio",
-        meaning="sectors over those that the bytes would need, 1 if perfectly coalesced",
-        compute=_sector_excess,
-    ),
-    Feature(
-        name="counters.bank_conflicts_per_warp",
-        meaning="extra passes of local memory requests, for 32 banks of 4 bytes",
-        compute=_conflicts,
-        table_1="bank conflicts",
-    ),
-    Feature(
-        name="counters.known_requests_ratio",
-        meaning="share of loads and stores whose addresses are known: what the request features "
-        "speak of",
-        compute=_known_share,
-    ),
-)
+    Feature("counters.global_sectors_per_warp",
+            "32-byte sectors that requests to global and constant memory touch",
+            _sectors, table_1="total L1 accesses"),
+    Feature("counters.global_load_requests_per_warp",
+            "load requests to global and constant memory",
+            lambda s: _add_up(_global(s, is_store=False)), table_1="global loads"),
+    Feature("counters.coalesced_global_load_requests_per_warp",
+            "those that need at most 1.5 times the sectors of their bytes",
+            _coalesced_loads, table_1="global loads coalesced"),
+    Feature("counters.global_store_requests_per_warp", "store requests to global memory",
+            lambda s: _add_up(_global(s, is_store=True))),
+    Feature("counters.global_load_sectors_per_warp", "sectors that load requests touch",
+            lambda s: _sectors(s, is_store=False)),
+    Feature("counters.global_store_sectors_per_warp", "sectors that store requests touch",
+            lambda s: _sectors(s, is_store=True)),
+    Feature("counters.global_sectors_per_request", "sectors of a request, mean",
+            _sectors_per_request),
+    Feature("counters.global_sector_excess_ratio",
+            "sectors over those that the bytes would need, 1 if perfectly coalesced",
+            _sector_excess),
+    Feature("counters.bank_conflicts_per_warp",
+            "extra passes of local memory requests, for 32 banks of 4 bytes",
+            _conflicts, table_1="bank conflicts"),
+    Feature("counters.known_requests_ratio",
+            "share of loads and stores whose addresses are known: what the request features "
+            "speak of", _known_share),
+)  # fmt: skip
 _LOOPS: tuple[Feature[CounterSource], ...] = (
-    Feature(
-        name="counters.loop_iterations_per_work_item",
-        meaning="iterations of all loops",
-        compute=_iterations,
-    ),
-    Feature(
-        name="counters.loop_imbalance_ratio",
-        meaning="most over mean iterations per entry of a loop among work-items, of the most "
-        "uneven loop; absent without loops",
-        compute=_imbalance,
-    ),
-)
+    Feature("counters.loop_iterations_per_work_item", "iterations of all loops", _iterations),
+    Feature("counters.loop_imbalance_ratio",
+            "most over mean iterations per entry of a loop among work-items, of the most "
+            "uneven loop; absent without loops", _imbalance),
+)  # fmt: skip
 _ORIGIN: tuple[Feature[CounterSource], ...] = (
-    Feature(
-        name="counters.measured_flag",
-        meaning="1 if an instrumented run counted, or the source told all that it would count; 0 "
-        "if counts were derived from the source",
-        compute=lambda s: s.counters.instrumented_s is not None,
-    ),
-    Feature(
-        name="counters.exact_flag",
-        meaning="1 if nothing was estimated",
-        compute=lambda s: s.counters.is_exact,
-    ),
-    Feature(
-        name="counters.counted_work_items_count",
-        meaning="work-items that were looked at",
-        compute=lambda s: s.counters.work_items,
-    ),
-)
+    Feature("counters.measured_flag",
+            "1 if an instrumented run counted, or the source told all that it would count; 0 "
+            "if counts were derived from the source",
+            lambda s: s.counters.instrumented_s is not None),
+    Feature("counters.exact_flag", "1 if nothing was estimated", lambda s: s.counters.is_exact),
+    Feature("counters.counted_work_items_count", "work-items that were looked at",
+            lambda s: s.counters.work_items),
+)  # fmt: skip
 
 FEATURES = (*_ORIGIN, *_WARPS, *_REQUESTS, *_LOOPS)
 """In the order of the schema."""
