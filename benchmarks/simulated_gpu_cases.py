@@ -12,15 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from write_back import VolumeCorrection, WriteBack, correct_by_volumes
 
-from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
+from kernelcast.analytic.gpu.machine import DramRoof, GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.analytic.gpu.write_back import (
-    DramRoof,
-    VolumeCorrection,
-    WriteBack,
-    correct_by_volumes,
-)
 from kernelcast.features.active_groups import find_active_box
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.work_profile import profile_work

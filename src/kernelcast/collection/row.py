@@ -15,8 +15,7 @@ from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.analysis import analyse
 from kernelcast.launches.counting import CountSettings, count_launch
 from kernelcast.launches.estimation import FURTHER_APART_S
-from kernelcast.launches.feature_counts import summarise_run
-from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings
+from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings, add_counts
 from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.weighing import SourceSampler, weigh_run
@@ -32,7 +31,6 @@ from kernelcast.records.observed_times import (
     summarise_runs,
 )
 from kernelcast.records.problem import Problem
-from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
@@ -152,7 +150,10 @@ def observe_launch(
         recorded = None
         if settings.counts:
             report(COUNTING)
-            recorded = _count(launch, problem, found)
+            counting = CountSettings(compares_times=False)
+            recorded = add_counts(
+                found, problem, lambda: count_launch(launch, kernel, analyse(kernel), counting)
+            )
     add_analytic_findings(found, problem, session.description.id, recorded)
     times = summarise_runs(row.durations_s, row.started_s)
     return Observation(
@@ -214,20 +215,6 @@ def _other_samples(row: _Row) -> Iterator[None]:
         if row.settings.multiples:
             row.sample_pairs(window_set, unit)
             yield
-
-
-def _count(
-    launch: CountingLaunch, problem: Problem, found: DeviceFindings
-) -> RecordedAddresses | None:
-    """Count by an instrumented run; where there can be none, counts from the source stand."""
-    try:
-        settings = CountSettings(compares_times=False)
-        counted = count_launch(launch, problem.kernel, analyse(problem.kernel), settings)
-        found.counters = summarise_run(problem, counted)
-    except KernelcastError as error:
-        found.notes.append(f"counters are derived from the source: {error}")
-        return None
-    return counted.addresses
 
 
 def _flag(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kernelcast.launches.counting import CountSettings, count_in_session
+from kernelcast.launches.counting import Counted, CountSettings, count_in_session
 from kernelcast.launches.feature_counts import summarise_run
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.preparing import prepared_launch
@@ -124,7 +124,10 @@ def read_in_session(
     recorded = None
     if task.groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
         with _step(found, COUNTING, report):
-            recorded = _count(session, task, found)
+            settings = CountSettings(seed=task.seed)
+            recorded = add_counts(
+                found, task.problem, lambda: count_in_session(session, task.problem, settings)
+            )
     found.saturation = _find_known_saturation(session, task.problem.kernel, found.ndrange)
     wants_saturation = FeatureGroup.COMPILER in task.groups and found.saturation is None
     if FeatureGroup.SAMPLED in task.groups or wants_saturation:
@@ -135,6 +138,20 @@ def read_in_session(
         with _step(found, "analytic model", report):
             add_analytic_findings(found, task.problem, task.device_id, recorded)
     return found
+
+
+def add_counts(
+    found: DeviceFindings, problem: Problem, run: Callable[[], Counted]
+) -> RecordedAddresses | None:
+    """Count by an instrumented run; where there can be none, counts from the source stand."""
+    try:
+        counted = run()
+        found.counters = summarise_run(problem, counted)
+        found.ndrange = counted.ndrange
+    except KernelcastError as error:
+        found.notes.append(f"counters are derived from the source: {error}")
+        return None
+    return counted.addresses
 
 
 def add_analytic_findings(
@@ -170,20 +187,6 @@ def add_analytic_findings(
             f"no analytic features: `kernelcast calibrate --device {device_id}` makes the "
             "description that they need"
         )
-
-
-def _count(
-    session: DeviceSession, task: FeatureTask, found: DeviceFindings
-) -> RecordedAddresses | None:
-    """Count by an instrumented run; where there can be none, counts from the source stand."""
-    try:
-        counted = count_in_session(session, task.problem, CountSettings(seed=task.seed))
-        found.counters = summarise_run(task.problem, counted)
-        found.ndrange = counted.ndrange
-    except KernelcastError as error:
-        found.notes.append(f"counters are derived from the source: {error}")
-        return None
-    return counted.addresses
 
 
 def _sample(session: DeviceSession, task: FeatureTask, found: DeviceFindings) -> None:

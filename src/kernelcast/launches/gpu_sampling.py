@@ -95,9 +95,8 @@ def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> floa
     InputError
         If the model cannot tell the volumes.
     """
-    from kernelcast.analytic.gpu.machine import read_machine
+    from kernelcast.analytic.gpu.machine import DramRoof, read_machine
     from kernelcast.analytic.gpu.volumes import compute_volumes
-    from kernelcast.analytic.gpu.write_back import DramRoof
 
     gpu = read_machine(machine)
     load, copy = gpu.dram_load_bytes_per_s, gpu.dram_copy_bytes_per_s

@@ -10,8 +10,8 @@ from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.launches.counting import CountSettings, count_launch
-from kernelcast.launches.feature_counts import count_exactly, summarise_run
-from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings
+from kernelcast.launches.feature_counts import count_exactly
+from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings, add_counts
 from kernelcast.launches.features import (
     FeatureSettings,
     KernelFeatures,
@@ -20,10 +20,8 @@ from kernelcast.launches.features import (
 )
 from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.predictor.answering.tasks import LaunchFacts
-from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
-from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
@@ -64,7 +62,12 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         saturation=launch.saturation,
     )
     if not _derive(features, problem, session.description.id, found):
-        recorded = _count(launch, problem, found)
+        recorded = None
+        if isinstance(launch, CountingLaunch):
+            kernel, settings = problem.kernel, CountSettings(compares_times=False)
+            recorded = add_counts(
+                found, problem, lambda: count_launch(launch, kernel, analyse(kernel), settings)
+            )
         add_analytic_findings(found, problem, session.description.id, recorded, with_rivals=False)
     counters = found.counters or features.counters
     machine = find_own_machine(session.description.id)
@@ -105,19 +108,3 @@ def _derive(
         found.counters = None
         return False
     return True
-
-
-def _count(
-    launch: OpenCLLaunch, problem: Problem, found: DeviceFindings
-) -> RecordedAddresses | None:
-    """Count by an instrumented run; where there can be none, counts from the source stand."""
-    try:
-        if not isinstance(launch, CountingLaunch):
-            return None
-        settings = CountSettings(compares_times=False)
-        counted = count_launch(launch, problem.kernel, analyse(problem.kernel), settings)
-        found.counters = summarise_run(problem, counted)
-    except KernelcastError as error:
-        found.notes.append(f"counters are derived from the source: {error}")
-        return None
-    return counted.addresses

@@ -15,7 +15,7 @@ from kernelcast.analytic.gpu.hit_rates import (
     fit_hit_rate,
     read_hit_rates,
 )
-from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
+from kernelcast.analytic.gpu.machine import DramRoof, GpuMachine, read_machine
 from kernelcast.analytic.gpu.occupancy import compute_occupancy
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
@@ -173,3 +173,12 @@ def test_the_paper_of_2022_has_curves_of_its_own() -> None:
         assert rates.l2_reload is not None
         misses = 0.5 * math.exp(-13 * math.exp(-1.8 * over))
         assert rates.l2_reload.at(over) == pytest.approx(1 - misses)
+
+
+def test_mixed_streams_reach_the_bandwidth_of_a_copy() -> None:
+    """Goes from the loads' bandwidth to the copy's as writes become a third of all."""
+    roof = DramRoof(load_bytes_per_s=100.0, copy_bytes_per_s=80.0)
+    assert roof.least_s(100, 0) == 1.0
+    assert roof.least_s(80, 40) == roof.least_s(60, 60) == 1.5
+    assert 1.0 < roof.least_s(90, 10) < 100 / 80
+    assert roof.least_s(0, 0) == 0.0

@@ -7,8 +7,7 @@ work-groups is too fast where DRAM bandwidth is the limit, and the more stores a
 
 from dataclasses import dataclass
 
-# Streams of reads and writes reach the copy's bandwidth from this share of writes on: the triad's.
-_SHARE_OF_COPY = 1 / 3
+from kernelcast.analytic.gpu.machine import DramRoof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,29 +43,6 @@ class WriteBack:
     def count_written_bytes(self, work_groups: float) -> float:
         """Give what is written back while so many work-groups run from the beginning."""
         return self.stored_bytes * max(0.0, work_groups - self.clean_work_groups)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DramRoof:
-    """Bandwidth of DRAM as microbenchmarks measure it."""
-
-    load_bytes_per_s: float
-    copy_bytes_per_s: float
-    """Of loads alone, and of loads and stores together."""
-
-    def least_s(self, loaded_bytes: float, written_bytes: float) -> float:
-        """Give the least time for volumes, in seconds.
-
-        Examples
-        --------
-        >>> DramRoof(load_bytes_per_s=100, copy_bytes_per_s=80).least_s(40, 40)
-        1.0
-        """
-        moved = loaded_bytes + written_bytes
-        if not moved > 0:
-            return 0.0
-        mixed = min(written_bytes / moved / _SHARE_OF_COPY, 1.0)
-        return moved * ((1 - mixed) / self.load_bytes_per_s + mixed / self.copy_bytes_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
