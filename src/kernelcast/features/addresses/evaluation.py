@@ -43,8 +43,8 @@ from kernelcast.features.syntax.kinds import Implicit
 from kernelcast.features.syntax.lvalues import classify, lanes_of
 from kernelcast.features.syntax.tree import Node
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
+from kernelcast.records.operations import MemorySpace
 
-_SHARED = ("global", "local", "generic")
 _LARGEST_NAMED = (1 << 31) - 1
 _FLOATING = Opaque(reason="a floating-point number")
 
@@ -264,7 +264,7 @@ class Evaluator:
             return _data_at(place)
         if "async_work_group" in name:
             self._findings.note_gap(node, f"the memory that {name} copies is not described")
-        elif any(map(_points_to_shared, node.children[1:])):
+        elif any(map(_may_share, node.children[1:], arguments)):
             self._findings.note_gap(node, f"the memory that {name} writes is not described")
         self.objects.forget_targets(arguments, state)
         return call_builtin(name, arguments, node.type, self._arithmetic)
@@ -318,10 +318,13 @@ class Evaluator:
     }
 
 
-def _points_to_shared(argument: Node) -> bool:
-    """Tell whether a builtin like `modf` may write to memory of other work-items."""
+def _may_share(argument: Node, value: Value) -> bool:
+    """Tell whether a builtin like `modf` may write to memory that other work-items see."""
     target = argument.type.target if argument.type.type_class is TypeClass.POINTER else None
-    return target is not None and not target.is_const and target.space in _SHARED
+    return target is not None and not target.is_const and any(
+        not isinstance(one, Pointer) or one.memory.space is not MemorySpace.PRIVATE
+        for _, one in places_of(value)
+    )  # fmt: skip
 
 
 def _data_at(place: Value) -> Opaque:
