@@ -24,19 +24,13 @@ _CUT = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenRanges:
-    """Stretches of a buffer's bytes, each touched by one slab.
-
-    Parameters
-    ----------
-    starts, stops : ndarray of int64
-        First byte, and the one behind the last.
-    slabs : ndarray of int64
-        Which slab touches it.
-    """
+    """Stretches of a buffer's bytes, each touched by one slab."""
 
     starts: IntArray
     stops: IntArray
+    """First byte, and the one behind the last."""
     slabs: IntArray
+    """Which slab touches it."""
 
     @classmethod
     def join(cls, parts: Sequence["WrittenRanges"]) -> "WrittenRanges":

@@ -33,55 +33,37 @@ Chosen = TypeVar("Chosen")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountSettings:
-    """How much is counted.
-
-    Parameters
-    ----------
-    work_groups : int
-        Work-groups that are counted, spread over the index space.
-    seed : int
-        Of their choice and of random buffers.
-    records_addresses : bool
-        Whether some of them write their addresses down as well.
-    compares_times : bool
-        Whether the time of counting is compared with the plain kernel's; that needs a copy that
-        only counts, beside the one that records addresses.
-    """
+    """How much is counted."""
 
     work_groups: int = 8
+    """Work-groups that are counted, spread over the index space."""
     seed: int = 0
+    """Of their choice and of random buffers."""
     records_addresses: bool = True
+    """Whether some of them write their addresses down as well."""
     compares_times: bool = True
+    """Whether the time of counting is compared with the plain kernel's; that needs a copy that only
+    counts, beside the one that records addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What was counted, and what it cost.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The launch, local size chosen.
-    sample : CounterSample
-        Counters of each work-item.
-    addresses : RecordedAddresses or None
-        None where none were asked for, or none could be recorded.
-    is_log_complete : bool
-        False if a work-item touched memory more often than could be written down.
-    instrumented_s, plain_s : float
-        Time of the counted work-groups, and of the same ones of the plain kernel, in seconds; 0
-        where they were not compared.
-    total_s : float
-        All of it: writing and building the copies, running them, reading the counters.
-    """
+    """What was counted, and what it cost."""
 
     ndrange: NDRange
+    """The launch, local size chosen."""
     sample: CounterSample
+    """Counters of each work-item."""
     addresses: RecordedAddresses | None
+    """None where none were asked for, or none could be recorded."""
     is_log_complete: bool
+    """False if a work-item touched memory more often than could be written down."""
     instrumented_s: float
     plain_s: float
+    """Time of the counted work-groups, and of the same ones of the plain kernel, in seconds; 0
+    where they were not compared."""
     total_s: float
+    """All of it: writing and building the copies, running them, reading the counters."""
 
 
 def count_in_session(

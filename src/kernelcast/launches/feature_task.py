@@ -34,64 +34,42 @@ ReportProgress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureTask:
-    """What to find out on one device, in a child process.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device_id : str
-        The device.
-    groups : frozenset of FeatureGroup
-        What is wanted.
-    seed : int
-        Of random buffer contents and sampled places.
-    """
+    """What to find out on one device, in a child process."""
 
     problem: Problem
+    """The launch."""
     device_id: str
+    """The device."""
     groups: frozenset[FeatureGroup]
+    """What is wanted."""
     seed: int = 0
+    """Of random buffer contents and sampled places."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DeviceFindings:
-    """What a device told.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The launch, local size chosen.
-    compute_units : int
-        Of the device.
-    compiler : CompilerFacts or None
-        Resources of the compiled kernel.
-    saturation : SaturationPoint or None
-        P_sat.
-    counters : SoftwareCounters or None
-        Counted by an instrumented run.
-    run : SampleRun or None
-        Timed launches.
-    linear_s : float or None
-        The linear model's time of the whole launch, in seconds.
-    analytic : AnalyticEstimate or None
-        What the analytic model of the device says.
-    costs_s : dict of str to float
-        Time of each step, in seconds.
-    notes : list of str
-        What could not be had, and why.
-    """
+    """What a device told."""
 
     ndrange: NDRange
+    """The launch, local size chosen."""
     compute_units: int
+    """Of the device."""
     compiler: CompilerFacts | None = None
+    """Resources of the compiled kernel."""
     saturation: SaturationPoint | None = None
+    """P_sat."""
     counters: SoftwareCounters | None = None
+    """Counted by an instrumented run."""
     run: SampleRun | None = None
+    """Timed launches."""
     linear_s: float | None = None
+    """The linear model's time of the whole launch, in seconds."""
     analytic: AnalyticEstimate | None = None
+    """What the analytic model of the device says."""
     costs_s: dict[str, float] = field(default_factory=dict)
+    """Time of each step, in seconds."""
     notes: list[str] = field(default_factory=list)
+    """What could not be had, and why."""
 
 
 def read_device_features(task: FeatureTask, report: ReportProgress) -> DeviceFindings:

@@ -42,15 +42,6 @@ _READ = Task(entry="kernelcast.launches.feature_task:read_device_features", retu
 class FeatureSettings:
     """Which features are wanted, and what they may cost.
 
-    Parameters
-    ----------
-    groups : frozenset of FeatureGroup
-        Which features; those that need a device are absent without one.
-    seed : int
-        Of random buffer contents and sampled places.
-    timeout_s : float
-        Time limit of each device, in seconds.
-
     Raises
     ------
     InputError
@@ -58,8 +49,11 @@ class FeatureSettings:
     """
 
     groups: frozenset[FeatureGroup] = DEFAULT_GROUPS
+    """Which features; those that need a device are absent without one."""
     seed: int = 0
+    """Of random buffer contents and sampled places."""
     timeout_s: float = DEFAULT_TIMEOUT_S
+    """Time limit of each device, in seconds."""
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -78,62 +72,41 @@ _DEFAULTS = FeatureSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFeatures:
-    """What one device adds to the features of a launch.
-
-    Parameters
-    ----------
-    device_id, device : str
-        Stable id and name.
-    vector : FeatureVector or None
-        All features that were asked for, those of the source too; None where the device failed.
-    findings : DeviceFindings or None
-        What the vector was made of.
-    error : KernelcastError or None
-        Why the device has no answer.
-    """
+    """What one device adds to the features of a launch."""
 
     device_id: str
     device: str
+    """Stable id and name."""
     vector: FeatureVector | None = None
+    """All features that were asked for, those of the source too; None where the device failed."""
     findings: DeviceFindings | None = None
+    """What the vector was made of."""
     error: KernelcastError | None = None
+    """Why the device has no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFeatures:
-    """What is known of one launch.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    ndrange : NDRange
-        Its index space; the local size is an assumption where the device is to choose.
-    settings : FeatureSettings
-        What was asked for.
-    facts : KernelFacts
-        From the source.
-    lines : tuple of LineFacts
-        What each line executes.
-    counters : SoftwareCounters
-        Derived from the source.
-    costs_s : dict of str to float
-        Time of each step, in seconds.
-    notes : tuple of str
-        What the reader should know.
-    devices : tuple of DeviceFeatures
-        What devices add.
-    """
+    """What is known of one launch."""
 
     problem: Problem
+    """The launch."""
     ndrange: NDRange
+    """Its index space; the local size is an assumption where the device is to choose."""
     settings: FeatureSettings
+    """What was asked for."""
     facts: KernelFacts
+    """From the source."""
     lines: tuple[LineFacts, ...]
+    """What each line executes."""
     counters: SoftwareCounters
+    """Derived from the source."""
     costs_s: dict[str, float]
+    """Time of each step, in seconds."""
     notes: tuple[str, ...] = ()
+    """What the reader should know."""
     devices: tuple[DeviceFeatures, ...] = ()
+    """What devices add."""
 
     @cached_property
     def vector(self) -> FeatureVector:

@@ -17,21 +17,14 @@ _SUFFIXES = frozenset({".yaml", ".yml"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownMachine:
-    """A description that can be asked for by its name.
-
-    Parameters
-    ----------
-    name : str
-        A device's id, or the name of a shipped description.
-    path : Path
-        Its file.
-    is_shipped : bool
-        Whether it came with kernelcast; else it was calibrated here.
-    """
+    """A description that can be asked for by its name."""
 
     name: str
+    """A device's id, or the name of a shipped description."""
     path: Path
+    """Its file."""
     is_shipped: bool
+    """Whether it came with kernelcast; else it was calibrated here."""
 
 
 def machine_path(device_id: str) -> Path:

@@ -16,34 +16,6 @@ LONGEST_WITHIN_S = 60.0
 class EstimateSettings:
     """How an estimate is made.
 
-    Parameters
-    ----------
-    plan : SamplingPlan
-        How much to sample.
-    coverage : float
-        Share of true times that the interval shall hold, between 0 and 1.
-    measure : bool
-        Whether whole runs of the kernel are timed for comparison.
-    measured_runs : int
-        How many whole runs.
-    seed : int
-        Seed of random buffer contents.
-    samples : bool
-        Whether work-groups may be run; else other sizes of the kernel or the analytic model of the
-        device answer alone.
-    uses_history : bool
-        Whether an exact repeat of an observed launch is answered from its observations, without
-        sampling. Where whole runs are measured, history only stands beside the sampled answer.
-    uses_models : bool
-        Whether a learned model corrects the sampled answer, where there is one for the device.
-    within_s : float or None
-        Time that the caller waits, in seconds: as many moments are sampled as fit, and at least
-        those of the plan. None: those of the plan.
-    least_gain : float
-        Where earlier samples of the launch are kept, or several other sizes of the kernel were
-        observed: seconds by which a second of sampling has to narrow the interval, or it is left
-        out. 0: every launch that was not observed itself is sampled.
-
     Raises
     ------
     InputError
@@ -51,15 +23,30 @@ class EstimateSettings:
     """
 
     plan: SamplingPlan = field(default_factory=SamplingPlan)
+    """How much to sample."""
     coverage: float = DEFAULT_COVERAGE
+    """Share of true times that the interval shall hold, between 0 and 1."""
     measure: bool = False
+    """Whether whole runs of the kernel are timed for comparison."""
     measured_runs: int = 5
+    """How many whole runs."""
     seed: int = 0
+    """Seed of random buffer contents."""
     samples: bool = True
+    """Whether work-groups may be run; else other sizes of the kernel or the analytic model of the
+    device answer alone."""
     uses_history: bool = True
+    """Whether an exact repeat of an observed launch is answered from its observations, without
+    sampling. Where whole runs are measured, history only stands beside the sampled answer."""
     uses_models: bool = True
+    """Whether a learned model corrects the sampled answer, where there is one for the device."""
     within_s: float | None = None
+    """Time that the caller waits, in seconds: as many moments are sampled as fit, and at least
+    those of the plan. None: those of the plan."""
     least_gain: float = DEFAULT_LEAST_GAIN
+    """Where earlier samples of the launch are kept, or several other sizes of the kernel were
+    observed: seconds by which a second of sampling has to narrow the interval, or it is left out.
+    0: every launch that was not observed itself is sampled."""
 
     def __post_init__(self) -> None:
         if self.measure and not self.samples:

@@ -33,15 +33,6 @@ from kernelcast.sampling.tracing import TracingLaunch, run_trace
 class TraceSettings:
     """How a trace is made.
 
-    Parameters
-    ----------
-    method : TraceMethod
-        By a clock, by steps, or whichever the device offers.
-    work_groups : int or None
-        How many of the first to trace; None means all, at most 10,000.
-    seed : int
-        Seed of random buffer contents.
-
     Raises
     ------
     InputError
@@ -49,8 +40,11 @@ class TraceSettings:
     """
 
     method: TraceMethod = TraceMethod.AUTO
+    """By a clock, by steps, or whichever the device offers."""
     work_groups: int | None = None
+    """How many of the first to trace; None means all, at most 10,000."""
     seed: int = 0
+    """Seed of random buffer contents."""
 
     def __post_init__(self) -> None:
         if self.work_groups is not None and self.work_groups < 1:

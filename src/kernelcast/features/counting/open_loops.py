@@ -19,18 +19,12 @@ thousands, where `ASSUMED_TRIPS` are assumed."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
-    """What is not known of counts derived from the source.
-
-    Parameters
-    ----------
-    half_width : float
-        By how much the logarithm of the work may be off; 0 where the source tells all loops.
-    notes : tuple of str
-        The loops, and what is assumed of them.
-    """
+    """What is not known of counts derived from the source."""
 
     half_width: float = 0.0
+    """By how much the logarithm of the work may be off; 0 where the source tells all loops."""
     notes: tuple[str, ...] = ()
+    """The loops, and what is assumed of them."""
 
 
 def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> Doubt:

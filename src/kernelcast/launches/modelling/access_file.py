@@ -58,24 +58,16 @@ class AccessEntry(Located):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenLaunch:
-    """A kernel that was written down, with its index space.
-
-    Parameters
-    ----------
-    kernel : WrittenKernel
-        What a work-item touches and executes; each global id is one update.
-    ndrange : NDRange
-        One work-item per update.
-    folds : tuple of (int, int)
-        Axes and updates per work-item, see `kernelcast.launches.modelling.folding`.
-    registers : int or None
-        32-bit registers per work-item.
-    """
+    """A kernel that was written down, with its index space."""
 
     kernel: WrittenKernel
+    """What a work-item touches and executes; each global id is one update."""
     ndrange: NDRange
+    """One work-item per update."""
     folds: tuple[tuple[int, int], ...] = ()
+    """Axes and updates per work-item, see `kernelcast.launches.modelling.folding`."""
     registers: int | None = None
+    """32-bit registers per work-item."""
 
 
 def is_access_file(path: Path) -> bool:

@@ -21,22 +21,15 @@ _PREDICTED: dict[str, Callable[[Configuration], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One quantity of several launches.
-
-    Parameters
-    ----------
-    quantity : str
-        Column of the measurements.
-    labels : tuple of str
-        Local size and folding of each launch.
-    measured, predicted : tuple of float
-        Its values.
-    """
+    """One quantity of several launches."""
 
     quantity: str
+    """Column of the measurements."""
     labels: tuple[str, ...]
+    """Local size and folding of each launch."""
     measured: tuple[float, ...]
     predicted: tuple[float, ...]
+    """Its values."""
 
     @property
     def mean_error(self) -> float:

@@ -27,47 +27,31 @@ _OTHERWISE = "or take the instruction table (--core table)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompilerChoice:
-    """How a loop is compiled.
-
-    Parameters
-    ----------
-    compiler : str
-        A C compiler; the first that there is when empty.
-    flags : sequence of str
-        For it; `FLAGS` with the machine's own target when empty.
-    architecture : str
-        OSACA's name of the micro-architecture; found out when empty.
-    """
+    """How a loop is compiled."""
 
     compiler: str = ""
+    """A C compiler; the first that there is when empty."""
     flags: Sequence[str] = ()
+    """For it; `FLAGS` with the machine's own target when empty."""
     architecture: str = ""
+    """OSACA's name of the micro-architecture; found out when empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledLoop:
-    """In-core terms of a compiled loop, an `InCoreProvider`.
-
-    Parameters
-    ----------
-    loop : AssemblyLoop
-        The loop of the assembly that executes most of the source's.
-    iterations : int
-        Of the source's loop that one pass of it executes.
-    osaca : OsacaProvider
-        Knows the time of one pass.
-    whole : OperationCounts
-        What an iteration executes of which OSACA's terms are: of a loop that executes a part of it
-        they are as much less.
-    notes : tuple of str
-        How it was compiled, and what the terms leave out.
-    """
+    """In-core terms of a compiled loop, an `InCoreProvider`."""
 
     loop: AssemblyLoop
+    """The loop of the assembly that executes most of the source's."""
     iterations: int
+    """Of the source's loop that one pass of it executes."""
     osaca: OsacaProvider
+    """Knows the time of one pass."""
     whole: OperationCounts
+    """What an iteration executes of which OSACA's terms are: of a loop that executes a part of it
+    they are as much less."""
     notes: tuple[str, ...]
+    """How it was compiled, and what the terms leave out."""
 
     @property
     def executes_all_sides(self) -> bool:

@@ -37,15 +37,10 @@ _FLOPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenTerms:
-    """In-core terms that somebody knows already, for one cache line of work.
-
-    Parameters
-    ----------
-    terms : InCoreTerms
-        They are taken for any nest.
-    """
+    """In-core terms that somebody knows already, for one cache line of work."""
 
     terms: InCoreTerms
+    """They are taken for any nest."""
     executes_all_sides: ClassVar[bool] = False
 
     def predict(self, _: LoopNest, __: float) -> InCoreTerms:
@@ -55,38 +50,26 @@ class GivenTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPrediction:
-    """What the models say of a loop nest of one size.
-
-    Parameters
-    ----------
-    constants : mapping of str to int
-        The size.
-    cores : int
-        Busy cores.
-    volumes : CacheVolumes
-        Traffic of one of them.
-    in_core : InCoreTerms or None
-        Time in the core, where it is known.
-    ecm : EcmPrediction
-        Time of one core.
-    roofline : RooflinePrediction or None
-        Of all busy cores together; None without in-core terms.
-    work : Work
-        For conversions between units.
-    least_cycles, most_cycles : float
-        Between which the ECM model's cycles lie whatever data decide, and whether branches are
-        jumped over or both sides are executed under a mask. Without branches both are `cycles`.
-    """
+    """What the models say of a loop nest of one size."""
 
     constants: Mapping[str, int]
+    """The size."""
     cores: int
+    """Busy cores."""
     volumes: CacheVolumes
+    """Traffic of one of them."""
     in_core: InCoreTerms | None
+    """Time in the core, where it is known."""
     ecm: EcmPrediction
+    """Time of one core."""
     roofline: RooflinePrediction | None
+    """Of all busy cores together; None without in-core terms."""
     work: Work
+    """For conversions between units."""
     least_cycles: float
     most_cycles: float
+    """Between which the ECM model's cycles lie whatever data decide, and whether branches are
+    jumped over or both sides are executed under a mask. Without branches both are `cycles`."""
 
     @property
     def cycles(self) -> float:
@@ -108,17 +91,6 @@ class LoopPrediction:
 class LoopModel:
     """A loop nest on a machine.
 
-    Parameters
-    ----------
-    nest : LoopNest
-        The loop.
-    machine : CpuMachine
-        The CPU.
-    predictor : str
-        ``lc`` for layer conditions, ``sim`` for the cache simulator.
-    in_core : InCoreProvider or None
-        Knows the time in the core; the machine's own table when left out.
-
     Raises
     ------
     InputError
@@ -126,9 +98,13 @@ class LoopModel:
     """
 
     nest: LoopNest
+    """The loop."""
     machine: CpuMachine
+    """The CPU."""
     predictor: str = PREDICTORS[0]
+    """``lc`` for layer conditions, ``sim`` for the cache simulator."""
     in_core: InCoreProvider | None = None
+    """Knows the time in the core; the machine's own table when left out."""
     _conditions: LayerConditions = field(init=False)
     _traffic: CachePredictor = field(init=False)
     _outcomes: "list[LoopModel]" = field(init=False, default_factory=list)

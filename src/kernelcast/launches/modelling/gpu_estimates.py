@@ -19,27 +19,18 @@ from kernelcast.records.machine import MachineDescription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One way to launch a kernel, and what the model says of it.
-
-    Parameters
-    ----------
-    local_size : tuple of int
-        Work-items per work-group.
-    folds : tuple of (int, int)
-        Axes and updates per work-item; empty without folding.
-    estimate : AnalyticEstimate
-        On one machine.
-    volumes : GpuVolumes
-        What its volumes are made of.
-    updates : int
-        Results of the whole launch.
-    """
+    """One way to launch a kernel, and what the model says of it."""
 
     local_size: tuple[int, ...]
+    """Work-items per work-group."""
     folds: Folds
+    """Axes and updates per work-item; empty without folding."""
     estimate: AnalyticEstimate
+    """On one machine."""
     volumes: GpuVolumes
+    """What its volumes are made of."""
     updates: int
+    """Results of the whole launch."""
 
     @property
     def fold_text(self) -> str:

@@ -26,18 +26,12 @@ _USUAL_WARP = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """All configurations of a kernel on a machine, fastest first.
-
-    Parameters
-    ----------
-    configurations : tuple of Configuration
-        Those the model has an answer for.
-    refused : tuple of (str, str)
-        Configurations that cannot be launched, and why.
-    """
+    """All configurations of a kernel on a machine, fastest first."""
 
     configurations: tuple[Configuration, ...]
+    """Those the model has an answer for."""
     refused: tuple[tuple[str, str], ...] = ()
+    """Configurations that cannot be launched, and why."""
 
 
 def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:

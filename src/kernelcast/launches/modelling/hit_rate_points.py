@@ -32,56 +32,36 @@ _NEVER = HitRate(a=0.0, b=0.0, c=0.0, form=HIT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRatePoint:
-    """One measured hit rate.
-
-    Parameters
-    ----------
-    function : str
-        One of `FUNCTIONS`.
-    oversubscription : float
-        Allocated bytes over the capacity of the cache.
-    hit_rate : float
-        Hits over redundant accesses.
-    """
+    """One measured hit rate."""
 
     function: str
+    """One of `FUNCTIONS`."""
     oversubscription: float
+    """Allocated bytes over the capacity of the cache."""
     hit_rate: float
+    """Hits over redundant accesses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLaunch:
-    """Volumes that counters measured of one launch.
-
-    Parameters
-    ----------
-    local_size : tuple of int
-        Work-items per work-group.
-    folds : tuple of (int, int)
-        Axes and updates per work-item.
-    volumes : mapping of str to float
-        Some of `VOLUMES` and `RATE`.
-    """
+    """Volumes that counters measured of one launch."""
 
     local_size: tuple[int, ...]
+    """Work-items per work-group."""
     folds: Folds = ()
+    """Axes and updates per work-item."""
     volumes: Mapping[str, float] = field(default_factory=dict)
+    """Some of `VOLUMES` and `RATE`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """What a file of measurements holds.
-
-    Parameters
-    ----------
-    points : tuple of HitRatePoint
-        Hit rates given as such.
-    launches : tuple of MeasuredLaunch
-        Launches with volumes, from which hit rates follow.
-    """
+    """What a file of measurements holds."""
 
     points: tuple[HitRatePoint, ...] = ()
+    """Hit rates given as such."""
     launches: tuple[MeasuredLaunch, ...] = ()
+    """Launches with volumes, from which hit rates follow."""
 
 
 def read_measurements(path: Path) -> Measurements:

@@ -27,22 +27,15 @@ _WIDE_BITS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Memory:
-    """Memory instructions of a thread, by how its warp touches memory.
-
-    Parameters
-    ----------
-    coal, uncoal : float
-        Of one thread.
-    per_mw : float
-        Transactions of an uncoalesced one.
-    bytes : float
-        Bytes that a warp asks for in one, mean of both.
-    """
+    """Memory instructions of a thread, by how its warp touches memory."""
 
     coal: float
     uncoal: float
+    """Of one thread."""
     per_mw: float
+    """Transactions of an uncoalesced one."""
     bytes: float
+    """Bytes that a warp asks for in one, mean of both."""
 
 
 def estimate_mwp_cwp(

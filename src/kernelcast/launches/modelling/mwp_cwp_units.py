@@ -24,46 +24,31 @@ _SLOWER: Mapping[str, float] = {"fp64": 2.0, "native_special": 4.0, "special": 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """The compute units of a device, as one launch finds them.
-
-    Parameters
-    ----------
-    count : int
-        Compute units.
-    warp_width : int
-        Work-items that issue together: a warp, or those in the lanes of a CPU's vector.
-    warps_per_group : int
-        Of a work-group, the last perhaps partial.
-    resident_groups : int
-        Work-groups that a unit holds at once.
-    clock_hz : float
-        Turns seconds into the model's cycles and back; its value does not change the answer.
-    bandwidth_bytes_per_s : float
-        Of memory, all units together.
-    latency_s : float
-        Of memory.
-    path_bytes_per_s : float
-        What one unit takes from the cache that all its requests pass.
-    transaction_bytes : int
-        What one transaction of an uncoalesced request moves.
-    instruction_s : mapping of str to float
-        Seconds for which one instruction of a warp occupies a unit: ``fp32``, ``fp64``,
-        ``special``, ``native_special``.
-    notes : tuple of str
-        What was assumed.
-    """
+    """The compute units of a device, as one launch finds them."""
 
     count: int
+    """Compute units."""
     warp_width: int
+    """Work-items that issue together: a warp, or those in the lanes of a CPU's vector."""
     warps_per_group: int
+    """Of a work-group, the last perhaps partial."""
     resident_groups: int
+    """Work-groups that a unit holds at once."""
     clock_hz: float
+    """Turns seconds into the model's cycles and back; its value does not change the answer."""
     bandwidth_bytes_per_s: float
+    """Of memory, all units together."""
     latency_s: float
+    """Of memory."""
     path_bytes_per_s: float
+    """What one unit takes from the cache that all its requests pass."""
     transaction_bytes: int
+    """What one transaction of an uncoalesced request moves."""
     instruction_s: Mapping[str, float]
+    """Seconds for which one instruction of a warp occupies a unit: ``fp32``, ``fp64``, ``special``,
+    ``native_special``."""
     notes: tuple[str, ...] = field(default=())
+    """What was assumed."""
 
 
 def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:

@@ -26,23 +26,16 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequests:
-    """What a work-group's executions of one access amount to, mean of some work-groups.
-
-    Parameters
-    ----------
-    executions : float
-        By all its work-items.
-    requests : float
-        Executions that at least one work-item takes part in, all together.
-    bytes, chunks : float
-        Of a request: distinct bytes, and contiguous pieces of memory that they lie in. 0 where
-        the address is not known.
-    """
+    """What a work-group's executions of one access amount to, mean of some work-groups."""
 
     executions: float
+    """By all its work-items."""
     requests: float
+    """Executions that at least one work-item takes part in, all together."""
     bytes: float
     chunks: float
+    """Of a request: distinct bytes, and contiguous pieces of memory that they lie in. 0 where the
+    address is not known."""
 
 
 def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupRequests:

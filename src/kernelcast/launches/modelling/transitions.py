@@ -10,20 +10,14 @@ _BEGINS, _MIDDLE = 0.1, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A climb from few bytes per update to many.
-
-    Parameters
-    ----------
-    begins, middle : float
-        Sizes at which a tenth and half of the climb is done.
-    low, high : float
-        Volumes before and after.
-    """
+    """A climb from few bytes per update to many."""
 
     begins: float
     middle: float
+    """Sizes at which a tenth and half of the climb is done."""
     low: float
     high: float
+    """Volumes before and after."""
 
 
 def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transition | None:

@@ -18,19 +18,7 @@ _NAME = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A YAML node with its file and the parameters that may be named in it.
-
-    Parameters
-    ----------
-    node : yaml.Node
-        The node.
-    path : Path
-        The file, for messages.
-    key : str
-        How the value is called, for messages.
-    names : mapping of str to int or float
-        Values of ``{NAME}``.
-    """
+    """A YAML node with its file and the parameters that may be named in it."""
 
     error: ClassVar[type[InputError]] = ProblemFileError
     """What `fail` raises; files of another kind have a subclass with their own."""
@@ -40,9 +28,13 @@ class Located:
     """How deeply such files nest."""
 
     node: yaml.Node
+    """The node."""
     path: Path
+    """The file, for messages."""
     key: str = "problem"
+    """How the value is called, for messages."""
     names: Mapping[str, Number] = field(default_factory=dict)
+    """Values of ``{NAME}``."""
 
     def fail(self, complaint: str) -> NoReturn:
         """Raise an error that points at this value.

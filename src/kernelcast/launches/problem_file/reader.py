@@ -62,21 +62,14 @@ def _read_whole(root: Located, path: Path, inputs_folder: Path) -> Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemTemplate:
-    """A problem file that was read once, for all values of its parameters.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    root : Located
-        Its content.
-    overrides : mapping of str to number
-        Values that replace those of the file's `parameters`, lists included.
-    """
+    """A problem file that was read once, for all values of its parameters."""
 
     path: Path
+    """The file."""
     root: Located
+    """Its content."""
     overrides: Mapping[str, Number]
+    """Values that replace those of the file's `parameters`, lists included."""
 
     @property
     def swept(self) -> tuple[str, ...]:
