@@ -149,3 +149,16 @@ def test_goto_makes_nothing_exact() -> None:
     facts = analyse("int i = 0; again: a[i] = 1; if (++i < n) goto again; a[0] = 2;")
     assert not any(one.is_exact for one in facts.accesses)
     assert any("goto" in gap.reason for gap in facts.gaps)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_described"),
+    [
+        ("float x; b[0] = modf(1.5f, &x);", True),
+        ("modf(1.5f, (global float *)&a[b[0]]);", False),
+        ("prefetch(a, 4);", True),
+    ],
+)
+def test_a_builtin_that_writes_to_a_buffer_is_a_gap(body: str, is_described: bool) -> None:
+    """Says that it does not know what a builtin writes, unless that is the work-item's own."""
+    assert (not analyse(body).gaps) == is_described
