@@ -57,7 +57,7 @@ def write_program(
     """
     try:
         facts = analyse(kernel).facts
-        code = _begin(facts, local_size, offset, scalars)
+        code = begin_code(facts, local_size, offset, scalars)
         buffers = {one.name: f"v{place}" for place, one in enumerate(facts.parameters)
                    if one.is_pointer and one.space is not MemorySpace.LOCAL}  # fmt: skip
         if checks_bounds:
@@ -90,8 +90,12 @@ def ask_program(
         kernel, ndrange.local_size, ndrange.global_offset, find_scalars(arguments),
         checks_bounds=checks_bounds,
     )  # fmt: skip
-    numbers = [one.values[0] if isinstance(one, ScalarArgument) else one.bytes for one in arguments]
-    return None if program is None else program(ndrange.global_size, numbers)
+    return None if program is None else program(ndrange.global_size, list_numbers(arguments))
+
+
+def list_numbers(arguments: Sequence[Argument]) -> list[float]:
+    """Give a number per argument, as a `SizeProgram` takes them."""
+    return [one.values[0] if isinstance(one, ScalarArgument) else one.bytes for one in arguments]
 
 
 def find_scalars(arguments: Sequence[Argument]) -> frozenset[int]:
@@ -119,7 +123,7 @@ def _kinds(symbols: Iterable[Symbol]) -> set[SymbolKind]:
     return {one.kind for one in symbols}
 
 
-def _begin(
+def begin_code(
     facts: KernelFacts,
     local_size: tuple[int, ...],
     offset: tuple[int, ...],

@@ -12,6 +12,7 @@ slope, launches that disagree give the rate.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -99,6 +100,7 @@ def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float
     return t1_s + (t2_s - t1_s) / (p2 - p1) * (n - p1)
 
 
+@lru_cache(maxsize=32)  # the estimate and the piece of evidence want the same line
 def fit_linear(run: SampleRun) -> LinearFit:
     """Fit the line to a sample run.
 

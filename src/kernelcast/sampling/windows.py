@@ -49,20 +49,30 @@ def box_near(
     GroupBox(start=(49, 24), shape=(7, 2))
     """
     counts = tuple(group_counts)
+    shape, is_tile_row = _choose_shape(work_groups, counts, order)
     place = _coordinates(position, counts)
     if order is not DispatchOrder.ROWS:
-        by_rows = order is DispatchOrder.TILE_ROWS and is_cut_in_two(counts)
-        shape = (_rows_of_tile if by_rows else _tile_shape)(work_groups, counts)
         place = tuple(p - n // 2 for p, n in zip(place, shape, strict=True))
-        if by_rows and shape[0] == tile_of(counts)[0]:
-            # Elsewhere a row would straddle one more cache line and page than the whole's do.
-            place = (round(place[0] / shape[0]) * shape[0], *place[1:])
-    else:
-        shape = _run_shape(work_groups, counts)
+    if is_tile_row:
+        # Elsewhere a row would straddle one more cache line and page than the whole's do.
+        place = (round(place[0] / shape[0]) * shape[0], *place[1:])
     start = tuple(
         max(0, min(p, count - n)) for p, n, count in zip(place, shape, counts, strict=True)
     )
     return GroupBox(start=start, shape=shape)
+
+
+@lru_cache(maxsize=256)
+def _choose_shape(
+    work_groups: int, counts: tuple[int, ...], order: DispatchOrder
+) -> tuple[tuple[int, ...], bool]:
+    """Give the extents of a box, and whether its rows are those of tiles."""
+    if order is DispatchOrder.ROWS:
+        return _run_shape(work_groups, counts), False
+    if order is DispatchOrder.TILE_ROWS and is_cut_in_two(counts):
+        shape = _rows_of_tile(work_groups, counts)
+        return shape, shape[0] == tile_of(counts)[0]
+    return _tile_shape(work_groups, counts), False
 
 
 def tile_of(group_counts: Sequence[int]) -> tuple[int, ...]:

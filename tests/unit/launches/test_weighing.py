@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.launches import weighing
+from kernelcast.launches.alike_groups import are_alike
 from kernelcast.launches.weighing import (
     apply_profile,
     plan_by_source,
@@ -359,6 +360,35 @@ def test_work_is_known_to_be_even_where_the_source_proves_it(body: str, *, is_kn
     ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
     plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), ndrange, ARGUMENTS)
     assert plan == SamplingPlan(seed=3, is_known_even=is_known)
+
+
+@pytest.mark.parametrize(
+    ("body", "proven"),
+    [
+        ("for (int k = get_local_id(0); k < n / 1000; k += 8) a[i] += a[k];", {400, GROUPS}),
+        ("for (int s = 8; s > get_local_id(0); s /= 2) a[i] += a[s];", {400, GROUPS}),
+        ("if (get_local_id(0) == 0 && i < n) a[i] = 0;", {400, GROUPS}),
+        ("if (i < n / 2) a[i] = sqrt(a[i]);", {400}),
+        ("for (int k = get_group_id(0); k < n; k++) a[i] += a[k];", set()),
+        ("if (a[i] > 0) a[i] = sqrt(a[i]);", set()),
+        ("for (int k = 0; k < a[i]; k++) a[i] += a[k];", set()),
+    ],
+)
+def test_what_work_groups_have_in_common_is_proven_for_each_size(
+    body: str, proven: set[int]
+) -> None:
+    """Places in a work-group may differ; places of work-groups and data prove nothing."""
+    source = f"kernel void f(global float *a, int n) {{ int i = get_global_id(0); {body} }}"
+    found = {
+        groups
+        for groups in (400, GROUPS)
+        if are_alike(
+            Kernel(name="f", source=source),
+            NDRange(global_size=(groups * LOCAL,), local_size=(LOCAL,)),
+            ARGUMENTS,
+        )
+    }
+    assert found == proven
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.registry import publish_evidence
+from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, Work
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
@@ -274,6 +275,42 @@ def test_measures_that_a_launch_lacks_are_left_out() -> None:
     assert piece is not None
     assert math.exp(piece.log_seconds) == pytest.approx(0.4, rel=0.1)
     assert "work_items" in piece.note
+
+
+def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
+    """Hears the same of others before and after a launch is estimated; others hear of it."""
+    model, names = calibrate(make_rows()), iter(range(1, 5))
+    sizes = KernelSizes(lambda _: {})
+    launches = {
+        items: replace(make_launch(1), arguments_digest=f"{next(names)}" * 64)
+        for items in (1e6, 2e6, 4e6)
+    }
+
+    def ask(items: float) -> float | None:
+        piece = sizes.ask(launches[items], work(items), model, {})
+        return None if piece is None else piece.log_seconds
+
+    def work(items: float) -> Work:
+        return Work(logs=(math.log(items), math.nan, math.nan, math.nan))
+
+    def estimate(items: float, seconds: float) -> None:
+        size = KnownSize(
+            log_work=work(items).logs, log_seconds=math.log(seconds), noise=0.1, at_s=0
+        )
+        sizes.estimate(launches[items], size, ())
+
+    sizes.learn_source(launches[1e6], depends_on_contents=False)
+    estimate(1e6, 0.1)
+    before = ask(2e6)
+    estimate(2e6, 0.9)
+    assert before is not None
+    assert ask(2e6) == pytest.approx(before)
+    first = ask(4e6)
+    estimate(2e6, 0.2)
+    assert ask(2e6) == pytest.approx(before)
+    assert first != pytest.approx(ask(4e6))
+    estimate(1e6, 0.5)
+    assert ask(2e6) != pytest.approx(before)
 
 
 def test_sizes_that_the_store_lost_are_forgotten() -> None:

@@ -150,7 +150,8 @@ def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how clos
     return WorkProfile(
         weights=_weigh(work, in_boxes, in_all),
         weights_in_step=tuple(
-            _weigh(_add_up(counts, sizes, width), in_boxes, in_all) for width in _IN_STEP
+            _weigh(_add_up(counts, sizes, width), in_boxes, in_all)
+            for width in (_IN_STEP if boxes else ())
         ),
         spread=float(found.std()) / mean,
         is_exact=all(sample.is_exact),

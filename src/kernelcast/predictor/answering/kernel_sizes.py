@@ -90,6 +90,15 @@ class _Kernel:
         """Have tables made anew, since a size is another."""
         self.tables = {}
 
+    def keep_tables_beside(self, key: SizeKey) -> None:
+        """Keep tables in which a size does not stand that is going to be estimated."""
+        without = {key} if key in self.estimated else {key, None}
+        self.tables = {
+            (is_observed, measures, left_out if is_observed else key): table
+            for (is_observed, measures, left_out), table in self.tables.items()
+            if is_observed or left_out in without
+        }
+
 
 class KernelSizes:
     """Sizes of kernels; threads share one.
@@ -157,9 +166,9 @@ class KernelSizes:
         """Take what samples of a launch say."""
         with self._lock:
             kernel, key = self._find(launch), name_size(launch)
+            kernel.keep_tables_beside(key)
             _put(kernel.estimated, key, known)
             _put(kernel.sampled, key, moments)
-            kernel.forget_tables()
 
     def judge_past(self, launch: LaunchIdentity, model: EvidenceModel) -> list[float]:
         """Give how samples of other sizes erred that were observed since."""

@@ -92,6 +92,8 @@ class LaunchRequest:
     def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
         """Give the launch as a sampling ran it: local size chosen, driver as it is."""
         ran = outcome.recording.device
+        if ran == self.device and outcome.estimate.ndrange == self.problem.ndrange:
+            return self
         return replace(
             self,
             problem=replace(self.problem, ndrange=outcome.estimate.ndrange),

@@ -66,8 +66,8 @@ class SamplesStore:
 
 def _name(request: LaunchRequest) -> tuple[object, ...] | None:
     """Name a launch by all that samples depend on; None where something is not known."""
-    identity = request.identify()
-    if identity is None or request.is_live or request.includes_files:
+    identity = None if request.is_live or request.includes_files else request.identify()
+    if identity is None:
         return None
     plan = request.policy.settings.plan
     return identity.key, plan.budget, plan.seed

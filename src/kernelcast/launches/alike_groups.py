@@ -1,0 +1,88 @@
+"""Whether all work-groups of a launch do the same, as a function of sizes that is written once."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from kernelcast.expressions import Condition, Symbol, SymbolKind
+from kernelcast.expressions.interval_code import IntervalCode
+from kernelcast.expressions.junctions import And
+from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.trips import find_loops
+from kernelcast.launches.size_program import begin_code, find_scalars, list_numbers
+from kernelcast.records.arguments import Argument
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+
+_PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID})
+Alike = Callable[[Sequence[int], Sequence[float]], bool | None]
+
+
+def are_alike(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> bool:
+    """Tell whether the source proves that all work-groups of a launch do the same.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The launch; the local size is chosen.
+    """
+    if not ndrange.is_uniform:
+        return False
+    local, offset = ndrange.known_local_size, ndrange.global_offset
+    tell = _write(kernel, local, offset, find_scalars(arguments))
+    try:
+        return tell is not None and bool(tell(ndrange.global_size, list_numbers(arguments)))
+    except (ValueError, ZeroDivisionError):  # of EvaluationError, and of too few arguments
+        return False
+
+
+@lru_cache(maxsize=256)
+def _write(
+    kernel: Kernel, local_size: tuple[int, ...], offset: tuple[int, ...], scalars: frozenset[int]
+) -> Alike | None:
+    """Write the function; None where work-groups may differ whatever the sizes."""
+    try:
+        facts = analyse(kernel).facts
+        code = begin_code(facts, local_size, offset, scalars)
+        if facts.gaps or not all(_write_reach(code, facts, one) for one in facts.reaches):
+            return None
+        code.write("return True")
+        made: Alike = code.make("alike", "sizes, values")
+    except (KernelcastError, RecursionError):
+        return None
+    return made
+
+
+def _write_reach(code: IntervalCode, facts: KernelFacts, reach: CounterReach) -> bool:
+    """Write where work-groups reach a counter unlike each other; tell if they may not anywhere."""
+    for loop in find_loops(facts, reach.loops):
+        trips = loop.facts.trip_count
+        is_known = loop.facts.is_exact and (trips is not None or loop.facts.condition.is_exact)
+        if not is_known or _depends_on_data(loop.symbols):
+            return False
+        if _tells_place(loop.symbols):
+            if trips is None:
+                return False
+            low, high, _ = code.bound(trips)
+            code.write(f"if {low} != {high}: return False")
+    parts = reach.guard.parts if isinstance(reach.guard, And) else (reach.guard,)
+    return all(_write_part(code, one) for one in parts)
+
+
+def _write_part(code: IntervalCode, part: Condition) -> bool:
+    """Write that a part of a guard holds in all work-groups or in none; tell if it may."""
+    if not part.is_exact or _depends_on_data(part.symbols()):
+        return False
+    if _tells_place(part.symbols()):
+        holds, fails = code.decide(part)
+        code.write(f"if not ({holds} or {fails}): return False")
+    return True
+
+
+def _tells_place(symbols: Iterable[Symbol]) -> bool:
+    return not _PLACES.isdisjoint(one.kind for one in symbols)
+
+
+def _depends_on_data(symbols: Iterable[Symbol]) -> bool:
+    return any(one.kind is SymbolKind.CONTENT for one in symbols)
