@@ -26,6 +26,8 @@ BUDGET = 400_000
 
 NOTHING_KNOWN: Mapping[str, Numbers] = {}
 _WIDEST_KEY = 2**62
+# Work-items are put into classes by a table where it has at most so many entries for each.
+_MOST_TABULATED = 8
 
 Counts = tuple[npt.NDArray[np.float64], bool]
 
@@ -146,8 +148,14 @@ def _classify(
             everything = np.arange(key.size)
             return everything, everything
         key = key * extent + (value - low)
-    _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
-    return chosen.astype(np.int64), place.reshape(-1).astype(np.int64)
+    if width > _MOST_TABULATED * key.size:
+        _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
+        return chosen.astype(np.int64), place.reshape(-1).astype(np.int64)
+    # The same without sorting.
+    first = np.full(width, -1)
+    first[key[::-1]] = np.arange(key.size)[::-1]
+    is_there = first >= 0
+    return first[is_there], (np.cumsum(is_there) - 1)[key]
 
 
 def _count_points(points: Points, guard: Condition, loops: tuple[Loop, ...], budget: int) -> Counts:

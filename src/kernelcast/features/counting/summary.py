@@ -81,19 +81,26 @@ def count_blocks(facts: KernelFacts, sample: CounterSample) -> FloatArray:
     ndarray of float64, shape (work-groups, work-items, blocks)
         0 for work-items that a remainder work-group lacks.
     """
-    shape = sample.counts.shape
-    factors = np.zeros((shape[2], len(facts.blocks)))
-    constant = np.zeros(len(facts.blocks))
-    for block in facts.blocks:
-        for counter, factor in block.count:
+    return count_sums(sample, [block.count for block in facts.blocks])
+
+
+def count_sums(sample: CounterSample, sums: Sequence[tuple[tuple[int, int], ...]]) -> FloatArray:
+    """Add up counters times factors, as `BlockFacts.count` has them; shape as of `count_blocks`."""
+    factors = np.zeros((sample.counts.shape[2], len(sums)))
+    constant = np.zeros(len(sums))
+    for place, terms in enumerate(sums):
+        for counter, factor in terms:
             if counter == ONCE:
-                constant[block.id] += factor
+                constant[place] += factor
             else:
-                factors[counter, block.id] += factor
-    counts = np.nan_to_num(sample.counts) @ factors + constant
+                factors[counter, place] += factor
+    is_whole = bool(sample.is_present.all())
+    counters = sample.counts if is_whole else np.nan_to_num(sample.counts)
+    counts: FloatArray = counters @ factors
+    counts += constant
     # Differences of estimated counters may come out below zero.
-    result: FloatArray = np.maximum(counts, 0) * sample.is_present[..., None]
-    return result
+    np.maximum(counts, 0, out=counts)
+    return counts if is_whole else counts * sample.is_present[..., None]
 
 
 def split_lanes(values: npt.NDArray[Lane], width: int) -> npt.NDArray[Lane]:

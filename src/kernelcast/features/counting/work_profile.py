@@ -7,7 +7,8 @@ estimator of survey sampling.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import Numbers
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.static import NOTHING_KNOWN, count_statically
-from kernelcast.features.counting.summary import count_blocks, split_lanes
+from kernelcast.features.counting.summary import count_sums, split_lanes
 from kernelcast.features.counting.trips import find_loops
 from kernelcast.records.ndrange import GroupBox, NDRange
 
@@ -136,12 +137,14 @@ def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how clos
     inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
     numbers = sorted({*everywhere, *(one for chosen in inside for one in chosen)})
     sample = count_statically(facts, ndrange, scalars, numbers, budget=_BUDGET, contents=contents)
-    sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
-    counts = count_blocks(facts, sample)
+    by_count: dict[tuple[tuple[int, int], ...], float] = defaultdict(float)
+    for block in facts.blocks:
+        by_count[block.count] += count_instructions(block.operations)
+    sizes, counts = np.array([*by_count.values()]), count_sums(sample, [*by_count])
     places = {number: place for place, number in enumerate(numbers)}
     in_all = [places[one] for one in everywhere]
     in_boxes = [[places[one] for one in chosen] for chosen in inside]
-    work = _add_up(counts, sizes, 1)
+    work, *in_step = _add_up(counts, sizes, (1, *_IN_STEP) if boxes else (1,))
     found = work[in_all]
     mean = float(found.mean())
     if not mean > 0:
@@ -149,10 +152,7 @@ def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how clos
     typical, by_work = _choose_typical(found / mean), _choose_by_work(found / mean, total)
     return WorkProfile(
         weights=_weigh(work, in_boxes, in_all),
-        weights_in_step=tuple(
-            _weigh(_add_up(counts, sizes, width), in_boxes, in_all)
-            for width in (_IN_STEP if boxes else ())
-        ),
+        weights_in_step=tuple(_weigh(one, in_boxes, in_all) for one in in_step),
         spread=float(found.std()) / mean,
         is_exact=all(sample.is_exact),
         typical=tuple(everywhere[index] for index in typical),
@@ -162,11 +162,14 @@ def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how clos
     )
 
 
-def _add_up(counts: FloatArray, sizes: FloatArray, width: int) -> FloatArray:
-    """Add up the instructions of work-groups whose work-items run in step by the width."""
-    slowest = split_lanes(counts, width).max(axis=2)
-    found: FloatArray = (slowest @ sizes).sum(axis=1)
-    return found
+def _add_up(counts: FloatArray, sizes: FloatArray, widths: Sequence[int]) -> Iterator[FloatArray]:
+    """Add up the instructions of work-groups whose work-items run in step by ever larger widths."""
+    before = 1
+    for width in widths:
+        if width > before:
+            counts = split_lanes(counts, width // before).max(axis=2)
+        before = width
+        yield (counts @ sizes).sum(axis=1)
 
 
 def _weigh(work: FloatArray, in_boxes: Sequence[list[int]], in_all: list[int]) -> tuple[float, ...]:
