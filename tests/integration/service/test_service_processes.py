@@ -19,7 +19,9 @@ from kernelcast.client import Client
 from kernelcast.client.transport import Patience
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service.ports import check_port
+from kernelcast.testing.observations import make_observation
 from kernelcast.testing.service_process import ServiceProcess, list_children
+from kernelcast.training_data.store import open_store
 
 PROBLEM: dict[str, Any] = {
     "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
@@ -89,6 +91,37 @@ def test_a_killed_service_loses_nothing_that_it_acknowledged(tmp_path: Path) -> 
     rows, keys = _count(tmp_path / "data")
     assert acknowledged > _BATCH
     assert rows == keys == acknowledged
+
+
+def test_the_page_accuracy_and_a_command_cost_no_observation(tmp_path: Path) -> None:
+    """Rows that come after the page was read and a command has ended survive kill -9."""
+    data = tmp_path / "data"
+    known = {"id": "intel-amd-epyc-1512"}  # a shipped model is asked about its rows by the page
+    with open_store(data / "observations.sqlite") as store:
+        store.add_many(map(make_observation, range(50)))
+
+    def observe(name: str, count: int) -> None:
+        batch = [
+            {"key": f"{name}-{number}", "problem": PROBLEM, "device": known, "seconds": 0.1}
+            for number in range(count)
+        ]
+        answer = httpx.post(
+            f"{service.url}/v1/observations", json={"observations": batch}, timeout=60
+        )
+        assert answer.json()["added"] == count
+
+    with ServiceProcess(data, "--no-jobs") as service:
+        observe("before", 1)
+        assert httpx.get(f"{service.url}/accuracy", timeout=60).is_success
+        subprocess.run(
+            [sys.executable, "-m", "kernelcast", "data", "ls"],
+            env={**os.environ, "KERNELCAST_DATA": str(data)}, check=True, capture_output=True,
+        )  # fmt: skip
+        observe("after", 200)
+        service.kill()
+    with open_store(data / "observations.sqlite") as store:
+        assert store.count() == 251
+        assert store.find_damage() == []
 
 
 def test_an_orderly_end_answers_what_is_under_way(tmp_path: Path) -> None:
