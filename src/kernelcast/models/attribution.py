@@ -94,40 +94,14 @@ class Attribution:
     columns: tuple[ColumnEffect, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Parts:
-    """Corrections of n launches, taken apart."""
+def attribute(fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP) -> Attribution:
+    """Take the mean correction of launches apart, such as all of a kernel.
 
-    model: str
-    groups: tuple[str, ...]
-    names: tuple[str, ...]
-    medians: Numbers
-    values: Numbers
-    corrections: Numbers
-    bases: Numbers
-    contributions: Numbers
-    effects: Numbers
-
-
-def attribute(
-    fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP
-) -> tuple[Attribution, ...]:
-    """Take the correction of each launch apart."""
-    parts = _take_apart(fitted, table)
-    return tuple(_summarise(parts, slice(row, row + 1), top) for row in range(len(table)))
-
-
-def attribute_together(
-    fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP
-) -> Attribution:
-    """Take the mean correction of several launches apart, such as all of a kernel."""
+    Shapley values stay exact, since means add up as well.
+    """
     if not len(table):
         msg = "attribution: no launches; give at least one"
         raise InputError(msg)
-    return _summarise(_take_apart(fitted, table), slice(None), top)
-
-
-def _take_apart(fitted: FittedCorrection, table: TrainingTable) -> _Parts:
     domain_distance = fitted.space.measure_domain_distance(fitted.place(table))
     model = fitted.model
     plan = plan_columns(table.schema, model.feature_groups, model.variant)
@@ -140,17 +114,30 @@ def _take_apart(fitted: FittedCorrection, table: TrainingTable) -> _Parts:
         _take_row_apart(fitted, row, medians, members, far)
         for row, far in zip(values, domain_distance.tolist(), strict=True)
     ]
-    width = len(plan.names)
-    return _Parts(
+    correction, base, contributions, effects = (
+        np.mean(part, axis=0) for part in zip(*found, strict=True)
+    )
+    by_size = np.argsort(-np.abs(contributions), kind="stable")
+    largest = np.argsort(-np.abs(effects), kind="stable")[:top]
+    return Attribution(
         model=fitted.name,
-        groups=groups,
-        names=plan.names,
-        medians=medians,
-        values=values,
-        corrections=np.array([one[0] for one in found]),
-        bases=np.array([one[1] for one in found]),
-        contributions=np.array([one[2] for one in found]).reshape(-1, len(groups)),
-        effects=np.array([one[3] for one in found]).reshape(-1, width),
+        rows=len(table),
+        correction=float(correction),
+        base=float(base),
+        groups=tuple(
+            GroupShare(group=groups[place], contribution=float(contributions[place]))
+            for place in by_size
+        ),
+        columns=tuple(
+            ColumnEffect(
+                name=plan.names[place],
+                value=_average(values[:, place]),
+                median=float(medians[place]),
+                effect=float(effects[place]),
+            )
+            for place in largest
+            if abs(effects[place]) > _LEAST_EFFECT
+        ),
     )
 
 
@@ -229,34 +216,6 @@ def _find_medians(fitted: FittedCorrection) -> Numbers:
     prepared = fitted.space.preparation
     found: Numbers = np.copysign(np.expm1(np.abs(prepared.fill)), prepared.fill) / prepared.factors
     return found
-
-
-def _summarise(parts: _Parts, rows: slice, top: int) -> Attribution:
-    """Average rows; Shapley values stay exact, since means add up as well."""
-    contributions = parts.contributions[rows].mean(axis=0)
-    effects = parts.effects[rows].mean(axis=0)
-    by_size = np.argsort(-np.abs(contributions), kind="stable")
-    largest = np.argsort(-np.abs(effects), kind="stable")[:top]
-    return Attribution(
-        model=parts.model,
-        rows=len(parts.corrections[rows]),
-        correction=float(parts.corrections[rows].mean()),
-        base=float(parts.bases[rows].mean()),
-        groups=tuple(
-            GroupShare(group=parts.groups[place], contribution=float(contributions[place]))
-            for place in by_size
-        ),
-        columns=tuple(
-            ColumnEffect(
-                name=parts.names[place],
-                value=_average(parts.values[rows, place]),
-                median=float(parts.medians[place]),
-                effect=float(effects[place]),
-            )
-            for place in largest
-            if abs(effects[place]) > _LEAST_EFFECT
-        ),
-    )
 
 
 def _average(values: Numbers) -> float | None:

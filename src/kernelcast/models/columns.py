@@ -14,7 +14,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.workspace import Workspace
 from kernelcast.records.feature_vector import FeatureSchema, group_of
 from kernelcast.records.training_table import Numbers, TrainingTable
 
@@ -124,23 +123,20 @@ class ColumnPlan:
     below: npt.NDArray[np.intp]
     logs: npt.NDArray[np.intp]
 
-    def compute(self, base: Numbers, work: Workspace | None = None) -> Numbers:
+    def compute(self, base: Numbers) -> Numbers:
         """Make the columns.
 
         Parameters
         ----------
         base : ndarray, shape (n, features + figures + 1)
             See `gather_base`.
-        work : Workspace, optional
-            Memory for the result.
 
         Returns
         -------
         ndarray, shape (n, names)
             NaN where one is absent.
         """
-        out = None if work is None else work.take("columns", len(base), len(self.first))
-        values = np.take(base, self.first, axis=1, out=out, mode="clip")
+        values = base[:, self.first]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             values[:, self.ratios] *= base[:, self.second]
             values[:, self.ratios] /= base[:, self.below[:, 0]] * base[:, self.below[:, 1]]
@@ -151,8 +147,12 @@ class ColumnPlan:
 
 def gather_base(table: TrainingTable) -> Numbers:
     """Put features, figures and a one side by side, shape (n, features + figures + 1)."""
-    figures = [getattr(table, name)[:, None] for name in FIGURES]
-    return np.hstack([table.features, *figures, np.ones((len(table), 1))])
+    return join_base(table.features, np.column_stack([getattr(table, name) for name in FIGURES]))
+
+
+def join_base(features: Numbers, figures: Numbers) -> Numbers:
+    """Do so with ready arrays, figures in the order of `FIGURES`."""
+    return np.hstack([features, figures, np.ones((len(features), 1))])
 
 
 @lru_cache(maxsize=32)

@@ -63,7 +63,7 @@ class FittedHistory:
 
     def predict(self, table: TrainingTable) -> Numbers:
         """Give medians of earlier measurements, or the linear model's time, in seconds."""
-        check_schema(self.fallback.schema_id, table)
+        check_schema(self.fallback.schema_id, table.schema)
         places = self._find(table)
         known = places >= 0
         seconds = np.empty(len(table))

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.workspace import Workspace
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import group_of
 from kernelcast.records.training_table import Numbers
@@ -60,15 +59,13 @@ class Preparation:
     weights: Numbers
     components: Numbers
 
-    def weigh(self, values: Numbers, work: Workspace | None = None) -> Numbers:
+    def weigh(self, values: Numbers) -> Numbers:
         """Give standardised logarithms and indicators, times their weights.
 
         Parameters
         ----------
         values : ndarray, shape (n, names)
             NaN where one is absent.
-        work : Workspace, optional
-            Memory for the result, and for what leads to it.
 
         Returns
         -------
@@ -77,19 +74,12 @@ class Preparation:
         if values.shape[1:] != (len(self.names),):
             msg = f"model: {values.shape[1:]} columns given, {len(self.names)} expected"
             raise InputError(msg)
-        work = work or Workspace()
-        columns = len(self.names)
-        logs = compress(values, self.factors, work)
-        absent = np.isnan(logs)
-        np.copyto(logs, self.fill, where=absent)
-        logs -= self.centre
-        logs *= 1.0 / self.scale
-        np.minimum(logs, LIMIT, out=logs)
-        np.maximum(logs, -LIMIT, out=logs)
-        weighted = work.take("weighted", len(values), columns + len(self.indicators))
-        np.multiply(logs, self.weights[:columns], out=weighted[:, :columns])
+        logs = compress(values, self.factors)
+        absent = ~np.isfinite(logs)
+        standardised = (np.where(absent, self.fill, logs) - self.centre) / self.scale
         marks = absent[:, self.indicators] - self.absence_rates
-        np.multiply(marks, self.weights[columns:], out=weighted[:, columns:])
+        weighted: Numbers = np.hstack([np.clip(standardised, -LIMIT, LIMIT), marks])
+        weighted *= self.weights
         return weighted
 
     def project(self, weighted: Numbers) -> tuple[Numbers, Numbers]:
@@ -108,13 +98,12 @@ class Preparation:
         return coordinates, np.maximum(remainder, 0.0)
 
 
-def compress(values: Numbers, factors: Numbers, work: Workspace | None = None) -> Numbers:
+def compress(values: Numbers, factors: Numbers) -> Numbers:
     """Take logarithms that keep sign and zero: ``sign(x) log(1 + |factor x|)``."""
-    work = work or Workspace()
-    scaled = np.multiply(values, factors, out=work.take("scaled", *values.shape))
-    compressed = np.abs(scaled, out=work.take("logs", *values.shape))
-    np.log1p(compressed, out=compressed)
-    return np.copysign(compressed, scaled, out=compressed)
+    with np.errstate(over="ignore"):  # what is endless then counts as absent
+        scaled = values * factors
+    found: Numbers = np.copysign(np.log1p(np.abs(scaled)), scaled)
+    return found
 
 
 def square_rows(values: Numbers) -> Numbers:
@@ -138,7 +127,7 @@ def fit_preparation(names: tuple[str, ...], values: Numbers) -> Preparation:
         raise InputError(msg)
     factors = np.array([_NANOSECONDS if name.endswith("_s") else 1.0 for name in names])
     logs = compress(values, factors)
-    absent = np.asarray(np.isnan(logs))
+    absent = ~np.isfinite(logs)
     known = np.where(absent.all(axis=0), 0.0, logs)
     fill = np.nanmedian(known, axis=0)
     filled = np.where(absent, fill, logs)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from kernelcast.models.learned.learner import State
 from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 COVERAGE = 0.9
@@ -131,11 +132,11 @@ def check_coverage(coverage: float) -> None:
         raise InputError(msg)
 
 
-def check_schema(expected: str, table: TrainingTable) -> None:
-    """Refuse a table with another schema of features than a model's."""
-    if table.schema.id != expected:
+def check_schema(expected: str, schema: FeatureSchema) -> None:
+    """Refuse another schema of features than a model's."""
+    if schema.id != expected:
         msg = (
-            f"the model was trained on features of schema {expected}, the table has "
-            f"{table.schema.id}; train anew, or take a model of that schema"
+            f"the model was trained on features of schema {expected}, these are of "
+            f"{schema.id}; train anew, or take a model of that schema"
         )
         raise InputError(msg)

@@ -59,7 +59,7 @@ class FittedRule:
 
     def predict(self, table: TrainingTable) -> Numbers:
         """Give the reference's times, in seconds."""
-        check_schema(self.schema_id, table)
+        check_schema(self.schema_id, table.schema)
         return require_seconds(self.name, self.model.reference, table)
 
     def forecast(self, table: TrainingTable, coverage: float = COVERAGE) -> Forecast:

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from kernelcast.models.learned.learner import Rows
 from kernelcast.models.preparation import Preparation, fit_preparation, square_rows
-from kernelcast.models.workspace import Workspace
 from kernelcast.records.training_table import Numbers
 
 EXACT_ROWS = 1000
@@ -39,23 +38,20 @@ class Space:
     mirror: Numbers
     reach: float
 
-    def place(self, values: Numbers, work: Workspace | None = None) -> Rows:
+    def place(self, values: Numbers) -> Rows:
         """Give the coordinates of launches.
 
         Parameters
         ----------
         values : ndarray, shape (n, columns)
             NaN where one is absent.
-        work : Workspace, optional
-            Memory of the rows.
         """
-        weighted = self.preparation.weigh(values, work)
-        out = None if work is None else work.take("distances", len(values), len(self.points))
+        weighted = self.preparation.weigh(values)
         projected, remainder = self.preparation.project(weighted)
         return Rows(
             weighted=weighted,
             projected=projected,
-            distances=square_distances(projected, self.mirror, out),
+            distances=square_distances(projected, self.mirror),
             between=_NOTHING,
             remainder=remainder,
         )
@@ -139,7 +135,7 @@ def mirror_points(points: Numbers) -> Numbers:
     return np.ascontiguousarray(np.column_stack([-2.0 * points, lengths, np.ones_like(lengths)]).T)
 
 
-def square_distances(rows: Numbers, mirror: Numbers, out: Numbers | None = None) -> Numbers:
+def square_distances(rows: Numbers, mirror: Numbers) -> Numbers:
     """Give squared distances to points in one product of matrices.
 
     ``|x - p|^2 = x . (-2 p) + 1 |p|^2 + |x|^2 1``; rounding may leave a little below zero.
@@ -150,8 +146,6 @@ def square_distances(rows: Numbers, mirror: Numbers, out: Numbers | None = None)
         Coordinates.
     mirror : ndarray, shape (dimensions + 2, points)
         See `mirror_points`.
-    out : ndarray, shape (n, points), optional
-        Where to write.
 
     Returns
     -------
@@ -159,5 +153,5 @@ def square_distances(rows: Numbers, mirror: Numbers, out: Numbers | None = None)
     """
     lengths = square_rows(rows)
     extended = np.column_stack([rows, np.ones_like(lengths), lengths])
-    found: Numbers = np.matmul(extended, mirror, out=out)
+    found: Numbers = extended @ mirror
     return found

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-_COMPUTING = ("kernelcast", "numpy", "scipy", "scikit-learn", "numba", "skops")
+_COMPUTING = ("kernelcast", "numpy", "scipy", "scikit-learn", "skops")
 
 
 def list_versions() -> dict[str, str]:

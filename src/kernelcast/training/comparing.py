@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kernelcast.models.attribution import attribute_together
+from kernelcast.models.attribution import attribute
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.correction import CorrectionModel
 from kernelcast.models.validation.bootstrap import Bootstrap
@@ -152,5 +152,5 @@ def _explain(
         error=error,
         reference_error=float((np.abs(reference_s - rows.seconds) / rows.seconds).mean()),
         needed=float((rows.seconds / reference_s).mean()) - 1,
-        attribution=attribute_together(fitted, rows),
+        attribution=attribute(fitted, rows),
     )

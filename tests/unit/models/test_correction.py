@@ -5,12 +5,10 @@ from sklearn.svm import SVR
 
 from kernelcast.models.catalogue import list_models, make_model
 from kernelcast.models.columns import FIGURES, Variant, gather_base, plan_columns
-from kernelcast.models.correction import FittedCorrection
+from kernelcast.models.correction import BLOCK_ROWS, FittedCorrection
 from kernelcast.models.learned import forest
 from kernelcast.models.learned.learner import Part, Rows
 from kernelcast.models.learned.svr import SvrLearner
-from kernelcast.models.row_batches import BLOCK_ROWS
-from kernelcast.models.row_predictor import RowPredictor
 from kernelcast.models.space import EXACT_ROWS, LANDMARKS, fit_space, square_distances
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
@@ -98,18 +96,6 @@ def test_a_constant_that_changes_is_strange() -> None:
     assert (after > before + 0.01).all()
 
 
-def test_row_predictor_agrees(hybrid: FittedCorrection) -> None:
-    """The compiled path gives the same seconds and the same domain_distance."""
-    compiled = RowPredictor(hybrid, SCHEMA)
-    figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])
-    found = np.array([
-        compiled.predict(*pair) for pair in zip(UNSEEN.features, figures, strict=True)
-    ])  # fmt: skip
-    np.testing.assert_allclose(found[:, 0], hybrid.predict(UNSEEN), rtol=1e-10)
-    domain_distance = hybrid.space.measure_domain_distance(hybrid.place(UNSEEN))
-    np.testing.assert_allclose(found[:, 1], domain_distance, rtol=1e-6, atol=1e-7)
-
-
 @pytest.mark.parametrize("variant", list(Variant))
 def test_answers_of_rivals_are_not_learned_from(variant: Variant) -> None:
     """A schema with Hong and Kim's time has the columns of one without it."""
@@ -121,94 +107,44 @@ def test_answers_of_rivals_are_not_learned_from(variant: Variant) -> None:
     assert len(plan_columns(other, groups, variant).names) > len(plain.names)
 
 
-@pytest.mark.parametrize("coverage", [0.5, 0.9, 0.999])
-def test_row_predictor_gives_the_models_own_intervals(
-    hybrid: FittedCorrection, coverage: float
-) -> None:
-    """One compiled row, and many without a table, have the intervals and domains of the model."""
-    compiled = RowPredictor(hybrid, SCHEMA)
-    figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])
-    expected = hybrid.forecast(UNSEEN, coverage)
-    many = compiled.forecast_many(UNSEEN.features, figures, coverage)
-    each = [compiled.forecast(*pair, coverage) for pair in zip(UNSEEN.features, figures,
-                                                               strict=True)]  # fmt: skip
-    assert many.coverage == coverage
-    for name in ("seconds", "low", "high"):
-        theirs = getattr(expected, name)
-        np.testing.assert_allclose(getattr(many, name), theirs, rtol=1e-10)
-        np.testing.assert_allclose([getattr(one, name) for one in each], theirs, rtol=1e-9)
-    clear = np.abs(hybrid.space.measure_domain_distance(hybrid.place(UNSEEN)) - 1) > 1e-6
-    assert clear.sum() > 10
-    np.testing.assert_array_equal(many.in_domain, expected.in_domain)
-    np.testing.assert_array_equal(
-        np.array([one.in_domain for one in each])[clear], expected.in_domain[clear]
-    )
-
-
-@pytest.mark.parametrize("name", ["hybrid", "hybrid_pooled"])
-def test_batches_agree_with_single_launches(name: str) -> None:
-    """More rows than a block, with absent, zero, negative and endless numbers, as one by one."""
+@pytest.mark.parametrize("name", ["hybrid", "hybrid_pooled", "ridge", "random_forest"])
+def test_arrays_are_answered_as_tables(name: str) -> None:
+    """More rows than a block, with absent, zero, negative and endless numbers, and one by one."""
     fitted = make_model(name).fit(TRAINING)
     assert isinstance(fitted, FittedCorrection)
-    compiled = RowPredictor(fitted, SCHEMA)
     rng = np.random.default_rng(3)
     picks = rng.integers(len(UNSEEN), size=2 * BLOCK_ROWS + 7)
     features = UNSEEN.features[picks]
     features *= rng.lognormal(0.0, 0.5, size=features.shape)
-    figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])[picks]
     odd = rng.random(features.shape)
     for low, value in ((0.0, np.nan), (0.01, 0.0), (0.02, -3.5), (0.03, np.inf), (0.04, 1e305)):
         features[(low <= odd) & (odd < low + 0.01)] = value
-    figures[:, 1:][rng.random(figures[:, 1:].shape) < 0.02] = np.nan
-    figures[::50, 3:] = 0.0
-    many = compiled.forecast_many(features, figures)
-    each = [compiled.forecast(*pair) for pair in zip(features, figures, strict=True)]
-    for end in ("seconds", "low", "high"):
-        theirs = [getattr(one, end) for one in each]
-        np.testing.assert_allclose(getattr(many, end), theirs, rtol=1e-9)
-    domain_distance = np.array([compiled.predict(*pair)[1] for pair in zip(features, figures,
-                                                                       strict=True)])  # fmt: skip
-    clear = np.abs(domain_distance - 1) > 1e-9
+    columns = {one: getattr(UNSEEN, one)[picks] for one in FIGURES}
+    columns["linear_error"][rng.random(len(picks)) < 0.05] = np.nan
+    figures = np.column_stack([columns[one] for one in FIGURES])
+    many = fitted.forecast_arrays(SCHEMA, features, figures, 0.5)
+    table = fitted.forecast(make_table(SCHEMA, features, columns), 0.5)
+    each = [fitted.forecast_arrays(SCHEMA, features[[row]], figures[[row]], 0.5)
+            for row in range(0, len(picks), 40)]  # fmt: skip
+    for end in ("seconds", "low", "high", "in_domain"):
+        np.testing.assert_array_equal(getattr(many, end), getattr(table, end))
+        alone = [getattr(one, end)[0] for one in each]
+        np.testing.assert_allclose(getattr(many, end)[::40], alone, rtol=1e-9)
+    assert np.isfinite(many.high).all()
     assert {*many.in_domain} == {True, False}
-    np.testing.assert_array_equal(many.in_domain[clear], (domain_distance <= 1)[clear])
 
 
-def test_row_predictor_takes_absent_signs_as_usual(hybrid: FittedCorrection) -> None:
-    """Without the samples' spread, or with samples that agree, the interval is the model's."""
-    table = UNSEEN.take(np.arange(4))
-    features, linear_error = table.features.copy(), table.linear_error.copy()
-    features[0, SCHEMA.names.index("sampled.spread_ratio")] = np.nan
-    features[1, SCHEMA.names.index("sampled.spread_ratio")] = 0.0
-    linear_error[2:] = [0.0, np.nan]
-    table = table.with_features(SCHEMA, features, linear_error=linear_error)
-    figures = np.column_stack([getattr(table, name) for name in FIGURES])
-    compiled, expected = RowPredictor(hybrid, SCHEMA), hybrid.forecast(table)
-    each = [compiled.forecast(*pair) for pair in zip(features, figures, strict=True)]
-    np.testing.assert_allclose([one.high for one in each], expected.high, rtol=1e-9)
-
-
-def test_row_predictor_needs_a_linear_time_and_a_share(hybrid: FittedCorrection) -> None:
-    """Without a time to correct, or with a coverage that is no share, it says so."""
-    compiled = RowPredictor(hybrid, SCHEMA)
+def test_arrays_need_a_linear_time_a_share_and_the_schema(hybrid: FittedCorrection) -> None:
+    """Says what is missing: a time to correct, a share, or the features of the model."""
     figures = np.column_stack([getattr(UNSEEN, name) for name in FIGURES])[:2]
+    with pytest.raises(InputError, match="coverage"):
+        hybrid.forecast_arrays(SCHEMA, UNSEEN.features[:2], figures, 90.0)
+    other = FeatureSchema(names=SCHEMA.names, version=9)
+    with pytest.raises(InputError, match="schema"):
+        hybrid.forecast_arrays(other, UNSEEN.features[:2], figures)
     figures[1, 0] = np.nan
     with pytest.raises(InputError, match="linear time of nan s"):
-        compiled.forecast(UNSEEN.features[1], figures[1])
-    with pytest.raises(InputError, match="linear time of nan s"):
-        compiled.forecast_many(UNSEEN.features[:2], figures)
-    for ask in (compiled.forecast, compiled.forecast_many):
-        with pytest.raises(InputError, match="coverage"):
-            ask(UNSEEN.features[:1], figures[:1], 90.0)
-
-
-def test_row_predictor_refuses_other_models(hybrid: FittedCorrection) -> None:
-    """Forests, and vectors of another schema, are not compiled."""
-    ridge = make_model("ridge").fit(TRAINING)
-    assert isinstance(ridge, FittedCorrection)
-    with pytest.raises(InputError, match="only an SVR"):
-        RowPredictor(ridge, SCHEMA)
-    with pytest.raises(InputError, match="schema"):
-        RowPredictor(hybrid, FeatureSchema(names=SCHEMA.names, version=9))
+        hybrid.forecast_arrays(SCHEMA, UNSEEN.features[:2], figures)
 
 
 def placed(table: TrainingTable) -> tuple[Rows, np.ndarray]:

@@ -15,6 +15,7 @@ from sqlalchemy.dialects import sqlite
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.frames import to_frame
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes, summarise_runs
 from kernelcast.testing.observations import (
@@ -29,7 +30,6 @@ from kernelcast.training_data.store import (
     Selection,
     Store,
     StoreError,
-    load_table,
     open_store,
 )
 from kernelcast.training_data.store.connecting import parse_url
@@ -177,66 +177,23 @@ def test_a_kernel_alone_is_found_by_an_index_too(store: Store) -> None:
     assert "ix_observations_newest" in row.detail
 
 
-def test_table_has_a_row_per_observation_in_the_order_of_keys(store: Store) -> None:
-    """Gives columns and features that match, whatever the order of adding."""
-    rows = [make_observation(number) for number in range(20)]
-    store.add_many(rows)
-    table = load_table(store)
-    by_key = {one.key: one for one in rows}
-    assert table["key"].tolist() == sorted(by_key)
-    for place, key in enumerate(table["key"]):
-        one = by_key[key]
-        assert one.features is not None
-        assert table[[*SCHEMA.names]].to_numpy()[place].tolist() == list(one.features.values)
-        assert table["kernel"][place] == one.launch.kernel.label
-        assert table["application"][place] == f"suite/{one.launch.kernel.application}"
-        assert table["device_id"][place] == one.launch.device.id
-        assert (table["seconds"][place], table["noise"][place]) == (one.seconds, one.runs.noise)
-        assert table["work_groups"][place] == one.launch.work_group_count
-        assert table["linear_s"][place] == one.samples[0].linear_s
-        assert table["sampling_s"][place] == pytest.approx(1e-3)
-
-
-def test_table_marks_what_is_absent(store: Store) -> None:
-    """Holds NaN where a row lacks a number, a feature or all features."""
+def test_observations_become_a_table(store: Store) -> None:
+    """A row each in the order of keys, with facts and features; NaN where one is absent."""
+    longer = FeatureSchema(names=("static.loops_count", *reversed(SCHEMA.names)), version=1)
     bare = replace(make_observation(1), features=None, samples=(), runs=RunTimes(median_s=1.0),
                    launch=replace(make_launch(1), ndrange=None))  # fmt: skip
-    store.add_many([bare, make_observation(2)])
-    table = load_table(store)
-    place = table["key"].tolist().index(bare.key)
-    absent = [table["noise"], table["linear_s"], table["sampling_s"], table["work_groups"]]
-    assert all(np.isnan(column[place]) for column in absent)
-    assert np.isnan(table[[*SCHEMA.names]].to_numpy()[place]).all()
-    assert not np.isnan(table[[*SCHEMA.names]].to_numpy()[1 - place]).any()
-
-
-def test_an_empty_table_is_empty(store: Store) -> None:
-    """Has no rows and still the columns asked for."""
-    assert len(load_table(store)) == 0
-    assert load_table(store, schema=SCHEMA)[[*SCHEMA.names]].shape == (0, 3)
-
-
-def test_schemas_are_aligned_by_name(store: Store) -> None:
-    """Serves rows of several schemas of one version; asks which where none is given."""
-    longer = FeatureSchema(names=("static.loops_count", *reversed(SCHEMA.names)), version=1)
-    old, new = make_observation(1), make_observation(2, schema=longer)
-    store.add_many([old, new])
-    with pytest.raises(InputError, match="several schemas"):
-        load_table(store)
-    table = load_table(store, schema=longer)
-    for row, key in zip(table[[*longer.names]].to_numpy(), table["key"], strict=True):
-        features = {old.key: old, new.key: new}[str(key)].features
-        assert features is not None
-        have = features.as_dict()
+    store.add_many([bare, make_observation(2), make_observation(3, schema=longer)])
+    table = to_frame(store.find())
+    found = [*store.find()]
+    assert table["key"].tolist() == sorted(one.key for one in found)
+    assert table["kernel"].tolist() == [one.launch.kernel.label for one in found]
+    assert table["seconds"].tolist() == [one.seconds for one in found]
+    for place, one in enumerate(found):
+        have = {} if one.features is None else one.features.as_dict()
         expected = [have.get(name, np.nan) for name in longer.names]
-        np.testing.assert_array_equal(row, expected)
-
-
-def test_another_version_of_features_is_refused(store: Store) -> None:
-    """Does not mix numbers that keep their names and changed their meaning."""
-    store.add(make_observation(1))
-    with pytest.raises(InputError, match="mean something else"):
-        load_table(store, schema=FeatureSchema(names=SCHEMA.names, version=2))
+        np.testing.assert_array_equal(table[[*longer.names]].to_numpy()[place], expected)
+    absent = table[["noise", "linear_s", "sampling_s", "work_groups"]].astype(float)
+    assert absent.isna().all(axis=1).tolist() == [one.key == bare.key for one in found]
 
 
 def test_failures_are_kept_apart(store: Store) -> None:

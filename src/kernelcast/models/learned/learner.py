@@ -65,16 +65,8 @@ class Part:
 class FittedLearner(Protocol):
     """A regressor that has learned."""
 
-    def predict(self, rows: Rows, scratch: Numbers | None = None) -> Numbers:
-        """Give one number per row.
-
-        Parameters
-        ----------
-        rows : Rows
-            Launches.
-        scratch : ndarray, shape (n, points), optional
-            May be written to: fresh memory costs more than the arithmetic.
-        """
+    def predict(self, rows: Rows) -> Numbers:
+        """Give one number per row."""
         ...
 
     def state(self) -> State:

@@ -32,9 +32,8 @@ class FittedRidge:
     intercept: float
     weights: Numbers
 
-    def predict(self, rows: Rows, scratch: Numbers | None = None) -> Numbers:
+    def predict(self, rows: Rows) -> Numbers:
         """Evaluate the plane."""
-        del scratch
         found: Numbers = rows.projected @ self.weights + self.intercept
         return found
 

@@ -53,11 +53,9 @@ class FittedSvr:
     intercept: float
     weights: Numbers
 
-    def predict(self, rows: Rows, scratch: Numbers | None = None) -> Numbers:
+    def predict(self, rows: Rows) -> Numbers:
         """Sum the kernels."""
-        kernel = np.multiply(rows.distances, -self.gamma, out=scratch)
-        np.exp(kernel, out=kernel)
-        found: Numbers = kernel @ self.weights + self.intercept
+        found: Numbers = np.exp(-self.gamma * rows.distances) @ self.weights + self.intercept
         return found
 
     def state(self) -> State:

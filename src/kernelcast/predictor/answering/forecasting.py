@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,9 @@ from kernelcast.models.columns import FIGURES
 from kernelcast.models.correction import FittedCorrection
 from kernelcast.models.evidence.piece import FusedEstimate
 from kernelcast.models.protocol import FittedModel, Forecast
-from kernelcast.models.row_predictor import RowPredictor
+from kernelcast.models.references import LINEAR
 from kernelcast.predictor.answering.tasks import LaunchRow
-from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.explanation import Influence
 from kernelcast.records.feature_vector import FeatureSchema
@@ -99,14 +99,13 @@ def find_influences(
     features = np.repeat(known, len(present) + 1, axis=0)
     features[np.arange(1, len(features)), present] = np.nan
     try:
-        fast = _find_fast(model, schema)
-        if fast is None:
+        if _needs_no_table(model):
+            figures = np.repeat(_list_figures([row]), len(features), axis=0)
+            seconds = model.forecast_arrays(schema, features, figures).seconds
+        else:
             places = np.zeros(len(features), dtype=np.intp)
             table = tabulate([row], schema).take(places).with_features(schema, features)
             seconds = model.predict(table)
-        else:
-            figures = np.repeat(_list_figures([row]), len(features), axis=0)
-            seconds = fast.forecast_many(features, figures).seconds
     except (KernelcastError, ValueError, ArithmeticError, IndexError):
         return ()
     factors = seconds[0] / seconds[1:]
@@ -135,10 +134,10 @@ def _forecast(
     model: FittedModel, rows: Sequence[LaunchRow], schema: FeatureSchema, coverage: float
 ) -> Forecast:
     """Ask a model, without a table where it needs none: that takes longer than the answer."""
-    fast = _find_fast(model, schema)
-    if fast is None:
-        return model.forecast(tabulate(rows, schema), coverage)
-    return fast.forecast_many(_align(rows, schema), _list_figures(rows), coverage)
+    if _needs_no_table(model):
+        features, figures = _align(rows, schema), _list_figures(rows)
+        return model.forecast_arrays(schema, features, figures, coverage)
+    return model.forecast(tabulate(rows, schema), coverage)
 
 
 def _list_figures(rows: Sequence[LaunchRow]) -> Numbers:
@@ -150,17 +149,8 @@ def _list_figures(rows: Sequence[LaunchRow]) -> Numbers:
     ).reshape(-1, len(FIGURES))
 
 
-def _find_fast(model: FittedModel, schema: FeatureSchema) -> RowPredictor | None:
-    """Give what needs no table, whose library takes 0.25 s to load; None for other models."""
-    return _compile(model, schema) if isinstance(model, FittedCorrection) else None
-
-
-@lru_cache(maxsize=16)
-def _compile(model: FittedCorrection, schema: FeatureSchema) -> RowPredictor | None:
-    try:
-        return RowPredictor(model, schema)
-    except InputError:  # another learner, another reference, another schema
-        return None
+def _needs_no_table(model: FittedModel) -> TypeGuard[FittedCorrection]:
+    return isinstance(model, FittedCorrection) and model.model.reference == LINEAR
 
 
 def _align(rows: Sequence[LaunchRow], schema: FeatureSchema) -> Numbers:

@@ -4,7 +4,6 @@ from kernelcast.training_data.store.errors import StoreError
 from kernelcast.training_data.store.opening import open_store
 from kernelcast.training_data.store.selection import Selection
 from kernelcast.training_data.store.store import Store
-from kernelcast.training_data.store.table import load_table
 from kernelcast.training_data.store.writing import AddedRows
 
 __all__ = [
@@ -12,6 +11,5 @@ __all__ = [
     "Selection",
     "Store",
     "StoreError",
-    "load_table",
     "open_store",
 ]
