@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from kernelcast.models.protocol import COVERAGE, FittedModel, Forecast, TimeModel, check_coverage
 from kernelcast.models.validation.report import ModelRows, ValidationReport
-from kernelcast.models.validation.sharing import Shared, SharedRows, open_shared, share
 from kernelcast.models.versions import list_versions
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
@@ -53,6 +52,21 @@ class _Task:
     place: int
     train: npt.NDArray[np.intp]
     test: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class _SharedRows:
+    """What all fits are given.
+
+    joblib maps the features into its processes, and has a Dask cluster hold once what can be
+    referred to weakly and says that it is large.
+    """
+
+    table: TrainingTable
+    groups: Texts
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + max(self.table.features.nbytes, 10_000)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,21 +150,20 @@ def _run_tasks(
     found = np.full((len(models), 4, len(table)), np.nan)
     refused: dict[str, str] = {}
     parallel = joblib.Parallel(n_jobs=plan.jobs, return_as="generator_unordered")
-    with share(SharedRows(table=table, groups=groups), jobs=plan.jobs) as shared:
-        calls = (joblib.delayed(_run)(shared, task, plan.coverage) for task in tasks)
-        for done, outcome in enumerate(parallel(calls), start=1):
-            found[outcome.place][:, outcome.test] = outcome.values
-            if outcome.refusal:
-                device = table.devices[outcome.test[0]]
-                refused[f"{models[outcome.place].name} on {device}"] = outcome.refusal
-            if progress is not None:
-                progress(done, len(tasks))
+    rows = _SharedRows(table, groups)
+    calls = (joblib.delayed(_run)(rows, task, plan.coverage) for task in tasks)
+    for done, outcome in enumerate(parallel(calls), start=1):
+        found[outcome.place][:, outcome.test] = outcome.values
+        if outcome.refusal:
+            device = table.devices[outcome.test[0]]
+            refused[f"{models[outcome.place].name} on {device}"] = outcome.refusal
+        if progress is not None:
+            progress(done, len(tasks))
     answers = [_list_rows(model.name, *values) for model, values in zip(models, found, strict=True)]
     return answers, dict(sorted(refused.items()))
 
 
-def _run(shared: Shared, task: _Task, coverage: float) -> _Outcome:
-    rows = open_shared(shared)
+def _run(rows: _SharedRows, task: _Task, coverage: float) -> _Outcome:
     table, groups = rows.table, rows.groups
     nothing = np.full((4, len(task.test)), np.nan)
     train = table.take(task.train)
