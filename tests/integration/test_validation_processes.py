@@ -102,7 +102,7 @@ def test_a_cluster_gets_the_rows_once(cluster: str, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(distributed.Client, "scatter", note)
     validate(scheduler=cluster)
-    assert sent == ["SharedRows"]
+    assert sent == ["_SharedRows"]
 
 
 def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

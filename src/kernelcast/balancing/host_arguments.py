@@ -25,18 +25,12 @@ HostValue = Array | np.generic | LocalArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostArguments:
-    """A launch's arguments with their values.
-
-    Parameters
-    ----------
-    described : tuple of Argument
-        One per argument, in the kernel's order.
-    values : tuple of ndarray, NumPy scalar or LocalArgument
-        Buffers are contiguous arrays, which take the results.
-    """
+    """A launch's arguments with their values."""
 
     described: tuple[Argument, ...]
+    """One per argument, in the kernel's order."""
     values: tuple[HostValue, ...]
+    """Buffers are contiguous arrays, which take the results."""
 
     @property
     def buffers(self) -> dict[int, Array]:

@@ -30,68 +30,44 @@ _LEAST_EFFECT = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupShare:
-    """What a feature group contributes.
-
-    Parameters
-    ----------
-    group : str
-        See `kernelcast.records.feature_vector.FeatureGroup`.
-    contribution : float
-        Its part of the correction, as a share of the reference time: 0.1 makes it 10 % longer.
-    """
+    """What a feature group contributes."""
 
     group: str
+    """See `kernelcast.records.feature_vector.FeatureGroup`."""
     contribution: float
+    """Its part of the correction, as a share of the reference time: 0.1 makes it 10 % longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnEffect:
-    """What one column does.
-
-    Parameters
-    ----------
-    name : str
-        A feature, or a ratio of features that the model makes of them.
-    value : float or None
-        The launch's own; the mean over several launches; None where it is absent.
-    median : float
-        The training's.
-    effect : float
-        Correction less the correction with the median in its place, as a share of the reference.
-    """
+    """What one column does."""
 
     name: str
+    """A feature, or a ratio of features that the model makes of them."""
     value: float | None
+    """The launch's own; the mean over several launches; None where it is absent."""
     median: float
+    """The training's."""
     effect: float
+    """Correction less the correction with the median in its place, as a share of the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
-    """A correction and where it comes from; the mean of several launches' where rows says so.
-
-    Parameters
-    ----------
-    model : str
-        Whose correction.
-    rows : int
-        Launches.
-    correction : float
-        Predicted over reference time, less 1: after the gate, as estimates use it.
-    base : float
-        The same where every column is the training's median.
-    groups : tuple of GroupShare
-        Largest first; contributions add up to `correction` less `base`.
-    columns : tuple of ColumnEffect
-        The largest effects, largest first; those without any are left out.
-    """
+    """A correction and where it comes from; the mean of several launches' where rows says so."""
 
     model: str
+    """Whose correction."""
     rows: int
+    """Launches."""
     correction: float
+    """Predicted over reference time, less 1: after the gate, as estimates use it."""
     base: float
+    """The same where every column is the training's median."""
     groups: tuple[GroupShare, ...]
+    """Largest first; contributions add up to `correction` less `base`."""
     columns: tuple[ColumnEffect, ...]
+    """The largest effects, largest first; those without any are left out."""
 
 
 def attribute(fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP) -> Attribution:

@@ -36,19 +36,13 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """A product over a product.
-
-    Parameters
-    ----------
-    above, below : tuple of str
-        Features, or figures of the table.
-    is_log : bool
-        Whether the logarithm is taken: how two estimates differ has a sign.
-    """
+    """A product over a product."""
 
     above: tuple[str, ...]
     below: tuple[str, ...] = ()
+    """Features, or figures of the table."""
     is_log: bool = False
+    """Whether the logarithm is taken: how two estimates differ has a sign."""
 
 
 _ITEMS = "static.work_items_count"
@@ -98,30 +92,20 @@ _FACTORS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnPlan:
-    """How columns are made of a schema's features and a table's figures.
-
-    Parameters
-    ----------
-    names : tuple of str
-        ``group.what_unit``, as features are called.
-    first : ndarray of int, shape (names,)
-        Place of what a column begins with among features, figures and a one.
-    ratios : ndarray of int, shape (ratios,)
-        Columns that are more than a copy.
-    second : ndarray of int, shape (ratios,)
-        Place of the other factor.
-    below : ndarray of int, shape (ratios, 2)
-        Places of the divisors.
-    logs : ndarray of int, shape (logs,)
-        Columns of which the logarithm is taken.
-    """
+    """How columns are made of a schema's features and a table's figures."""
 
     names: tuple[str, ...]
+    """``group.what_unit``, as features are called."""
     first: npt.NDArray[np.intp]
+    """Shape (names,). Place of what a column begins with among features, figures and a one."""
     ratios: npt.NDArray[np.intp]
+    """Shape (ratios,). Columns that are more than a copy."""
     second: npt.NDArray[np.intp]
+    """Shape (ratios,). Place of the other factor."""
     below: npt.NDArray[np.intp]
+    """Shape (ratios, 2). Places of the divisors."""
     logs: npt.NDArray[np.intp]
+    """Shape (logs,). Columns of which the logarithm is taken."""
 
     def compute(self, base: Numbers) -> Numbers:
         """Make the columns.

@@ -36,25 +36,17 @@ WIDEST = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibration:
-    """Scores and difficulty; made by `calibrate`.
-
-    Parameters
-    ----------
-    centre, slopes : ndarray, shape (signs,)
-        Of the logarithms that the difficulty depends on.
-    level : float
-        Logarithm of the usual difficulty.
-    scores : ndarray, shape (n,)
-        Ascending.
-    shares : ndarray, shape (n,)
-        Summed weight up to each score, below 1: the rest stands for an unseen group.
-    """
+    """Scores and difficulty; made by `calibrate`."""
 
     centre: Numbers
     slopes: Numbers
+    """Shape (signs,). Of the logarithms that the difficulty depends on."""
     level: float
+    """Logarithm of the usual difficulty."""
     scores: Numbers
+    """Shape (n,). Ascending."""
     shares: Numbers
+    """Shape (n,). Summed weight up to each score, below 1: the rest stands for an unseen group."""
 
     def widen(self, signs: Numbers, domain_distance: Numbers) -> Numbers:
         """Give the size of residuals to expect; outside the domain it grows with the distance."""

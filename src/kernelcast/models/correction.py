@@ -44,30 +44,20 @@ ALL_GROUPS = tuple(str(one) for one in FeatureGroup)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionModel:
-    """A regressor that corrects a reference.
-
-    Parameters
-    ----------
-    name : str
-        What reports call it.
-    learner : Learner
-        The regressor.
-    feature_groups : tuple of str
-        What it sees.
-    variant : Variant
-        Features with units for one device, or ratios for devices never seen.
-    reference : Reference
-        What is corrected.
-    is_gated : bool
-        Whether to shrink corrections that do not help unseen groups.
-    """
+    """A regressor that corrects a reference."""
 
     name: str
+    """What reports call it."""
     learner: Learner
+    """The regressor."""
     feature_groups: tuple[str, ...] = ALL_GROUPS
+    """What it sees."""
     variant: Variant = Variant.DEVICE
+    """Features with units for one device, or ratios for devices never seen."""
     reference: Reference = field(default=LINEAR)
+    """What is corrected."""
     is_gated: bool = True
+    """Whether to shrink corrections that do not help unseen groups."""
 
     def fit(self, table: TrainingTable, groups: Texts | None = None) -> "FittedCorrection":
         """Learn; see `kernelcast.models.protocol.TimeModel.fit`."""

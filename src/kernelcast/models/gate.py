@@ -33,21 +33,14 @@ _LEAST_GAIN = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """How a correction is shrunk.
-
-    Parameters
-    ----------
-    share : float
-        Factor of the correction, between 0 (the reference alone) and 1.
-    threshold : float
-        Corrections below it are left out; larger ones lose as much.
-    fade : float
-        How fast corrections fade beyond the domain.
-    """
+    """How a correction is shrunk."""
 
     share: float
+    """Factor of the correction, between 0 (the reference alone) and 1."""
     threshold: float
+    """Corrections below it are left out; larger ones lose as much."""
     fade: float
+    """How fast corrections fade beyond the domain."""
 
     def apply(self, corrections: Numbers, domain_distance: Numbers) -> Numbers:
         """Shrink corrections.
@@ -73,24 +66,16 @@ OPEN = Gate(share=1.0, threshold=0.0, fade=0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """What is known of unseen groups.
-
-    Parameters
-    ----------
-    corrections : ndarray, shape (settings, n)
-        Predicted out of fold, by each of several settings.
-    targets : ndarray, shape (n,)
-        Logarithms of measured over reference time.
-    domain_distance : ndarray, shape (n,)
-        To the points of other groups.
-    groups : ndarray of int, shape (n,)
-        Number of each row's group.
-    """
+    """What is known of unseen groups."""
 
     corrections: Numbers
+    """Shape (settings, n). Predicted out of fold, by each of several settings."""
     targets: Numbers
+    """Shape (n,). Logarithms of measured over reference time."""
     domain_distance: Numbers
+    """Shape (n,). To the points of other groups."""
     groups: npt.NDArray[np.intp]
+    """Shape (n,). Number of each row's group."""
 
     def take(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
         """Give some rows."""

@@ -17,21 +17,14 @@ _LARGEST_PART = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LaunchArrays:
-    """Timed launches as arrays.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_launches,)
-        Work of each, in work-groups of the mean work.
-    times : ndarray of shape (n_launches,)
-        Seconds that each took.
-    windows : ndarray of shape (n_launches,)
-        Window that each belongs to.
-    """
+    """Timed launches as arrays."""
 
     counts: FloatArray
+    """Shape (n_launches,). Work of each, in work-groups of the mean work."""
     times: FloatArray
+    """Shape (n_launches,). Seconds that each took."""
     windows: npt.NDArray[np.int64]
+    """Shape (n_launches,). Window that each belongs to."""
 
     @property
     def is_long(self) -> npt.NDArray[np.bool_]:

@@ -42,42 +42,29 @@ BEYOND_SPREAD = 0.14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearFit:
-    """The line through the samples.
-
-    Parameters
-    ----------
-    seconds : float
-        Predicted time of the whole launch.
-    standard_error_s : float
-        Its standard error from the spread of the samples, in seconds.
-    degrees_of_freedom : int
-        Launches behind the standard error, less one.
-    intercept_s : float
-        What each launch costs beside its work-groups, in seconds.
-    rate_s : float
-        Seconds per work-group, mean over the index space.
-    p1, p2 : int
-        Work-groups of a shorter and of a longer launch; where all launches are of one size, of
-        one launch and of all together.
-    two_point_s : float or None
-        The paper's formula on the means of both; None without two sizes.
-    pooled_s : float
-        Time by the pooled rate alone.
-    lifted_s : float
-        Part of `seconds` that the line does not give: beyond the samples a launch is no faster than
-        DRAM takes what it moves.
-    """
+    """The line through the samples."""
 
     seconds: float
+    """Predicted time of the whole launch."""
     standard_error_s: float
+    """Its standard error from the spread of the samples, in seconds."""
     degrees_of_freedom: int
+    """Launches behind the standard error, less one."""
     intercept_s: float
+    """What each launch costs beside its work-groups, in seconds."""
     rate_s: float
+    """Seconds per work-group, mean over the index space."""
     p1: int
     p2: int
+    """Work-groups of a shorter and of a longer launch; where all launches are of one size, of one
+    launch and of all together."""
     two_point_s: float | None
+    """The paper's formula on the means of both; None without two sizes."""
     pooled_s: float
+    """Time by the pooled rate alone."""
     lifted_s: float = 0.0
+    """Part of `seconds` that the line does not give: beyond the samples a launch is no faster than
+    DRAM takes what it moves."""
 
 
 def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float:

@@ -27,37 +27,27 @@ _NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Preparation:
-    """How columns become coordinates; made by `fit_preparation`.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Columns expected, in order.
-    factors : ndarray, shape (names,)
-        What values are multiplied by before the logarithm.
-    fill : ndarray, shape (names,)
-        Logarithms that stand for absent values.
-    centre, scale : ndarray, shape (names,)
-        Of the logarithms.
-    indicators : ndarray of int, shape (indicators,)
-        Columns whose absence is a coordinate of its own.
-    absence_rates : ndarray, shape (indicators,)
-        Share of the training's rows in which they are absent.
-    weights : ndarray, shape (names + indicators,)
-        Of the standardised columns: each group has the same variance in sum.
-    components : ndarray, shape (names + indicators, dimensions)
-        Principal components of the weighted columns, of length one.
-    """
+    """How columns become coordinates; made by `fit_preparation`."""
 
     names: tuple[str, ...]
+    """Columns expected, in order."""
     factors: Numbers
+    """Shape (names,). What values are multiplied by before the logarithm."""
     fill: Numbers
+    """Shape (names,). Logarithms that stand for absent values."""
     centre: Numbers
     scale: Numbers
+    """Shape (names,). Of the logarithms."""
     indicators: npt.NDArray[np.int64]
+    """Shape (indicators,). Columns whose absence is a coordinate of its own."""
     absence_rates: Numbers
+    """Shape (indicators,). Share of the training's rows in which they are absent."""
     weights: Numbers
+    """Shape (names + indicators,). Of the standardised columns: each group has the same variance in
+    sum."""
     components: Numbers
+    """Shape (names + indicators, dimensions). Principal components of the weighted columns, of
+    length one."""
 
     def weigh(self, values: Numbers) -> Numbers:
         """Give standardised logarithms and indicators, times their weights.

@@ -25,23 +25,16 @@ COVERAGE = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forecast:
-    """Predictions with intervals.
-
-    Parameters
-    ----------
-    seconds, low, high : ndarray, shape (n,)
-        Predicted time of whole launches, in seconds; ``low <= seconds <= high``.
-    coverage : float
-        Share of true times that shall lie inside.
-    in_domain : ndarray of bool, shape (n,)
-        Whether the launch resembles those that the model has learned from.
-    """
+    """Predictions with intervals."""
 
     seconds: Numbers
     low: Numbers
     high: Numbers
+    """Shape (n,). Predicted time of whole launches, in seconds; ``low <= seconds <= high``."""
     coverage: float
+    """Share of true times that shall lie inside."""
     in_domain: npt.NDArray[np.bool_]
+    """Shape (n,). Whether the launch resembles those that the model has learned from."""
 
     @classmethod
     def around(

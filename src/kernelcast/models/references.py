@@ -83,18 +83,12 @@ _COLUMNS: Mapping[str, Callable[[TrainingTable], Numbers]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReference:
-    """A time that is in the table: nothing is learned.
-
-    Parameters
-    ----------
-    name : str
-        ``linear``: the linear model's; ``two_point``: the paper's formula, or the linear model's
-        where there are no two sizes; ``pooled``: work-groups over all samples' work-groups per
-        second; ``analytic``: the analytic model's, without samples; ``mwp_cwp``: Hong and Kim's,
-        likewise.
-    """
+    """A time that is in the table: nothing is learned."""
 
     name: str = "linear"
+    """``linear``: the linear model's; ``two_point``: the paper's formula, or the linear model's
+    where there are no two sizes; ``pooled``: work-groups over all samples' work-groups per second;
+    ``analytic``: the analytic model's, without samples; ``mwp_cwp``: Hong and Kim's, likewise."""
 
     def seconds(self, table: TrainingTable) -> Numbers:
         """Give the column; NaN where it holds no positive number."""

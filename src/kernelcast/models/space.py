@@ -19,24 +19,16 @@ _NOTHING = np.empty((0, 0))
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Space:
-    """Where launches lie, see `fit_space`.
-
-    Parameters
-    ----------
-    preparation : Preparation
-        From columns to coordinates.
-    points : ndarray, shape (points, dimensions)
-        Rows of the training, or landmarks among them.
-    mirror : ndarray, shape (dimensions + 2, points)
-        The points as `square_distances` wants them.
-    reach : float
-        Distance to the nearest point of another group within which 95 % of the training lie.
-    """
+    """Where launches lie, see `fit_space`."""
 
     preparation: Preparation
+    """From columns to coordinates."""
     points: Numbers
+    """Shape (points, dimensions). Rows of the training, or landmarks among them."""
     mirror: Numbers
+    """Shape (dimensions + 2, points). The points as `square_distances` wants them."""
     reach: float
+    """Distance to the nearest point of another group within which 95 % of the training lie."""
 
     def place(self, values: Numbers) -> Rows:
         """Give the coordinates of launches.
@@ -65,21 +57,14 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedSpace:
-    """A space with the training's own rows in it.
-
-    Parameters
-    ----------
-    space : Space
-        The space.
-    rows : Rows
-        The training's.
-    domain_distance : ndarray, shape (n,)
-        Of each row, to the points of other groups.
-    """
+    """A space with the training's own rows in it."""
 
     space: Space
+    """The space."""
     rows: Rows
+    """The training's."""
     domain_distance: Numbers
+    """Shape (n,). Of each row, to the points of other groups."""
 
 
 def fit_space(names: tuple[str, ...], values: Numbers, groups: npt.NDArray[np.intp]) -> FittedSpace:

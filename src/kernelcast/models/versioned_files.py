@@ -21,34 +21,22 @@ class ModelFileError(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointers:
-    """What is known of one model's versions.
-
-    Parameters
-    ----------
-    versions : tuple of str
-        In the order they were published.
-    latest : str or None
-        The one to use unless one is pinned; None before the first.
-    pinned : str or None
-        The one to use whatever is published.
-    """
+    """What is known of one model's versions."""
 
     versions: tuple[str, ...] = ()
+    """In the order they were published."""
     latest: str | None = None
+    """The one to use unless one is pinned; None before the first."""
     pinned: str | None = None
+    """The one to use whatever is published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedFiles:
-    """Versions of models under a folder or URL, as bytes.
-
-    Parameters
-    ----------
-    url : str
-        Folder, or any URL that fsspec reads and writes.
-    """
+    """Versions of models under a folder or URL, as bytes."""
 
     url: str
+    """Folder, or any URL that fsspec reads and writes."""
 
     def publish_bytes(self, name: str, content: bytes, ending: str) -> str:
         """Add a version, which becomes the latest; the others stay.

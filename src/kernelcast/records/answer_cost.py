@@ -7,16 +7,6 @@ from dataclasses import dataclass
 class AnswerCost:
     """Time that an answer took when it was made, by what it went into.
 
-    Parameters
-    ----------
-    sampling_s : float
-        Device time of the samples, in seconds.
-    build_s : float
-        Host time of the device's compiler, or of finding what it had built, in seconds.
-    rest_s : float
-        Everything else, in seconds: buffers, probes, analysis, counting, pauses between samples,
-        the start of a process.
-
     Examples
     --------
     >>> cost = AnswerCost(sampling_s=0.01, build_s=0.05, rest_s=0.3)
@@ -25,8 +15,12 @@ class AnswerCost:
     """
 
     sampling_s: float
+    """Device time of the samples, in seconds."""
     build_s: float
+    """Host time of the device's compiler, or of finding what it had built, in seconds."""
     rest_s: float
+    """Everything else, in seconds: buffers, probes, analysis, counting, pauses between samples, the
+    start of a process."""
 
     @property
     def total_s(self) -> float:

@@ -142,27 +142,19 @@ class Init(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferArgument:
-    """A global or constant buffer, by the recipe of its content.
-
-    Parameters
-    ----------
-    count : int
-        Number of elements.
-    low, high : float or None
-        Range of `Init.UNIFORM`; numbers are drawn from [low, high).
-    access : Access or None
-        What the kernel does with it; None means: find out.
-    path : Path or None
-        The .npy file of `Init.FILE`.
-    """
+    """A global or constant buffer, by the recipe of its content."""
 
     element: ElementType
     count: int
+    """Number of elements."""
     init: Init = Init.ZEROS
     low: float | None = None
     high: float | None = None
+    """Range of `Init.UNIFORM`; numbers are drawn from [low, high)."""
     access: Access | None = None
+    """What the kernel does with it; None means: find out."""
     path: Path | None = None
+    """The .npy file of `Init.FILE`."""
 
     @property
     def bytes(self) -> int:

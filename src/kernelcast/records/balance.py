@@ -129,35 +129,24 @@ class DeviceShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceReport:
-    """How a launch over several devices went.
-
-    Parameters
-    ----------
-    space : SlabSpace
-        How the index space was cut.
-    merges : mapping of str to MergeRule
-        Rule of each buffer, by its name.
-    bars : tuple of Bar
-        The timeline.
-    estimated_s : float or None
-        When all would be done, from the first sample to the last result, as estimated before the
-        main part began; None if the launch was over before.
-    real_s : float
-        The same as it was, in seconds.
-    prepare_s, merge_s, total_s : float
-        Before the first sample; putting the results together; everything.
-    notes : tuple of str
-        What the reader should know.
-    """
+    """How a launch over several devices went."""
 
     kernel: str
     space: SlabSpace
+    """How the index space was cut."""
     merges: Mapping[str, MergeRule]
+    """Rule of each buffer, by its name."""
     shares: tuple[DeviceShare, ...]
     bars: tuple[Bar, ...]
+    """The timeline."""
     estimated_s: float | None
+    """When all would be done, from the first sample to the last result, as estimated before the
+    main part began; None if the launch was over before."""
     real_s: float
+    """The same as it was, in seconds."""
     prepare_s: float
     merge_s: float
     total_s: float
+    """Before the first sample; putting the results together; everything."""
     notes: tuple[str, ...] = field(default=())
+    """What the reader should know."""

@@ -28,50 +28,35 @@ class DispatchOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDescription:
-    """An OpenCL device as its driver reports it.
-
-    Parameters
-    ----------
-    id : str
-        Stable name: the same after a reboot and in any order of the platforms.
-    name, platform, vendor, driver, opencl_version : str
-        The driver's own words.
-    kind : DeviceKind
-        OpenCL device type.
-    compute_units : int
-        Compute units; a software device may report more than the machine has cores.
-    local_memory_bytes : int
-        Local memory of one compute unit.
-    global_memory_bytes, max_allocation_bytes : int
-        Memory of the device, and the largest single buffer.
-    max_work_group_size : int
-        Work-items of the largest work-group.
-    max_work_item_sizes : tuple of int
-        The same per dimension.
-    extensions : tuple of str
-        Those extensions that matter to kernelcast, sorted.
-    has_non_uniform_work_groups : bool
-        Whether a global size may have a remainder.
-    has_fp64 : bool
-        Whether kernels may use double precision.
-    """
+    """An OpenCL device as its driver reports it."""
 
     id: str
+    """Stable name: the same after a reboot and in any order of the platforms."""
     name: str
     platform: str
     vendor: str
     driver: str
     opencl_version: str
+    """The driver's own words."""
     kind: DeviceKind
+    """OpenCL device type."""
     compute_units: int
+    """Compute units; a software device may report more than the machine has cores."""
     local_memory_bytes: int
+    """Local memory of one compute unit."""
     global_memory_bytes: int
     max_allocation_bytes: int
+    """Memory of the device, and the largest single buffer."""
     max_work_group_size: int
+    """Work-items of the largest work-group."""
     max_work_item_sizes: tuple[int, ...]
+    """The same per dimension."""
     extensions: tuple[str, ...]
+    """Those extensions that matter to kernelcast, sorted."""
     has_non_uniform_work_groups: bool
+    """Whether a global size may have a remainder."""
     has_fp64: bool
+    """Whether kernels may use double precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,50 +117,33 @@ class PieceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What stands behind an estimate.
-
-    Parameters
-    ----------
-    tier : Tier
-        What weighs most.
-    missing : mapping of str to str
-        Why there is nothing of a tier, or why it does not count.
-    methods_s : mapping of str to float
-        Every method's answer side by side, in seconds.
-    interval : str
-        Where the interval comes from.
-    pieces : tuple of PieceFacts
-        What was put together, with weights.
-    evidence : str
-        Whose variances and intervals these are: the device's own, its runtime's, those of any CPU
-        device, or built-in ones.
-    linear : LinearFacts or None
-        The line, where there are samples.
-    model : ModelFacts or None
-        The learned model, where one was asked.
-    history : HistoryFacts or None
-        Earlier observations, where there are any.
-    influences : sequence of Influence
-        Features that matter most to the learned model, strongest first.
-    limiters : mapping of str to float
-        Seconds that each part of the launch alone would take, by the analytic model.
-    notes : tuple of str
-        What was assumed or could not be had.
-    contention : Contention or None
-        What other programs left to the device while it was sampled; None where nothing was seen of
-        them, or nothing can be known.
-    """
+    """What stands behind an estimate."""
 
     tier: Tier
+    """What weighs most."""
     missing: Mapping[str, str] = field(default_factory=dict)
+    """Why there is nothing of a tier, or why it does not count."""
     methods_s: Mapping[str, float] = field(default_factory=dict)
+    """Every method's answer side by side, in seconds."""
     interval: str = ""
+    """Where the interval comes from."""
     pieces: tuple[PieceFacts, ...] = ()
+    """What was put together, with weights."""
     evidence: str = ""
+    """Whose variances and intervals these are: the device's own, its runtime's, those of any CPU
+    device, or built-in ones."""
     linear: LinearFacts | None = None
+    """The line, where there are samples."""
     model: ModelFacts | None = None
+    """The learned model, where one was asked."""
     history: HistoryFacts | None = None
+    """Earlier observations, where there are any."""
     influences: Sequence[Influence] = ()
+    """Features that matter most to the learned model, strongest first."""
     limiters: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that each part of the launch alone would take, by the analytic model."""
     notes: tuple[str, ...] = ()
+    """What was assumed or could not be had."""
     contention: Contention | None = None
+    """What other programs left to the device while it was sampled; None where nothing was seen of
+    them, or nothing can be known."""

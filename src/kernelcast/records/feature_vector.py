@@ -86,13 +86,6 @@ def group_of(name: str) -> FeatureGroup:
 class FeatureSchema:
     """Every feature that a vector could have, in order, and the version of their meaning.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Features, each once.
-    version : int
-        Grows when a feature keeps its name and changes its meaning.
-
     Raises
     ------
     InputError
@@ -105,7 +98,9 @@ class FeatureSchema:
     """
 
     names: tuple[str, ...]
+    """Features, each once."""
     version: int
+    """Grows when a feature keeps its name and changes its meaning."""
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -144,15 +139,6 @@ class FeatureVector:
 
     A feature that is not known is not in the vector: no number stands for "unknown".
 
-    Parameters
-    ----------
-    names : tuple of str
-        Features, in the order of the schema.
-    values : tuple of float
-        One finite number per name.
-    schema : FeatureSchema
-        What the vector could have.
-
     Raises
     ------
     InputError
@@ -168,8 +154,11 @@ class FeatureVector:
     """
 
     names: tuple[str, ...]
+    """Features, in the order of the schema."""
     values: tuple[float, ...]
+    """One finite number per name."""
     schema: FeatureSchema
+    """What the vector could have."""
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.values):

@@ -46,32 +46,6 @@ class ObservationFlag(StrEnum):
 class Observation:
     """One launch on one device: what could be known before it ran, and how long it took.
 
-    Parameters
-    ----------
-    launch : LaunchIdentity
-        What was run where.
-    runs : RunTimes
-        How long the whole kernel took.
-    features : FeatureVector or None
-        What models learn from; None where there are none.
-    samples : tuple of SampleSet
-        Sampled launches; the first is the one that `features` were made with.
-    origin : Origin
-        How the observation came about.
-    source : str
-        Of imported ones: data set and licence.
-    measurement : str
-        Tells repeated measurements of one launch apart; empty for the one that a collection makes.
-    flags : frozenset of ObservationFlag
-        Reasons for care.
-    machine_state : MachineState
-        Load, clock and temperature.
-    versions : mapping of str to str
-        ``kernelcast``, ``pyopencl``, ``runtime``, the ``sampler``'s revision, and what else
-        matters.
-    measured_at : datetime or None
-        When, with a time zone; None where it is not known.
-
     Raises
     ------
     InputError
@@ -79,16 +53,27 @@ class Observation:
     """
 
     launch: LaunchIdentity
+    """What was run where."""
     runs: RunTimes
+    """How long the whole kernel took."""
     features: FeatureVector | None = None
+    """What models learn from; None where there are none."""
     samples: tuple[SampleSet, ...] = ()
+    """Sampled launches; the first is the one that `features` were made with."""
     origin: Origin = Origin.COLLECTED
+    """How the observation came about."""
     source: str = ""
+    """Of imported ones: data set and licence."""
     measurement: str = ""
+    """Tells repeated measurements of one launch apart; empty for the one of a collection."""
     flags: frozenset[ObservationFlag] = frozenset()
+    """Reasons for care."""
     machine_state: MachineState = field(default_factory=MachineState)
+    """Load, clock and temperature."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    """``kernelcast``, ``pyopencl``, ``runtime``, the ``sampler``'s revision, and others."""
     measured_at: datetime | None = None
+    """When, with a time zone; None where it is not known."""
 
     def __post_init__(self) -> None:
         _check_time(self.measured_at)

@@ -14,24 +14,6 @@ IntArray = npt.NDArray[np.int64]
 class RecordedAddresses:
     """Memory accesses of some work-groups, one by one, in any order.
 
-    Parameters
-    ----------
-    work_groups : tuple of int
-        Numbers of the work-groups that were recorded, dimension 0 fastest.
-    work_items : tuple of int
-        How many work-items each of them has.
-    sites : ndarray of int64, shape (accesses,)
-        Place in the source: `MemoryAccess.site`.
-    local_ids : ndarray of int64, shape (accesses,)
-        Local linear id of the work-item.
-    sequences : ndarray of int64, shape (accesses,)
-        How often the work-item had executed the site before.
-    buffers : ndarray of int64, shape (accesses,)
-        Index of the kernel's parameter that the address belongs to; local arrays are numbered
-        behind the parameters; -1 if it is not known.
-    offsets_bytes : ndarray of int64, shape (accesses,)
-        Offset from the start of the buffer, or any address if the buffer is not known.
-
     Raises
     ------
     RecordingError
@@ -39,13 +21,22 @@ class RecordedAddresses:
     """
 
     work_groups: tuple[int, ...]
+    """Numbers of the work-groups that were recorded, dimension 0 fastest."""
     work_items: tuple[int, ...]
+    """How many work-items each of them has."""
     sites: IntArray
+    """Shape (accesses,). Place in the source: `MemoryAccess.site`."""
     groups: IntArray
     local_ids: IntArray
+    """Shape (accesses,). Local linear id of the work-item."""
     sequences: IntArray
+    """Shape (accesses,). How often the work-item had executed the site before."""
     buffers: IntArray
+    """Shape (accesses,). Index of the kernel's parameter that the address belongs to; local arrays
+    are numbered behind the parameters; -1 if it is not known."""
     offsets_bytes: IntArray
+    """Shape (accesses,). Offset from the start of the buffer, or any address if the buffer is not
+    known."""
 
     def __post_init__(self) -> None:
         columns = [one.name for one in fields(self) if not one.name.startswith("work_")]

@@ -12,27 +12,19 @@ from kernelcast.records.operations import MemorySpace, OperationCounts
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CounterSample:
-    """Counters of some work-groups, work-item by work-item.
-
-    Parameters
-    ----------
-    work_groups : tuple of int
-        Numbers of the work-groups, dimension 0 fastest.
-    counts : ndarray of float64, shape (work-groups, work-items, counters)
-        Work-items in the order of their local linear id. A remainder work-group that is smaller
-        holds NaN for those it lacks.
-    is_exact : tuple of bool
-        Per counter: whether it was counted, or follows exactly from the source; False for an
-        estimate.
-    work_items : tuple of int or None
-        Work-items of each work-group; None if NaN tells, or there are no smaller ones. A kernel
-        without counters needs it for its remainder work-groups.
-    """
+    """Counters of some work-groups, work-item by work-item."""
 
     work_groups: tuple[int, ...]
+    """Numbers of the work-groups, dimension 0 fastest."""
     counts: npt.NDArray[np.float64]
+    """Shape (work-groups, work-items, counters). Work-items in the order of their local linear id.
+    A remainder work-group that is smaller holds NaN for those it lacks."""
     is_exact: tuple[bool, ...]
+    """Per counter: whether it was counted, or follows exactly from the source; False for an
+    estimate."""
     work_items: tuple[int, ...] | None = None
+    """Work-items of each work-group; None if NaN tells, or there are no smaller ones. A kernel
+    without counters needs it for its remainder work-groups."""
 
     def __post_init__(self) -> None:
         wanted = (len(self.work_groups), len(self.is_exact))

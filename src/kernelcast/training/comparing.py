@@ -27,27 +27,18 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonPlan:
-    """How to compare.
-
-    Parameters
-    ----------
-    split : Split
-        What is held out as a whole: kernels or applications.
-    rows : RowFilter
-        Launches that are learned from and judged.
-    jobs : int
-        Processes; -1 takes one per processor.
-    bootstrap : Bootstrap
-        How the interval of the difference is found.
-    explained : int
-        Kernels per device on which the errors of a learned model are explained.
-    """
+    """How to compare."""
 
     split: Split = Split.KERNEL
+    """What is held out as a whole: kernels or applications."""
     rows: RowFilter = field(default_factory=RowFilter)
+    """Launches that are learned from and judged."""
     jobs: int = -1
+    """Processes; -1 takes one per processor."""
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
+    """How the interval of the difference is found."""
     explained: int = 3
+    """Kernels per device on which the errors of a learned model are explained."""
 
     def __post_init__(self) -> None:
         if self.split is Split.DEVICE:

@@ -37,24 +37,16 @@ _OWN_SETS: tuple[SetKey, ...] = ((0, 0), (0, 1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLaunch:
-    """A stored launch.
-
-    Parameters
-    ----------
-    observation : Observation
-        The row.
-    kernel : str
-        Suite, application and kernel.
-    places : mapping of SetKey to int
-        Place of each set of samples that a line can be drawn through.
-    features : mapping of str to float
-        Those that are known.
-    """
+    """A stored launch."""
 
     observation: Observation
+    """The row."""
     kernel: str
+    """Suite, application and kernel."""
     places: Mapping[SetKey, int]
+    """Place of each set of samples that a line can be drawn through."""
     features: Mapping[str, float]
+    """Those that are known."""
 
     @property
     def is_even(self) -> bool:

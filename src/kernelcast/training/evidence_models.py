@@ -35,21 +35,14 @@ _FEWEST_ROWS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedEvidence:
-    """An evidence model, and what it was calibrated with.
-
-    Parameters
-    ----------
-    name : str
-        What it is published under.
-    model : EvidenceModel
-        The model.
-    devices : tuple of str
-        Ids of the devices, sorted.
-    """
+    """An evidence model, and what it was calibrated with."""
 
     name: str
+    """What it is published under."""
     model: EvidenceModel
+    """The model."""
     devices: tuple[str, ...]
+    """Ids of the devices, sorted."""
 
     def publish(self, registry: VersionedFiles) -> str:
         """Add it to a registry, where it becomes the latest; give its version."""

@@ -11,24 +11,16 @@ _FLOATS = ("fp32_fma", "fp32_add", "fp32_mul")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePeaks:
-    """What a device can do at most; NaN is what is not known.
-
-    Parameters
-    ----------
-    compute_units : float
-        Number of compute units.
-    cache_bytes : float
-        Size of the last cache.
-    bandwidth_bytes_per_s : float
-        Loads from global memory, of the best element size.
-    flops_per_s : float
-        Single-precision operations per second.
-    """
+    """What a device can do at most; NaN is what is not known."""
 
     compute_units: MaybeKnown = math.nan
+    """Number of compute units."""
     cache_bytes: MaybeKnown = math.nan
+    """Size of the last cache."""
     bandwidth_bytes_per_s: MaybeKnown = math.nan
+    """Loads from global memory, of the best element size."""
     flops_per_s: MaybeKnown = math.nan
+    """Single-precision operations per second."""
 
 
 UNKNOWN = DevicePeaks()

@@ -23,22 +23,15 @@ _DIGEST_LETTERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelVersions:
-    """The versions of one model.
-
-    Parameters
-    ----------
-    name : str
-        ``model/device``, or the model alone where it serves all devices.
-    versions : tuple of str
-        In the order they were published.
-    latest, pinned : str or None
-        The newest that was not rolled back, and the one that is used whatever is published.
-    """
+    """The versions of one model."""
 
     name: str
+    """``model/device``, or the model alone where it serves all devices."""
     versions: tuple[str, ...]
+    """In the order they were published."""
     latest: str | None
     pinned: str | None
+    """The newest that was not rolled back, and the one that is used whatever is published."""
 
     @property
     def used(self) -> str | None:

@@ -27,14 +27,6 @@ class Split(StrEnum):
 class RowFilter:
     """Which launches count.
 
-    Parameters
-    ----------
-    shortest_s : float
-        Shortest measured time of the whole launch, in seconds; 0 takes all. The paper's kernels
-        take at least 0.1 s (section 6).
-    least_work_groups : int
-        Fewest work-groups; 0 takes all, also launches whose work-groups nobody has noted.
-
     Examples
     --------
     >>> RowFilter().takes(0.2, 256), RowFilter().takes(0.2, 255), RowFilter().takes(0.05, 1000)
@@ -42,7 +34,10 @@ class RowFilter:
     """
 
     shortest_s: float = 0.1
+    """Shortest measured time of the whole launch, in seconds; 0 takes all. The paper's kernels take
+    at least 0.1 s (section 6)."""
     least_work_groups: int = 256
+    """Fewest work-groups; 0 takes all, also launches whose work-groups nobody has noted."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.shortest_s < math.inf and self.least_work_groups >= 0):
@@ -74,30 +69,20 @@ ALL_ROWS = RowFilter(shortest_s=0.0, least_work_groups=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationSettings:
-    """How models are validated.
-
-    Parameters
-    ----------
-    split : Split
-        What is held out as a whole. For devices, models learn from all other devices at once.
-    models : tuple of str
-        Names of the catalogue; none means the usual rivals of the split.
-    rows : RowFilter
-        Launches that are learned from and judged: others have no part in either.
-    coverage : float
-        Share of rows that intervals shall hold.
-    jobs : int
-        Processes; -1 takes one per processor.
-    scheduler : str or None
-        Address of a Dask cluster that takes the place of own processes.
-    """
+    """How models are validated."""
 
     split: Split = Split.KERNEL
+    """What is held out as a whole. For devices, models learn from all other devices at once."""
     models: tuple[str, ...] = ()
+    """Names of the catalogue; none means the usual rivals of the split."""
     rows: RowFilter = field(default_factory=RowFilter)
+    """Launches that are learned from and judged: others have no part in either."""
     coverage: float = COVERAGE
+    """Share of rows that intervals shall hold."""
     jobs: int = -1
+    """Processes; -1 takes one per processor."""
     scheduler: str | None = None
+    """Address of a Dask cluster that takes the place of own processes."""
 
     def __post_init__(self) -> None:
         check_jobs(self.jobs)
@@ -105,21 +90,14 @@ class ValidationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """How models are trained.
-
-    Parameters
-    ----------
-    with_validation : bool
-        Whether each model is validated too, which takes many times longer than to train it.
-    coverage : float
-        Share of rows that intervals shall hold in the validation.
-    jobs : int
-        Processes of the validation; -1 takes one per processor.
-    """
+    """How models are trained."""
 
     with_validation: bool = True
+    """Whether each model is validated too, which takes many times longer than to train it."""
     coverage: float = COVERAGE
+    """Share of rows that intervals shall hold in the validation."""
     jobs: int = -1
+    """Processes of the validation; -1 takes one per processor."""
 
     def __post_init__(self) -> None:
         check_jobs(self.jobs)

@@ -17,18 +17,12 @@ CPU_MODEL = "cpu_model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLaunch:
-    """An observation that the static model can learn from.
-
-    Parameters
-    ----------
-    row : StaticRow
-        What it learns from.
-    observation : Observation
-        The whole of it.
-    """
+    """An observation that the static model can learn from."""
 
     row: StaticRow
+    """What it learns from."""
     observation: Observation
+    """The whole of it."""
 
 
 def read_launches(sources: Sequence[str | Path]) -> list[MeasuredLaunch]:

@@ -40,37 +40,25 @@ Report = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedModel:
-    """A model, and what it has learned from.
-
-    Parameters
-    ----------
-    name : str
-        What it is published under: ``model/device``, or the model alone where it serves all.
-    model : FittedModel
-        The model.
-    schema : FeatureSchema
-        Of the features it takes.
-    devices, kernels : tuple of str
-        Of the measured rows, sorted.
-    rows : int
-        Rows it has learned from: measured, and sampled where the model needs that.
-    data_digest : str
-        Of these rows.
-    samplers : tuple of int
-        Revisions of the samplers that these rows are of.
-    report : ValidationReport or None
-        How good it was found to be on what it had not seen.
-    """
+    """A model, and what it has learned from."""
 
     name: str
+    """What it is published under: ``model/device``, or the model alone where it serves all."""
     model: FittedModel
+    """The model."""
     schema: FeatureSchema
+    """Of the features it takes."""
     devices: tuple[str, ...]
     kernels: tuple[str, ...]
+    """Of the measured rows, sorted."""
     rows: int
+    """Rows it has learned from: measured, and sampled where the model needs that."""
     data_digest: str
+    """Of these rows."""
     samplers: tuple[int, ...]
+    """Revisions of the samplers that these rows are of."""
     report: ValidationReport | None
+    """How good it was found to be on what it had not seen."""
 
 
 @dataclass(slots=True)

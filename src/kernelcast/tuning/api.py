@@ -34,22 +34,15 @@ from kernelcast.tuning.space import SearchSpace, read_space
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneProgress:
-    """Where tuning stands.
-
-    Parameters
-    ----------
-    device_id : str
-        The device.
-    stage : str
-        ``ranking``, ``sampling`` or ``measuring``.
-    done, total : int
-        Configurations, or runs while measuring.
-    """
+    """Where tuning stands."""
 
     device_id: str
+    """The device."""
     stage: str
+    """``ranking``, ``sampling`` or ``measuring``."""
     done: int
     total: int
+    """Configurations, or runs while measuring."""
 
 
 Report = Callable[[TuneProgress], None]

@@ -14,46 +14,31 @@ UNKNOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedConfiguration:
-    """What is known of a configuration.
-
-    Parameters
-    ----------
-    number : int
-        Place in the search space.
-    parameters : mapping of str to number
-        Its values.
-    global_size, local_size : tuple of int
-        Of its launch; empty where there is none.
-    build_options : tuple of str
-        Of its kernel.
-    predicted_s : float or None
-        By the analytic model, in seconds.
-    sampled_s : float or None
-        By a few work-groups that ran, in seconds.
-    runs_s : tuple of float
-        Measured whole runs, in seconds.
-    build_s : float
-        Host time of building it and of its first run, in seconds; 0 if it was not built.
-    obstacle : str
-        Why it cannot be launched.
-    limiter : str
-        What the analytic model says bounds it.
-    note : str
-        What the model did not understand.
-    """
+    """What is known of a configuration."""
 
     number: int
+    """Place in the search space."""
     parameters: Mapping[str, int | float]
+    """Its values."""
     global_size: tuple[int, ...] = ()
     local_size: tuple[int, ...] = ()
+    """Of its launch; empty where there is none."""
     build_options: tuple[str, ...] = ()
+    """Of its kernel."""
     predicted_s: float | None = None
+    """By the analytic model, in seconds."""
     sampled_s: float | None = None
+    """By a few work-groups that ran, in seconds."""
     runs_s: tuple[float, ...] = ()
+    """Measured whole runs, in seconds."""
     build_s: float = 0.0
+    """Host time of building it and of its first run, in seconds; 0 if it was not built."""
     obstacle: str = ""
+    """Why it cannot be launched."""
     limiter: str = ""
+    """What the analytic model says bounds it."""
     note: str = ""
+    """What the model did not understand."""
 
     @property
     def measured_s(self) -> float | None:
@@ -129,20 +114,14 @@ class TuneReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneFailure:
-    """A device that could not be tuned for.
-
-    Parameters
-    ----------
-    problem, device, device_id : str
-        Which.
-    message : str
-        Why.
-    """
+    """A device that could not be tuned for."""
 
     problem: str
     device: str
     device_id: str
+    """Which."""
     message: str
+    """Why."""
 
 
 def sort_configurations(

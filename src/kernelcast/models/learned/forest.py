@@ -29,28 +29,20 @@ _LEAF = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedForest:
-    """Trees as arrays of nodes, one tree after the other.
-
-    Parameters
-    ----------
-    base, factor : float
-        A prediction is the base plus the factor times the sum of the trees' leaves.
-    roots : ndarray of int, shape (trees,)
-        Where each tree begins.
-    columns, left, right : ndarray of int, shape (nodes,)
-        Column to compare, and nodes to go on with; the column of a leaf is -1.
-    thresholds, leaves : ndarray, shape (nodes,)
-        Rows up to the threshold go left; value of a leaf.
-    """
+    """Trees as arrays of nodes, one tree after the other."""
 
     base: float
     factor: float
+    """A prediction is the base plus the factor times the sum of the trees' leaves."""
     roots: npt.NDArray[np.int64]
+    """Shape (trees,). Where each tree begins."""
     columns: npt.NDArray[np.int64]
     left: npt.NDArray[np.int64]
     right: npt.NDArray[np.int64]
+    """Shape (nodes,). Column to compare, and nodes to go on with; the column of a leaf is -1."""
     thresholds: Numbers
     leaves: Numbers
+    """Shape (nodes,). Rows up to the threshold go left; value of a leaf."""
 
     def predict(self, rows: Rows) -> Numbers:
         """Walk every tree, all rows and trees a step at a time."""

@@ -17,28 +17,19 @@ State = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
-    """Launches as coordinates.
-
-    Parameters
-    ----------
-    weighted : ndarray, shape (n, columns)
-        Every column, for forests.
-    projected : ndarray, shape (n, dimensions)
-        Principal components, for kernels and ridge.
-    distances : ndarray, shape (n, points)
-        Squared distances to the points of the space.
-    between : ndarray, shape (points, points)
-        Squared distances of the points; the same array as `distances` where the points are the
-        rows, empty for rows that are not learned from.
-    remainder : ndarray, shape (n,)
-        Squared distances to the plane of the components.
-    """
+    """Launches as coordinates."""
 
     weighted: Numbers
+    """Shape (n, columns). Every column, for forests."""
     projected: Numbers
+    """Shape (n, dimensions). Principal components, for kernels and ridge."""
     distances: Numbers
+    """Shape (n, points). Squared distances to the points of the space."""
     between: Numbers
+    """Shape (points, points). Squared distances of the points; the same array as `distances` where
+    the points are the rows, empty for rows that are not learned from."""
     remainder: Numbers
+    """Shape (n,). Squared distances to the plane of the components."""
 
     def __len__(self) -> int:
         return len(self.projected)

@@ -19,18 +19,12 @@ from kernelcast.records.training_table import Numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedRidge:
-    """A plane.
-
-    Parameters
-    ----------
-    intercept : float
-        Value at the centre.
-    weights : ndarray, shape (dimensions,)
-        Slope per component.
-    """
+    """A plane."""
 
     intercept: float
+    """Value at the centre."""
     weights: Numbers
+    """Shape (dimensions,). Slope per component."""
 
     def predict(self, rows: Rows) -> Numbers:
         """Evaluate the plane."""

@@ -37,21 +37,14 @@ _GRID = tuple({"C": cost, "width": width} for cost in (0.1, 1.0, 10.0) for width
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedSvr:
-    """A kernel expansion.
-
-    Parameters
-    ----------
-    gamma : float
-        Of the kernel ``exp(-gamma d^2)``.
-    intercept : float
-        Added to the sum.
-    weights : ndarray, shape (points,)
-        One per point of the space; 0 for rows that are no support vectors.
-    """
+    """A kernel expansion."""
 
     gamma: float
+    """Of the kernel ``exp(-gamma d^2)``."""
     intercept: float
+    """Added to the sum."""
     weights: Numbers
+    """Shape (points,). One per point of the space; 0 for rows that are no support vectors."""
 
     def predict(self, rows: Rows) -> Numbers:
         """Sum the kernels."""

@@ -49,27 +49,18 @@ _ALLOWED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredModel:
-    """A trained model and where it comes from.
-
-    Parameters
-    ----------
-    model : FittedModel
-        The model.
-    schema : FeatureSchema
-        Of the features it takes.
-    versions : mapping of str to str
-        Libraries that it was trained with.
-    report : ValidationReport or None
-        How good it was found to be.
-    samplers : tuple of int
-        Revisions of the samplers that its rows are of; none where they are not known.
-    """
+    """A trained model and where it comes from."""
 
     model: FittedModel
+    """The model."""
     schema: FeatureSchema
+    """Of the features it takes."""
     versions: Mapping[str, str]
+    """Libraries that it was trained with."""
     report: ValidationReport | None = None
+    """How good it was found to be."""
     samplers: tuple[int, ...] = ()
+    """Revisions of the samplers that its rows are of; none where they are not known."""
 
 
 def write_model(

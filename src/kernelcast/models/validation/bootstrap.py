@@ -23,21 +23,14 @@ _BLOCK = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
-    """How to resample.
-
-    Parameters
-    ----------
-    resamples : int
-        How often.
-    confidence : float
-        Share of samples of clusters whose intervals shall hold the true mean.
-    seed : int
-        Equal seeds draw equal clusters.
-    """
+    """How to resample."""
 
     resamples: int = 10_000
+    """How often."""
     confidence: float = 0.95
+    """Share of samples of clusters whose intervals shall hold the true mean."""
     seed: int = 0
+    """Equal seeds draw equal clusters."""
 
     def __post_init__(self) -> None:
         if self.resamples < 1 or not 0 < self.confidence < 1:

@@ -27,91 +27,61 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedKernel:
-    """One kernel, predicted by both.
-
-    Parameters
-    ----------
-    kernel : str
-        Its label.
-    rows : int
-        Rows that both models answered.
-    first_error, second_error : float
-        Mean errors |predicted - measured| / measured.
-    difference : float
-        Second less first.
-    noise : float or None
-        Mean noise of the kernel's measured times, the device's where its own is not known.
-    winner : str or None
-        The model with the smaller error; None where they differ by no more than the noise.
-    """
+    """One kernel, predicted by both."""
 
     kernel: str
+    """Its label."""
     rows: int
+    """Rows that both models answered."""
     first_error: float
     second_error: float
+    """Mean errors |predicted - measured| / measured."""
     difference: float
+    """Second less first."""
     noise: float | None
+    """Mean noise of the kernel's measured times, the device's where its own is not known."""
     winner: str | None
+    """The model with the smaller error; None where they differ by no more than the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedClass:
-    """Groups that the linear model predicts about equally well (the paper's Table 3).
-
-    Parameters
-    ----------
-    low, high : float or None
-        Linear model's mean error of the groups; no upper end where it is None.
-    groups : int
-        Number of groups that were held out.
-    first_error, second_error : float or None
-        Means over the groups' mean errors; None without groups.
-    """
+    """Groups that the linear model predicts about equally well (the paper's Table 3)."""
 
     low: float
     high: float | None
+    """Linear model's mean error of the groups; no upper end where it is None."""
     groups: int
+    """Number of groups that were held out."""
     first_error: float | None
     second_error: float | None
+    """Means over the groups' mean errors; None without groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceComparison:
-    """Two models on one device.
-
-    Parameters
-    ----------
-    device : str
-        Its id.
-    rows : int
-        Rows that both models answered; all that follows is about these.
-    unpaired : int
-        Rows that one of them, or none, answered.
-    first_errors, second_errors : ErrorSummary or None
-        None without rows.
-    difference : float or None
-        Mean error over rows, second less first.
-    low, high : float or None
-        Ends of its interval; None with fewer than two kernels.
-    noise : float or None
-        Mean noise of the device's measured times.
-    classes : tuple of ComparedClass
-        0-5 %, 5-10 % and beyond.
-    kernels : tuple of ComparedKernel
-        Where the second model is most ahead first, where the first is last.
-    """
+    """Two models on one device."""
 
     device: str
+    """Its id."""
     rows: int
+    """Rows that both models answered; all that follows is about these."""
     unpaired: int
+    """Rows that one of them, or none, answered."""
     first_errors: ErrorSummary | None
     second_errors: ErrorSummary | None
+    """None without rows."""
     difference: float | None
+    """Mean error over rows, second less first."""
     low: float | None
     high: float | None
+    """Ends of its interval; None with fewer than two kernels."""
     noise: float | None
+    """Mean noise of the device's measured times."""
     classes: tuple[ComparedClass, ...]
+    """0-5 %, 5-10 % and beyond."""
     kernels: tuple[ComparedKernel, ...]
+    """Where the second model is most ahead first, where the first is last."""
 
     def count_wins(self, model: str | None) -> int:
         """Count the kernels that a model wins; None counts those that none does."""
@@ -125,69 +95,47 @@ class DeviceComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedError:
-    """What pushed a learned model on a kernel, told by a fit without the kernel's group.
-
-    Parameters
-    ----------
-    device, kernel : str
-        What was predicted.
-    error : float
-        The model's mean error.
-    reference_error : float
-        The error of the time that it corrects, the linear model's.
-    needed : float
-        Mean of measured over that time, less 1: the correction that would have been right.
-    attribution : Attribution
-        What the correction was, and where it came from.
-    """
+    """What pushed a learned model on a kernel, told by a fit without the kernel's group."""
 
     device: str
     kernel: str
+    """What was predicted."""
     error: float
+    """The model's mean error."""
     reference_error: float
+    """The error of the time that it corrects, the linear model's."""
     needed: float
+    """Mean of measured over that time, less 1: the correction that would have been right."""
     attribution: Attribution
+    """What the correction was, and where it came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two models on every device.
-
-    Parameters
-    ----------
-    first, second : str
-        Names of the models.
-    split : str
-        What was held out as a whole.
-    resampled : str
-        What the bootstrap draws as a whole: ``kernel`` or ``application``.
-    method : str
-        Of the interval.
-    resamples, confidence, seed
-        See `kernelcast.models.validation.bootstrap.Bootstrap`.
-    schema_id, data_digest : str
-        Of the table.
-    refused : mapping of str to str
-        Why a model could not be trained, by its name and device, and why devices are left out.
-    devices : tuple of DeviceComparison
-        Sorted by id.
-    explained : tuple of ExplainedError
-        Kernels on which a learned model errs most.
-    """
+    """Two models on every device."""
 
     first: str
     second: str
+    """Names of the models."""
     split: str
+    """What was held out as a whole."""
     resampled: str
+    """What the bootstrap draws as a whole: ``kernel`` or ``application``."""
     method: str
+    """Of the interval."""
     resamples: int
     confidence: float
     seed: int
+    """See `kernelcast.models.validation.bootstrap.Bootstrap`."""
     schema_id: str
     data_digest: str
+    """Of the table."""
     refused: Mapping[str, str]
+    """Why a model could not be trained, by its name and device, and why devices are left out."""
     devices: tuple[DeviceComparison, ...]
+    """Sorted by id."""
     explained: tuple[ExplainedError, ...] = ()
+    """Kernels on which a learned model errs most."""
 
     def to_frame(self) -> pd.DataFrame:
         """Give a row per device and kernel, with the fields of `ComparedKernel`."""

@@ -21,152 +21,101 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassScore:
-    """Groups that the linear model predicts about equally well (the paper's Table 3).
-
-    Parameters
-    ----------
-    low, high : float or None
-        Linear model's mean error of the groups; no upper end where it is None.
-    groups : int
-        Number of groups.
-    linear_error, error : float or None
-        Mean over the groups' mean errors; None without groups.
-    """
+    """Groups that the linear model predicts about equally well (the paper's Table 3)."""
 
     low: float
     high: float | None
+    """Linear model's mean error of the groups; no upper end where it is None."""
     groups: int
+    """Number of groups."""
     linear_error: float | None
     error: float | None
+    """Mean over the groups' mean errors; None without groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScore:
-    """One group that was held out.
-
-    Parameters
-    ----------
-    group : str
-        Its label.
-    rows : int
-        Number of its rows.
-    error : float
-        Mean error.
-    linear_error : float or None
-        The linear model's.
-    """
+    """One group that was held out."""
 
     group: str
+    """Its label."""
     rows: int
+    """Number of its rows."""
     error: float
+    """Mean error."""
     linear_error: float | None
+    """The linear model's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceScore:
-    """One model on one device.
-
-    Parameters
-    ----------
-    model, device : str
-        Names.
-    errors : ErrorSummary or None
-        None where the model answered for no row.
-    unanswered : int
-        Rows for which the model had no answer.
-    classes : tuple of ClassScore
-        0-5 %, 5-10 % and beyond.
-    groups : tuple of GroupScore
-        Every group, worst first.
-    noise : float or None
-        Mean noise of the measurements: half the 10-90 % spread over the median.
-    coverage : float or None
-        Share of rows inside their intervals.
-    half_width : float or None
-        Median of the factor between the middle and the ends of intervals, less 1.
-    in_domain : float or None
-        Share of rows inside the domain.
-    """
+    """One model on one device."""
 
     model: str
     device: str
+    """Names."""
     errors: ErrorSummary | None
+    """None where the model answered for no row."""
     unanswered: int
+    """Rows for which the model had no answer."""
     classes: tuple[ClassScore, ...]
+    """0-5 %, 5-10 % and beyond."""
     groups: tuple[GroupScore, ...]
+    """Every group, worst first."""
     noise: float | None
+    """Mean noise of the measurements: half the 10-90 % spread over the median."""
     coverage: float | None
+    """Share of rows inside their intervals."""
     half_width: float | None
+    """Median of the factor between the middle and the ends of intervals, less 1."""
     in_domain: float | None
+    """Share of rows inside the domain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingScore:
-    """How well one model tells which device is fastest.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    problems : int
-        Launches measured on several devices.
-    differing : int
-        Those in which the fastest device leads by more than 10 %.
-    top_1 : float or None
-        Share of `differing` in which the model names the fastest device.
-    mean_regret, worst_regret : float or None
-        Time on the device that the model names over that on the fastest, over all problems.
-    """
+    """How well one model tells which device is fastest."""
 
     model: str
+    """Its name."""
     problems: int
+    """Launches measured on several devices."""
     differing: int
+    """Those in which the fastest device leads by more than 10 %."""
     top_1: float | None
+    """Share of `differing` in which the model names the fastest device."""
     mean_regret: float | None
     worst_regret: float | None
+    """Time on the device that the model names over that on the fastest, over all problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRows:
-    """One model's answers, in the order of the rows; None where it had none.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    seconds, low, high : tuple of float or None
-        In seconds.
-    in_domain : tuple of bool
-        Whether the launch lies inside the domain.
-    """
+    """One model's answers, in the order of the rows; None where it had none."""
 
     model: str
+    """Its name."""
     seconds: tuple[float | None, ...]
     low: tuple[float | None, ...]
     high: tuple[float | None, ...]
+    """In seconds."""
     in_domain: tuple[bool, ...]
+    """Whether the launch lies inside the domain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidatedRows:
-    """What was predicted, row by row, for plots and comparisons.
-
-    Parameters
-    ----------
-    keys, groups, kernels, devices : tuple of str
-        Labels; groups are those held out.
-    measured_s : tuple of float
-        In seconds.
-    models : tuple of ModelRows
-        Answers.
-    """
+    """What was predicted, row by row, for plots and comparisons."""
 
     keys: tuple[str, ...]
     groups: tuple[str, ...]
     kernels: tuple[str, ...]
     devices: tuple[str, ...]
+    """Labels; groups are those held out."""
     measured_s: tuple[float, ...]
+    """In seconds."""
     models: tuple[ModelRows, ...]
+    """Answers."""
 
     def to_frame(self) -> "pd.DataFrame":
         """Give a row per model and launch.
@@ -201,37 +150,25 @@ class ValidatedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationReport:
-    """A validation.
-
-    Parameters
-    ----------
-    split : str
-        What was held out as a whole.
-    coverage : float
-        Share of rows that intervals were to hold.
-    schema_id, data_digest : str
-        Of the table.
-    versions : mapping of str to str
-        Of the libraries that compute.
-    scores : tuple of DeviceScore
-        Per model and device.
-    rankings : tuple of RankingScore
-        Per model, where launches were measured on several devices.
-    refused : mapping of str to str
-        Why a model could not be trained, by its name and device.
-    rows : ValidatedRows
-        Row by row.
-    """
+    """A validation."""
 
     split: str
+    """What was held out as a whole."""
     coverage: float
+    """Share of rows that intervals were to hold."""
     schema_id: str
     data_digest: str
+    """Of the table."""
     versions: Mapping[str, str]
+    """Of the libraries that compute."""
     scores: tuple[DeviceScore, ...]
+    """Per model and device."""
     rankings: tuple[RankingScore, ...]
+    """Per model, where launches were measured on several devices."""
     refused: Mapping[str, str]
+    """Why a model could not be trained, by its name and device."""
     rows: ValidatedRows
+    """Row by row."""
 
     @property
     def devices(self) -> list[str]:

@@ -24,24 +24,16 @@ _LEAST_INNER_GROUPS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationPlan:
-    """How to validate.
-
-    Parameters
-    ----------
-    split : str
-        What the labels are, for the report: ``kernel``, ``application`` or ``device``.
-    is_per_device : bool
-        Whether each device has models of its own; False for models that learn from all devices.
-    coverage : float
-        Share of rows that intervals shall hold.
-    jobs : int or None
-        Processes; None takes what `joblib.parallel_config` says, a Dask cluster for instance.
-    """
+    """How to validate."""
 
     split: str = "kernel"
+    """What the labels are, for the report: ``kernel``, ``application`` or ``device``."""
     is_per_device: bool = True
+    """Whether each device has models of its own; False for models that learn from all devices."""
     coverage: float = COVERAGE
+    """Share of rows that intervals shall hold."""
     jobs: int | None = 1
+    """Processes; None takes what `joblib.parallel_config` says, a Dask cluster for instance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

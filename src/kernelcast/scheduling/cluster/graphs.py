@@ -31,21 +31,14 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TaskGraph:
-    """A directed acyclic graph of tasks, in an order in which every task follows what it needs.
-
-    Parameters
-    ----------
-    launches : ndarray of shape (n_tasks,)
-        Which launch (kernel at a size) each task is.
-    first_successor : ndarray of shape (n_tasks + 1,)
-        Where each task's successors begin in `successors`.
-    successors : ndarray of shape (n_edges,)
-        Numbers of tasks.
-    """
+    """A directed acyclic graph of tasks, in an order in which every task follows what it needs."""
 
     launches: IntArray
+    """Shape (n_tasks,). Which launch (kernel at a size) each task is."""
     first_successor: IntArray
+    """Shape (n_tasks + 1,). Where each task's successors begin in `successors`."""
     successors: IntArray
+    """Shape (n_edges,). Numbers of tasks."""
 
     def __post_init__(self) -> None:
         if not len(self.launches):

@@ -17,18 +17,12 @@ _SPREAD_OF_LAUNCHES = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cluster:
-    """Devices and true times.
-
-    Parameters
-    ----------
-    model_of_device : ndarray of shape (n_devices,)
-        Which model each device is of; not falling.
-    times_s : ndarray of shape (n_launches, n_models), in seconds
-        What each launch takes on a device of each model.
-    """
+    """Devices and true times."""
 
     model_of_device: IntArray
+    """Shape (n_devices,). Which model each device is of; not falling."""
     times_s: FloatArray
+    """Shape (n_launches, n_models). What each launch takes on a device of each model."""
 
     def __post_init__(self) -> None:
         models = self.model_of_device
