@@ -12,7 +12,7 @@ import click
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
 
 if TYPE_CHECKING:  # slow to load
-    from kernelcast.launches.problem_file.arithmetic import Number
+    from kernelcast.records.arithmetic import Number
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
@@ -25,7 +25,7 @@ def parse_parameters(
     _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> "dict[str, Number]":
     """Read ``NAME=VALUE`` texts; values may be arithmetic, such as ``2**14``."""
-    from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
+    from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 
     parameters = {}
     for text in texts:

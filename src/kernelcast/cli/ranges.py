@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
+from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
 
 _MOST_SIZES: Final = 10_000

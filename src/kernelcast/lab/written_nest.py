@@ -8,8 +8,8 @@ from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.features.written_accesses.parser import Parser
 from kernelcast.features.written_accesses.scope import FUNCTIONS, KEYWORDS, Scope
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.arguments import ElementType
+from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.launches.problem_file import ProblemTemplate, read_template
-from kernelcast.launches.problem_file.arithmetic import Number
+from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem

@@ -13,7 +13,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, Number, holds
 from kernelcast.records.arguments import (
     Access,
     Argument,
@@ -23,11 +22,11 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
+from kernelcast.records.arithmetic import ArithmeticProblem, Number, evaluate_size, holds
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.training_data.importers.arithmetic import evaluate_size
 from kernelcast.tuning.space import (
     MOST_CONFIGURATIONS,
     Configuration,
@@ -39,8 +38,6 @@ _ACCESS = {
     "ReadOnly": Access.READ, "WriteOnly": Access.WRITE, "ReadWrite": Access.READ_WRITE
 }  # fmt: skip
 _AXES = "XYZ"
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\[\d\])?")
-_WORDS = frozenset({"and", "or", "not"})
 
 
 def read_t1(path: Path | str) -> SearchSpace:
@@ -214,18 +211,8 @@ def _read_values(text: object) -> list[Number]:
 
 
 def _meets(expression: str, names: Mapping[str, Number]) -> bool:
-    def replace(match: re.Match[str]) -> str:
-        word = match[0]
-        if word in _WORDS:
-            return word
-        if word not in names:
-            msg = f"condition {expression!r}: {word} is no parameter"
-            raise InputError(msg)
-        return f"({names[word]})"
-
-    text = expression.replace("&&", " and ").replace("||", " or ")
     try:
-        return holds(_NAME.sub(replace, text))
+        return holds(expression.replace("&&", " and ").replace("||", " or "), names)
     except ArithmeticProblem as problem:
         msg = f"condition {expression!r} cannot be evaluated ({problem})"
         raise InputError(msg) from problem

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
+from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kernelcast.records.arithmetic import evaluate_size
 from kernelcast.records.errors import InputError
+from kernelcast.records.frames import to_frame
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.training_data.check import check_store
 from kernelcast.training_data.importers import (
@@ -16,8 +18,7 @@ from kernelcast.training_data.importers import (
     find_data_set,
     read_tuning,
 )
-from kernelcast.training_data.importers.arithmetic import evaluate_size
-from kernelcast.training_data.store import load_table, open_store
+from kernelcast.training_data.store import open_store
 
 REFERENCE = Path(__file__).parents[4] / "shared/reference/datasets"
 FILES = {
@@ -52,7 +53,7 @@ def test_data_sets_are_read_whole(name: str, tmp_path: Path) -> None:
     with open_store(tmp_path / "rows.sqlite") as store:
         assert store.add_many(found.read(REFERENCE / file)).added == rows
         assert list(check_store(store)) == []
-        table = load_table(store)
+        table = to_frame(store.find())
     assert len(set(table["kernel"])) == kernels
     assert len(set(table["device_id"])) == devices
     assert set(table["origin"]) == {Origin.IMPORTED.value}

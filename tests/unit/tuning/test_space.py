@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.launches.problem_file import read_problem, read_template
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, holds
+from kernelcast.records.arithmetic import ArithmeticProblem, holds
 from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.tuning.space import read_space
 

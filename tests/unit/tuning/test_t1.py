@@ -119,7 +119,7 @@ def test_sizes_that_count_work_groups(folder: Path) -> None:
         (make_t1(kernel={"KernelFile": "none.cl"}), "there is no file"),
         (make_t1(kernel={"KernelName": None}), "'KernelName'"),
         (make_t1(space={"Conditions": [{"Expression": "block_size_x < 0"}]}), "no configuration"),
-        (make_t1(space={"Conditions": [{"Expression": "other < 0"}]}), "other is no parameter"),
+        (make_t1(space={"Conditions": [{"Expression": "other < 0"}]}), "'other' is not allowed"),
         (
             make_t1(space={"TuningParameters": [{"Name": "a", "Values": "open('x')"}]}),
             "expected a list of numbers",

@@ -24,7 +24,7 @@ from kernelcast.launches.modelling.hit_rate_points import (
     read_measurements,
 )
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.launches.problem_file.arithmetic import Number
+from kernelcast.records.arithmetic import Number
 from kernelcast.reports.drawing import check_plot
 
 

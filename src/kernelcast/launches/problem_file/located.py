@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 import yaml
 
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate, holds
+from kernelcast.records.arithmetic import ArithmeticProblem, evaluate, holds
 from kernelcast.records.errors import InputError, ProblemFileError
 
 Number: TypeAlias = int | float

@@ -14,12 +14,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from kernelcast.records.arithmetic import evaluate_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.records.observed_times import RunTimes, summarise_runs
-from kernelcast.training_data.importers.arithmetic import evaluate_size
 from kernelcast.training_data.importers.foreign import (
     GRID_FEATURES,
     ForeignRow,

@@ -21,7 +21,7 @@ from kernelcast.launches.modelling.compiled_loops import (
     compile_loop,
 )
 from kernelcast.launches.modelling.cpu_loops import GivenTerms, LoopModel, read_loop_file
-from kernelcast.launches.problem_file.arithmetic import ArithmeticProblem, evaluate
+from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.drawing import check_plot

@@ -22,7 +22,7 @@ from kernelcast.launches.modelling.sources import (
     read_launch_source,
     use_written,
 )
-from kernelcast.launches.problem_file.arithmetic import Number
+from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange

@@ -27,7 +27,7 @@ from kernelcast.launches.modelling.scratchpad_file import (
 from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
 from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.problem_file.arithmetic import Number
+from kernelcast.records.arithmetic import Number
 from kernelcast.reports.drawing import check_plot
 
 

@@ -1,11 +1,16 @@
-"""Arithmetic over numbers in problem files: + - * / // % ** and parentheses, and conditions."""
+"""Arithmetic in files and options: + - * / // % ** and parentheses, names, and conditions."""
 
 import ast
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
+from kernelcast.records.errors import InputError
+
 Number: TypeAlias = int | float
+Names: TypeAlias = Mapping[str, Number | Sequence[Number]]
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -24,6 +29,9 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "min": min, "max": max, "ceil": math.ceil, "floor": math.floor, "int": int,
+}  # fmt: skip
 # Sizes beyond this are mistakes, and powers of them would fill the memory.
 _LARGEST = 2**63
 _LONGEST_TEXT = 1000
@@ -48,13 +56,46 @@ def evaluate(text: str) -> Number:
     >>> evaluate("1e-3")
     0.001
     """
-    return _evaluate(text, _compute)
+    return _evaluate(text, partial(_compute, names={}))
 
 
-def holds(text: str) -> bool:
+def evaluate_size(text: str | Number, names: Names) -> int:
+    """Compute a positive whole number, rounded up, as the files of auto-tuners tell sizes.
+
+    Parameters
+    ----------
+    text : str or number
+        What `evaluate` takes, names, ``name[number]``, ``min``, ``max``, ``ceil``, ``floor`` and
+        ``int``.
+    names : mapping of str to number or sequence of numbers
+        Values of names.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+
+    Examples
+    --------
+    >>> evaluate_size("ceil(n / (2 * x)) * size[0]", {"n": 10, "x": 2, "size": [4, 5]})
+    12
+    """
+    try:
+        value = math.ceil(_evaluate(str(text), partial(_compute, names=names)))
+    except (ValueError, TypeError, IndexError, ArithmeticError) as error:
+        msg = f"size {text!r} cannot be evaluated: {error}"
+        raise InputError(msg) from error
+    if value < 1:
+        msg = f"size {text!r} is {value}; expected a positive whole number"
+        raise InputError(msg)
+    return value
+
+
+def holds(text: str, names: Names | None = None) -> bool:
     """Tell whether a condition such as ``"8 * 4 <= 64 and 64 % 8 == 0"`` holds.
 
-    Comparisons of what `evaluate` takes, chained as in Python, with ``and``, ``or``, ``not``.
+    Comparisons of what `evaluate` takes, or `evaluate_size` where names are given, chained as in
+    Python, with ``and``, ``or``, ``not``.
 
     Raises
     ------
@@ -66,7 +107,7 @@ def holds(text: str) -> bool:
     >>> holds("16 <= 8 * 4 < 64 and not 64 % 8")
     True
     """
-    return bool(_evaluate(text, _decide))
+    return bool(_evaluate(text, partial(_decide, names=names or {})))
 
 
 def _evaluate(text: str, compute: Callable[[ast.expr], Number]) -> Number:
@@ -90,19 +131,19 @@ def _evaluate(text: str, compute: Callable[[ast.expr], Number]) -> Number:
         raise ArithmeticProblem(msg) from error
 
 
-def _decide(node: ast.expr) -> Number:
+def _decide(node: ast.expr, names: Names) -> Number:
     match node:
         case ast.BoolOp(op=ast.And(), values=values):
-            return all(_decide(one) for one in values)
+            return all(_decide(one, names) for one in values)
         case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_decide(one) for one in values)
+            return any(_decide(one, names) for one in values)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _decide(operand)
+            return not _decide(operand, names)
         case ast.Compare(left=left, ops=ops, comparators=others):
-            sides = [_compute(one) for one in (left, *others)]
+            sides = [_compute(one, names) for one in (left, *others)]
             pairs = zip(ops, sides[:-1], sides[1:], strict=True)
             return all(_compare(op, one, other) for op, one, other in pairs)
-    return _compute(node)
+    return _compute(node, names)
 
 
 def _compare(op: ast.cmpop, one: Number, other: Number) -> bool:
@@ -113,18 +154,33 @@ def _compare(op: ast.cmpop, one: Number, other: Number) -> bool:
     return compare(one, other)
 
 
-def _compute(node: ast.expr) -> Number:
+def _compute(node: ast.expr, names: Names) -> Number:
     match node:
         case ast.Constant(value=bool()):
             pass
         case ast.Constant(value=int() | float() as value):
             return _check(value)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_compute(operand)
+            return -_compute(operand, names)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _compute(operand)
+            return _compute(operand, names)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _apply(type(op), _compute(left), _compute(right))
+            return _apply(type(op), _compute(left, names), _compute(right, names))
+    return _compute_named(node, names)
+
+
+def _compute_named(node: ast.expr, names: Names) -> Number:
+    """Compute what has a name: a number, one of several, or a function where there are names."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=place) if name in names:
+            held = names[name]
+            found = held[int(_compute(place, names))] if isinstance(held, Sequence) else held
+            return _check(found)
+        case ast.Name(id=name) if isinstance(names.get(name), int | float):
+            return _check(names[name])  # type: ignore[arg-type]  # a number
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if names:
+            if name in _FUNCTIONS:
+                return _check(_FUNCTIONS[name](*(_compute(one, names) for one in args)))
     msg = f"{ast.unparse(node)!r} is not allowed"
     raise ArithmeticProblem(msg)
 
@@ -137,7 +193,7 @@ def _apply(kind: type[ast.operator], left: Number, right: Number) -> Number:
 
 
 def _check(value: Number) -> Number:
-    if isinstance(value, complex) or not abs(value) <= _LARGEST:
+    if not isinstance(value, int | float) or not abs(value) <= _LARGEST:
         msg = "out of the range of 64-bit numbers"
         raise ArithmeticProblem(msg)
     return value
