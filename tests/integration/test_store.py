@@ -18,8 +18,7 @@ import pytest
 
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import RunTimes
-from kernelcast.testing.observations import make_failure, make_observation
-from kernelcast.testing.older_stores import insert_as_then
+from kernelcast.testing.observations import insert_as_then, make_failure, make_observation
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, Store, StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url

@@ -2,9 +2,11 @@
 
 import random
 import sqlite3
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import sqlalchemy as sa
 from hypothesis import strategies as st
 
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
@@ -24,6 +26,8 @@ from kernelcast.records.observed_times import (
 )
 from kernelcast.records.samples import TimedLaunch
 from kernelcast.testing.strategies import disjoint_boxes, ndranges
+from kernelcast.training_data.store.rows import observation_to_row
+from kernelcast.training_data.store.writing import add_schemas, schema_id_of
 
 SCHEMA = FeatureSchema(
     names=("static.work_items_count", "static.buffer_bytes", "counters.flops_per_work_item"),
@@ -118,6 +122,17 @@ def lose_index_entries(path: Path) -> None:
             for command in step:
                 connection.execute(command)
         connection.close()
+
+
+def insert_as_then(engine: sa.Engine, rows: Sequence[Observation]) -> None:
+    """Write rows as the version of a store's tables did, which may have known fewer columns."""
+    table = sa.Table("observations", sa.MetaData(), autoload_with=engine)
+    names = set(table.columns.keys())
+    with engine.begin() as connection:
+        add_schemas(connection, {one.features.schema for one in rows if one.features})
+        for one in rows:
+            row = observation_to_row(one, schema_id_of(one))
+            connection.execute(sa.insert(table), {key: row[key] for key in names if key in row})
 
 
 @st.composite

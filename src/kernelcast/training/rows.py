@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kernelcast.models.grouping import list_names
 from kernelcast.records.errors import InputError
-from kernelcast.records.training_table import Texts, TrainingTable
+from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.settings import ALL_ROWS, LEAST_GROUPS, RowFilter
 
 
@@ -37,11 +38,6 @@ def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> 
     return table.take(~older.to_numpy())
 
 
-def list_labels(column: Texts) -> list[str]:
-    """Give the different labels of a column, sorted."""
-    return sorted(set(map(str, column)))
-
-
 def require_rows(table: TrainingTable) -> None:
     """Refuse a table without a measured row."""
     if np.isfinite(table.seconds).any():
@@ -69,7 +65,7 @@ def describe_shortage(
     rows : RowFilter
         Which rows count.
     """
-    devices = list_labels(table.devices)
+    devices = list_names(table.devices)
     measured = choose_rows(table, ALL_ROWS)
     counting = choose_rows(table, rows)
     sampled = int(np.count_nonzero(np.isfinite(counting.linear_s)))

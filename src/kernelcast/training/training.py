@@ -11,6 +11,7 @@ from kernelcast.models.catalogue import make_model
 from kernelcast.models.columns import Variant
 from kernelcast.models.correction import CorrectionModel, FittedCorrection
 from kernelcast.models.evidence.correction import CORRECTS_FUSED
+from kernelcast.models.grouping import list_names
 from kernelcast.models.persistence import ModelRegistry, save_model
 from kernelcast.models.protocol import FittedModel, TimeModel
 from kernelcast.models.references import LINEAR
@@ -23,7 +24,6 @@ from kernelcast.training.registry import name_model
 from kernelcast.training.rows import (
     choose_rows,
     describe_shortage,
-    list_labels,
     require_rows,
 )
 from kernelcast.training.settings import (
@@ -88,7 +88,7 @@ class _Part:
     def describe_rows(self) -> str:
         """Say what there is to learn from."""
         sampled = np.isfinite(self.table.linear_s)
-        kernels = len(list_labels(self.table.kernels[sampled]))
+        kernels = len(list_names(self.table.kernels[sampled]))
         return (
             f"{len(self.table)} rows are measured, {np.count_nonzero(sampled)} of these sampled, "
             f"of {kernels} kernels; `kernelcast collect` measures both"
@@ -96,7 +96,7 @@ class _Part:
 
     def count_fits(self, settings: TrainingSettings) -> int:
         """Give the fits of training and validation."""
-        return 1 + (len(list_labels(self.labels)) if settings.with_validation else 0)
+        return 1 + (len(list_names(self.labels)) if settings.with_validation else 0)
 
     def train(self, settings: TrainingSettings, report: Callable[[int], None]) -> TrainedModel:
         """Learn from all rows; then hold each group out once."""
@@ -120,8 +120,8 @@ class _Part:
             name=self.name,
             model=fitted,
             schema=self.table.schema,
-            devices=tuple(list_labels(self.table.devices)),
-            kernels=tuple(list_labels(self.table.kernels)),
+            devices=tuple(list_names(self.table.devices)),
+            kernels=tuple(list_names(self.table.kernels)),
             rows=cast("int", facts.get("rows", len(self.table))),
             data_digest=str(facts.get("data_digest", self.table.digest)),
             samplers=_list_samplers(self.table),
@@ -190,7 +190,7 @@ def train(  # noqa: PLR0913 - a table, a model, how, and what is told on the way
 
 def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
     """Give how many models `train` would make of a table at most: one per device, or one."""
-    return 1 if _is_pooled(make_model(name)) else len(list_labels(table.devices))
+    return 1 if _is_pooled(make_model(name)) else len(list_names(table.devices))
 
 
 def _is_pooled(model: TimeModel) -> bool:
@@ -215,17 +215,17 @@ def _divide(
     if not is_pooled:
         tables = {
             name_model(model.name, one): table.take(table.devices == one)
-            for one in list_labels(table.devices)
+            for one in list_names(table.devices)
         }
     parts: list[_Part] = []
     refused: dict[str, str] = {}
     for name, own in tables.items():
         known = choose_rows(own, ALL_ROWS)
-        kernels = len(list_labels(known.kernels))
+        kernels = len(list_names(known.kernels))
         if kernels < LEAST_GROUPS:
             refused[name] = describe_shortage(own, kernels, Split.KERNEL.value)
             continue
-        by_device = is_pooled and len(list_labels(known.devices)) >= LEAST_GROUPS
+        by_device = is_pooled and len(list_names(known.devices)) >= LEAST_GROUPS
         split = Split.DEVICE if by_device else Split.KERNEL
         part = _Part(name=name, model=model, table=known, split=split, is_pooled=is_pooled,
                      corrects_fused=corrects_fused)  # fmt: skip

@@ -8,13 +8,13 @@ import joblib
 import numpy as np
 
 from kernelcast.models.catalogue import RIVALS, make_model
+from kernelcast.models.grouping import list_names
 from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.rows import (
     choose_rows,
     describe_shortage,
-    list_labels,
     require_rows,
 )
 from kernelcast.training.settings import (
@@ -93,14 +93,14 @@ def _find_usable(
     require_rows(table)
     known = choose_rows(table, settings.rows)
     if settings.split is Split.DEVICE:
-        count = len(list_labels(known.devices))
+        count = len(list_names(known.devices))
         if count < LEAST_GROUPS:
             raise InputError(describe_shortage(table, count, "device", settings.rows))
         return known, {}
     labels = label_rows(known, settings.split)
     short = {}
-    for device in list_labels(table.devices):
-        count = len(list_labels(labels[known.devices == device]))
+    for device in list_names(table.devices):
+        count = len(list_names(labels[known.devices == device]))
         if count < LEAST_GROUPS:
             own = table.take(table.devices == device)
             short[device] = describe_shortage(own, count, settings.split.value, settings.rows)

@@ -12,8 +12,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from kernelcast.testing.observations import make_observation
-from kernelcast.testing.older_stores import insert_as_then
+from kernelcast.testing.observations import insert_as_then, make_observation
 from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.migrating import SCRIPTS, migrate

@@ -10,7 +10,6 @@ import numpy as np
 from kernelcast.models.validation.record_json import read_document
 from kernelcast.records.error_summary import ErrorSummary
 from kernelcast.records.errors import InputError
-from kernelcast.records.frames import make_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,18 +182,6 @@ class ValidationReport:
     def to_frame(self) -> "pd.DataFrame":
         """Give a row per model and launch; see `ValidatedRows.to_frame`."""
         return self.rows.to_frame()
-
-    def scores_to_frame(self) -> "pd.DataFrame":
-        """Give a row per model and device.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``split``, ``model``, ``device``, ``rows``, ``unanswered``; the errors'
-            ``mean``, ``median``, ``p90`` and ``worst``, the measurements' ``noise``,
-            ``coverage_wanted``, ``coverage`` and ``half_width`` as shares.
-        """
-        return make_frame(summarise_report(self))
 
     def score(self, model: str, device: str) -> DeviceScore:
         """Give one model's score on one device.

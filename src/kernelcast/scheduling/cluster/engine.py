@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.scheduling.cluster.device_state import DeviceState
 from kernelcast.scheduling.cluster.graphs import TaskGraph, rank_upward
-from kernelcast.scheduling.cluster.knowledge import Knowledge
+from kernelcast.scheduling.cluster.knowledge import DeviceState, Knowledge
 from kernelcast.scheduling.cluster.machines import Cluster
 
 DEFAULT_LOOKAHEAD = 8

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelcast.records.errors import InputError
+from kernelcast.records.private_files import written_whole
 from kernelcast.scheduling.starpu.codelet_file import Codelet, CodeletWorker
 from kernelcast.scheduling.starpu.model_text import FORMAT, write_model
 from kernelcast.scheduling.starpu.records import CodeletModel, Entry, Worker
@@ -95,9 +96,8 @@ def save_model(model: CodeletModel, folder: Path, *, host: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # In one step: a StarPU program that starts meanwhile finds the old file or the new one.
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
-        partial.write_text(write_model(model), encoding="ascii")
-        partial.replace(path)
+        with written_whole(path) as partial:
+            partial.write_text(write_model(model), encoding="ascii")
     except OSError as error:
         msg = f"{path}: the performance model cannot be written: {error.strerror or error}"
         raise InputError(msg) from error

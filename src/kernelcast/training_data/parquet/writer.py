@@ -1,6 +1,5 @@
 """Writes observations into a Parquet file."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 import sqlalchemy as sa
 
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.private_files import written_whole
 from kernelcast.training_data.parquet.columns import list_fields, make_arrays
 from kernelcast.training_data.parquet.format import (
     FORMAT_VERSION,
@@ -50,16 +50,12 @@ def export_parquet(
     if is_database(path) and path.stat().st_size:
         msg = f"{path}: is a database, which would be lost; name another file"
         raise ObservationFileError(msg)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        count = _write(store, partial, wanted, report)
-        partial.replace(path)
+        with written_whole(path) as partial:
+            return _write(store, partial, wanted, report)
     except OSError as error:
         msg = f"{path}: the file cannot be written: {error.strerror or error}"
         raise ObservationFileError(msg) from error
-    finally:
-        partial.unlink(missing_ok=True)
-    return count
 
 
 def _write(store: Store, path: Path, wanted: Selection, report: Callable[[int], None]) -> int:
