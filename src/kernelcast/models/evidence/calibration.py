@@ -38,27 +38,18 @@ _LEAST_VARIANCE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRow:
-    """A launch that was measured, and all that was known of it.
-
-    Parameters
-    ----------
-    kernel : str
-        Kernel on its device: launches of one are sizes of each other, and are held out together.
-    size : KnownSize
-        Its measured time, work and time stamp.
-    moments : tuple of SampledMoment
-        Its samples.
-    plain : mapping of Kind to float
-        Natural logarithms of seconds by the learned and the analytic model.
-    runs : tuple of float
-        Natural logarithms of its whole runs' seconds.
-    """
+    """A launch that was measured, and all that was known of it."""
 
     kernel: str
+    """Kernel on its device: launches of one are sizes of each other, and are held out together."""
     size: KnownSize
+    """Its measured time, work and time stamp."""
     moments: tuple[SampledMoment, ...] = ()
+    """Its samples."""
     plain: Mapping[Kind, float]
+    """Natural logarithms of seconds by the learned and the analytic model."""
     runs: tuple[float, ...] = ()
+    """Natural logarithms of its whole runs' seconds."""
 
 
 Gather = Callable[[EvidenceModel, EvidenceRow, Sequence[EvidenceRow]], list[Piece]]

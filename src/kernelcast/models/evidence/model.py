@@ -31,18 +31,12 @@ _LEAST_SHARE = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainVariance:
-    """Bias and variance of a kind that nothing foretells the error of.
-
-    Parameters
-    ----------
-    bias : float
-        Median of ln told over ln measured time.
-    variance : float
-        Of the logarithm.
-    """
+    """Bias and variance of a kind that nothing foretells the error of."""
 
     bias: float
+    """Median of ln told over ln measured time."""
     variance: float
+    """Of the logarithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,54 +45,36 @@ class SharedErrors:
 
     Unless learned: on the shipped rows, errors of sets of one moment correlate by 0.57 to 0.62,
     those of two moments of a launch by 0.27 to 0.33, on each of four devices.
-
-    Parameters
-    ----------
-    launch : float
-        Common to moments of one launch.
-    moment : float
-        Common to samples of one moment, beside `launch`.
-    kernel : float
-        Common to launches of one kernel: what the sampler gets wrong of it.
     """
 
     launch: float = 0.3
+    """Common to moments of one launch."""
     moment: float = 0.3
+    """Common to samples of one moment, beside `launch`."""
     kernel: float = 0.2
+    """Common to launches of one kernel: what the sampler gets wrong of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceModel:
-    """Variances of pieces, and intervals around what is made of them; made by `calibrate`.
-
-    Parameters
-    ----------
-    forms : mapping of str to FormVariance
-        Of samples, by form; `ANY_FORM` stands for those that are not there.
-    shared : SharedErrors
-        What samples have in common.
-    sizes : SizeSettings
-        How much sizes of a kernel differ.
-    plain : mapping of Kind to PlainVariance
-        Of the learned and the analytic model's times.
-    intervals : mapping of str to Calibration
-        By the kinds that an estimate rests on, see `name_situation`.
-    widest : mapping of str to float
-        Largest variance that each of `intervals` was calibrated with.
-    facts : mapping of str to float
-        Rows and kernels behind it.
-    samplers : tuple of int
-        Revisions of the samplers that its samples are of.
-    """
+    """Variances of pieces, and intervals around what is made of them; made by `calibrate`."""
 
     forms: Mapping[str, FormVariance]
+    """Of samples, by form; `ANY_FORM` stands for those that are not there."""
     shared: SharedErrors = field(default_factory=SharedErrors)
+    """What samples have in common."""
     sizes: SizeSettings = field(default_factory=SizeSettings)
+    """How much sizes of a kernel differ."""
     plain: Mapping[Kind, PlainVariance] = field(default_factory=dict)
+    """Of the learned and the analytic model's times."""
     intervals: Mapping[str, Calibration] = field(default_factory=dict)
+    """By the kinds that an estimate rests on, see `name_situation`."""
     widest: Mapping[str, float] = field(default_factory=dict)
+    """Largest variance that each of `intervals` was calibrated with."""
     facts: Mapping[str, float] = field(default_factory=dict)
+    """Rows and kernels behind it."""
     samplers: tuple[int, ...] = ()
+    """Revisions of the samplers that its samples are of."""
 
     def weigh_samples(
         self, moment: SampledMoment, past: Sequence[float] = (), *, age_s: float = 0.0

@@ -33,27 +33,18 @@ _LARGEST_IMBALANCE = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledMoment:
-    """What samples of one moment say.
-
-    Parameters
-    ----------
-    moment : str
-        Tells moments of a launch apart.
-    form : str
-        How samples were taken; each form has a bias and a variance of its own.
-    log_seconds : float
-        Natural logarithm of the whole launch's time in seconds, by the line through the samples.
-    signs : tuple of float
-        Values of `SIGNS`.
-    at_s : float or None
-        When they were taken, in UNIX seconds; None where nobody has noted it.
-    """
+    """What samples of one moment say."""
 
     moment: str
+    """Tells moments of a launch apart."""
     form: str
+    """How samples were taken; each form has a bias and a variance of its own."""
     log_seconds: float
+    """Natural logarithm of the whole launch's time in seconds, by the line through the samples."""
     signs: tuple[float, ...]
+    """Values of `SIGNS`."""
     at_s: float | None = None
+    """When they were taken, in UNIX seconds; None where nobody has noted it."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.log_seconds) or not all(map(math.isfinite, self.signs)):
@@ -107,22 +98,15 @@ def read_moment(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormVariance:
-    """Bias and variance of samples of one form; made by `fit_form`.
-
-    Parameters
-    ----------
-    bias : float
-        Median of ln sampled over ln measured time.
-    level : float
-        ln of the usual standard deviation.
-    centre, slopes : tuple of float
-        Of the signs; the slopes are of ln standard deviation.
-    """
+    """Bias and variance of samples of one form; made by `fit_form`."""
 
     bias: float
+    """Median of ln sampled over ln measured time."""
     level: float
+    """ln of the usual standard deviation."""
     centre: tuple[float, ...]
     slopes: tuple[float, ...]
+    """Of the signs; the slopes are of ln standard deviation."""
 
     def variance(self, signs: Sequence[float]) -> float:
         """Foretell the variance of a moment's logarithm."""

@@ -25,33 +25,6 @@ class Piece:
     Its error is the sum of one that it shares with all pieces of its basis, one that it shares
     with those of its moment, and one of its own; the variance is that of the sum.
 
-    Parameters
-    ----------
-    kind : Kind
-        Where it comes from.
-    log_seconds : float
-        Natural logarithm of the time in seconds.
-    variance : float
-        Of `log_seconds`.
-    moment : str
-        When it was measured; pieces of one moment and basis share an error. Empty: with no other.
-    moment_variance : float
-        The part of `variance` that the moment brings.
-    basis : str
-        What it rests on, such as the sampler; pieces of one basis share an error. Empty: with no
-        other.
-    basis_variance : float
-        The part of `variance` that the basis brings.
-    repeats : int
-        How many measurements agree on it: votes where pieces contradict each other, however
-        much their errors have in common.
-    note : str
-        What it rests on, in words.
-    at_s : float or None
-        When it was sampled, in UNIX seconds; None where that is not known.
-    age_variance : float
-        The part of `basis_variance` that the time since then brings.
-
     Raises
     ------
     InputError
@@ -59,16 +32,29 @@ class Piece:
     """
 
     kind: Kind
+    """Where it comes from."""
     log_seconds: float
+    """Natural logarithm of the time in seconds."""
     variance: float
+    """Of `log_seconds`."""
     moment: str = ""
+    """When it was measured; pieces of one moment and basis share an error. Empty: with no other."""
     moment_variance: float = 0.0
+    """The part of `variance` that the moment brings."""
     basis: str = ""
+    """What it rests on, such as the sampler; pieces of one basis share an error. Empty: with no
+    other."""
     basis_variance: float = 0.0
+    """The part of `variance` that the basis brings."""
     repeats: int = 1
+    """How many measurements agree on it: votes where pieces contradict each other, however much
+    their errors have in common."""
     note: str = ""
+    """What it rests on, in words."""
     at_s: float | None = None
+    """When it was sampled, in UNIX seconds; None where that is not known."""
     age_variance: float = 0.0
+    """The part of `basis_variance` that the time since then brings."""
 
     def __post_init__(self) -> None:
         shared = self.moment_variance + self.basis_variance
@@ -84,28 +70,19 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedEstimate:
-    """Pieces put together.
-
-    Parameters
-    ----------
-    log_seconds : float
-        Natural logarithm of the time in seconds.
-    variance : float
-        Of `log_seconds`, as the pieces' own variances tell it.
-    pieces : tuple of Piece
-        What was put together.
-    weights : tuple of float
-        One per piece; they add up to 1.
-    disagreement : float
-        Root mean square of the pieces' distances from the result, in their standard deviations;
-        a distance counts as 4 at most.
-    """
+    """Pieces put together."""
 
     log_seconds: float
+    """Natural logarithm of the time in seconds."""
     variance: float
+    """Of `log_seconds`, as the pieces' own variances tell it."""
     pieces: tuple[Piece, ...]
+    """What was put together."""
     weights: tuple[float, ...]
+    """One per piece; they add up to 1."""
     disagreement: float
+    """Root mean square of the pieces' distances from the result, in their standard deviations; a
+    distance counts as 4 at most."""
 
     @property
     def seconds(self) -> float:
