@@ -105,58 +105,40 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineDescription:
-    """A device in the numbers that models need.
-
-    Parameters
-    ----------
-    id, name, platform, driver : str
-        The device's, see `DeviceDescription`; a shipped description has its own id.
-    kind : DeviceKind
-        OpenCL device type.
-    calibrated_on : str
-        Date (ISO 8601); empty for shipped descriptions.
-    compute_units, warp_width, max_work_group_size, local_memory_bytes, registers : Trait or None
-        Of the device; local memory and registers per compute unit.
-    max_work_groups_per_unit, max_work_items_per_unit : Trait of int or None
-        Concurrency limits of a compute unit.
-    clock_hz : Trait of float or None
-        Only where it is measured or published.
-    instructions : tuple of InstructionFacts
-        By kind.
-    caches : tuple of CacheFacts
-        Nearest first.
-    memories : tuple of MemoryFacts
-        By address space.
-    costs : mapping of str to Trait of float
-        Everything else that takes time or moves data; names end in their unit:
-        ``launch_s``, ``barrier_s``, ``work_group_dispatch_s``, ``atomic_global_same_per_s``,
-        ``transfer_to_device_s``, ``transfer_to_device_bytes_per_s`` and so on.
-    curves : tuple of Curve
-        Measured points.
-    not_obtained : mapping of str to str
-        What could not be measured, and why.
-    """
+    """A device in the numbers that models need."""
 
     id: str
     name: str
+    """The device's; a shipped description has its own id."""
     kind: DeviceKind
     platform: str = ""
     driver: str = ""
+    """As `DeviceDescription` has them."""
     calibrated_on: str = ""
+    """Date (ISO 8601); empty for shipped descriptions."""
     compute_units: Trait[int] | None = None
     warp_width: Trait[int] | None = None
     max_work_group_size: Trait[int] | None = None
     local_memory_bytes: Trait[int] | None = None
     registers: Trait[int] | None = None
+    """Local memory and registers are those of a compute unit."""
     max_work_groups_per_unit: Trait[int] | None = None
     max_work_items_per_unit: Trait[int] | None = None
+    """Concurrency limits of a compute unit."""
     clock_hz: Trait[float] | None = None
+    """Only where it is measured or published."""
     instructions: tuple[InstructionFacts, ...] = ()
     caches: tuple[CacheFacts, ...] = ()
+    """Nearest first."""
     memories: tuple[MemoryFacts, ...] = ()
     costs: Mapping[str, Trait[float]] = field(default_factory=dict)
+    """Everything else that takes time or moves data; names end in their unit: ``launch_s``,
+    ``barrier_s``, ``work_group_dispatch_s``, ``atomic_global_same_per_s``,
+    ``transfer_to_device_bytes_per_s`` and so on."""
     curves: tuple[Curve, ...] = ()
+    """Measured points."""
     not_obtained: Mapping[str, str] = field(default_factory=dict)
+    """What could not be measured, and why."""
 
     def instruction(self, name: str) -> InstructionFacts | None:
         """Find a kind of instruction."""

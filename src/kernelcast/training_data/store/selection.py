@@ -20,26 +20,6 @@ _CARE = frozenset({ObservationFlag.CONTAMINATED, ObservationFlag.OUTLIER,
 class Selection:
     """Conditions on observations; an empty one holds for all, several hold together.
 
-    Parameters
-    ----------
-    keys, measurements, kernels, applications, suites, drivers, kernel_digests, launch_keys,
-    device_ids, arguments_digests, ndranges : tuple of str
-        One of these, exactly.
-    devices : tuple of str
-        Ids of devices or their beginnings.
-    schema_ids : tuple of str
-        Features of one of these schemas.
-    origins : tuple of Origin
-        How they came about.
-    with_flags, without_flags : frozenset of ObservationFlag
-        One of these flags at least; none of these.
-    least_seconds, most_seconds : float
-        Kernels that take at least so long, and at most.
-    measured_from, measured_before : datetime or None
-        Measured then or later, and before; rows without a time are left out.
-    least_work_groups : int
-        Launches with at least so many work-groups; rows without a known number are left out.
-
     Examples
     --------
     >>> Selection(kernels=("triad",), least_seconds=0.1).kernels
@@ -51,22 +31,29 @@ class Selection:
     kernels: tuple[str, ...] = ()
     applications: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
     drivers: tuple[str, ...] = ()
     kernel_digests: tuple[str, ...] = ()
     launch_keys: tuple[str, ...] = ()
     device_ids: tuple[str, ...] = ()
     arguments_digests: tuple[str, ...] = ()
     ndranges: tuple[str, ...] = ()
+    """One of these, exactly."""
+    devices: tuple[str, ...] = ()
+    """Ids of devices or their beginnings."""
     schema_ids: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
     with_flags: frozenset[ObservationFlag] = frozenset()
+    """One of these flags at least."""
     without_flags: frozenset[ObservationFlag] = frozenset()
+    """None of these."""
     least_seconds: float = 0.0
     most_seconds: float = math.inf
+    """Kernels that take at least so long, and at most."""
     measured_from: datetime | None = None
     measured_before: datetime | None = None
+    """Measured then or later, and before; rows without a time are left out."""
     least_work_groups: int = 0
+    """Launches with at least so many work-groups; rows without a known number are left out."""
 
 
 EVERYTHING = Selection()
