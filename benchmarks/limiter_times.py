@@ -8,13 +8,12 @@ the rates of all together.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from kernelcast.models.learned.learner import Part, State
+from kernelcast.models.learned.learner import Part
 from kernelcast.models.references import FittedReference
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, TrainingTable
@@ -73,16 +72,6 @@ class FittedLimiters:
         found = np.exp((largest + np.log(sums)) / self.overlap)
         return np.where(found > 0, found, np.nan)
 
-    def state(self) -> State:
-        """Give numbers, names and arrays."""
-        return {
-            "volumes": [one.name for one in self.volumes],
-            "per": [one.per for one in self.volumes],
-            "overlap": self.overlap,
-            "devices": list(self.devices),
-            "costs": self.costs,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimiterReference:
@@ -137,19 +126,6 @@ class LimiterReference:
             fitted = self.fit(table.take(part.train))
             found[part.test] = fitted.seconds(table.take(part.test))
         return found
-
-    def restore(self, state: State) -> FittedReference:
-        """Make rates of what a file holds."""
-        names = cast("list[str]", state["volumes"])
-        peaks = cast("list[str]", state["per"])
-        return FittedLimiters(
-            volumes=tuple(
-                Volume(name=name, per=per) for name, per in zip(names, peaks, strict=True)
-            ),
-            overlap=float(cast("float", state["overlap"])),
-            devices=tuple(cast("list[str]", state["devices"])),
-            costs=np.asarray(state["costs"], dtype=np.float64),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,7 +230,7 @@ class FittedCorrection:
         preparation = self.space.preparation
         return {
             "schema_id": self.schema_id,
-            "reference": self.reference.state(),
+            "reference": {},  # versions before 0.3 ask for it
             "preparation": {
                 name: list(preparation.names) if name == "names" else getattr(preparation, name)
                 for name in preparation.__slots__

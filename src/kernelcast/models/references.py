@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.learned.learner import Part, State
+from kernelcast.models.learned.learner import Part
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, TrainingTable
 
@@ -17,10 +17,6 @@ class FittedReference(Protocol):
 
     def seconds(self, table: TrainingTable) -> Numbers:
         """Give times of whole launches in seconds, NaN where there is none."""
-        ...
-
-    def state(self) -> State:
-        """Give what `restore` of the reference makes it of again."""
         ...
 
 
@@ -42,10 +38,6 @@ class Reference(Protocol):
 
     def cross_seconds(self, table: TrainingTable, parts: Sequence[Part]) -> Numbers:
         """Give times of launches whose groups were not learned from."""
-        ...
-
-    def restore(self, state: State) -> FittedReference:
-        """Get ready from what a file holds."""
         ...
 
 
@@ -108,15 +100,6 @@ class ColumnReference:
         """Give the column."""
         del parts
         return self.seconds(table)
-
-    def state(self) -> State:
-        """Give nothing: the name says all."""
-        return {}
-
-    def restore(self, state: State) -> FittedReference:
-        """Be ready."""
-        del state
-        return self
 
 
 LINEAR = ColumnReference(name="linear")

@@ -14,6 +14,7 @@ from kernelcast.models.learned.ridge import FittedRidge
 from kernelcast.models.learned.svr import FittedSvr
 from kernelcast.models.preparation import Preparation
 from kernelcast.models.protocol import FittedModel, TimeModel
+from kernelcast.models.references import LINEAR
 from kernelcast.models.rules import FittedRule, RuleModel
 from kernelcast.models.space import Space, mirror_points
 from kernelcast.records.errors import InputError
@@ -63,7 +64,7 @@ def _restore_correction(model: CorrectionModel, state: State) -> FittedCorrectio
     return FittedCorrection(
         model=model,
         schema_id=str(state["schema_id"]),
-        reference=model.reference.restore(cast("State", state["reference"])),
+        reference=LINEAR,  # of every model of the catalogue
         space=space,
         learned=learned,
         gate=Gate(share=share, threshold=threshold, fade=fade),
