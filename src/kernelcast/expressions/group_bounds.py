@@ -28,8 +28,6 @@ class GroupBounds:
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     local : sequence of int
         Its local size in three dimensions.
     sizes : mapping of Symbol to int

@@ -45,8 +45,6 @@ def weigh(nest: LoopNest, space: IterationSpace, *, has_masks: bool) -> Operatio
     ----------
     nest : LoopNest
         With branches or without.
-    space : IterationSpace
-        Its iterations.
     has_masks : bool
         Whether vectors execute both sides where a condition changes from one iteration of the
         innermost loop to the next. What holds for none or all of them is jumped over anyhow.

@@ -33,8 +33,6 @@ def bound_pieces(
 
     Parameters
     ----------
-    expr : Expr
-        The expression.
     ranges : mapping of Symbol to (int, int)
         Between which values its symbols lie.
     least_gap : int

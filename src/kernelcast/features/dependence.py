@@ -71,8 +71,6 @@ class Dependence:
 
     Parameters
     ----------
-    effects : CallEffects
-        The calls.
     statements : sequence of Node
         What is executed over and over, or once.
 

@@ -46,15 +46,7 @@ class _Bound:
 
 
 class LimitedOffset:
-    """Bounds of an access's offset by its guard and its loops.
-
-    Parameters
-    ----------
-    offset : Expr
-        The offset.
-    access : MemoryAccess
-        The access.
-    """
+    """Bounds of an access's offset by its guard and its loops."""
 
     def __init__(self, offset: Expr, access: MemoryAccess) -> None:
         limits = [*_list_limits(access)]

@@ -96,13 +96,7 @@ class _Family:
 
 
 class OverrunCheck:
-    """Finds accesses of a kernel's launches that leave their buffers.
-
-    Parameters
-    ----------
-    facts : KernelFacts
-        The kernel.
-    """
+    """Finds accesses of a kernel's launches that leave their buffers."""
 
     def __init__(self, facts: KernelFacts) -> None:
         families: dict[Hashable, list[tuple[MemoryAccess, Expr]]] = {}

@@ -55,8 +55,6 @@ def assess_split(
 
     Parameters
     ----------
-    space : SlabSpace
-        Index space and slabs.
     sizes_bytes : mapping of str to int
         Size of each buffer by its name.
     assumes_independence : bool

@@ -22,12 +22,8 @@ def list_overruns(
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    arguments : sequence of Argument
-        Of the launch.
 
     Returns
     -------

@@ -77,12 +77,6 @@ def count_in_session(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
-    problem : Problem
-        The launch.
-    settings : CountSettings
-        How much is counted.
     report : callable, optional
         Is told of each stage.
 
@@ -120,12 +114,6 @@ def count_launch(
     ----------
     launch : CountingLaunch
         The launch, its device locked.
-    kernel : Kernel
-        Its kernel.
-    analysis : Analysis
-        Of the kernel.
-    settings : CountSettings
-        How much is counted.
     report : callable, optional
         Is told of each stage.
 

@@ -28,8 +28,6 @@ def count_from_source(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     problem : Problem
         For its arguments.
     ndrange : NDRange
@@ -61,10 +59,6 @@ def count_exactly(
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
-    problem : Problem
-        The launch.
     derived : SoftwareCounters
         What `count_from_source` gave for it.
 

@@ -18,17 +18,7 @@ from kernelcast.sampling.backend import Sampled
 
 
 class GpuSource:
-    """What a kernel's source tells of its launch on a GPU; nothing about it costs the answer.
-
-    Parameters
-    ----------
-    launch : Sampled
-        The launch.
-    kernel : Kernel
-        Its kernel.
-    arguments : sequence of Argument
-        Of the launch.
-    """
+    """What a kernel's source tells of its launch on a GPU; nothing about it costs the answer."""
 
     def __init__(self, launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> None:
         self._launch, self._kernel, self._arguments = launch, kernel, tuple(arguments)
@@ -79,8 +69,6 @@ def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> floa
 
     Parameters
     ----------
-    launch : ModelledLaunch
-        What it touches.
     machine : MachineDescription
         The GPU, calibrated or by a shipped description.
 

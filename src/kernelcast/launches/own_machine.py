@@ -19,8 +19,6 @@ def find_own_machine(device_id: str, *, stand_in: str = "") -> MachineDescriptio
 
     Parameters
     ----------
-    device_id : str
-        The device.
     stand_in : str
         Name of the shipped description that is given instead of None.
 
@@ -58,12 +56,8 @@ def model_own_launch(  # noqa: PLR0913 - a launch, its device, what is known, wh
 
     Parameters
     ----------
-    problem : Problem
-        The launch.
     ndrange : NDRange
         Its index space, local size chosen.
-    device_id : str
-        The device.
     counters : SoftwareCounters, optional
         Counted on the device; derived from the source when left out.
     recorded : RecordedAddresses, optional

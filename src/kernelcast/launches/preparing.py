@@ -17,10 +17,6 @@ def prepared_launch(
 
     Parameters
     ----------
-    session : DeviceSession
-        The device.
-    problem : Problem
-        Kernel, index space, arguments.
     launch_type : type
         What can be done with it, see `kernelcast.sampling.problems.prepared_problem`.
     seed : int

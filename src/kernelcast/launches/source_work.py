@@ -25,8 +25,6 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
 
     Parameters
     ----------
-    problem : Problem
-        Kernel and arguments.
     ndrange : NDRange
         Its index space; the local size is chosen.
 

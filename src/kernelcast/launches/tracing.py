@@ -30,10 +30,6 @@ def trace_on_devices(
 
     Parameters
     ----------
-    problem : Problem
-        Kernel, index space, arguments.
-    devices : sequence of DeviceDescription
-        Where.
     settings : TraceSettings
         Method, number of work-groups.
     timeout_s : float

@@ -66,17 +66,6 @@ _LEAST_WEIGHT = 0.02
 class SourceSampler:
     """Samples a launch moment by moment, chosen and weighed by what its source tells of the work.
 
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch.
-    plan : SamplingPlan
-        How much to sample.
-    kernel : Kernel
-        Its kernel.
-    arguments : sequence of Argument
-        Of the launch.
-
     Raises
     ------
     PersistentKernelError
@@ -149,14 +138,8 @@ def plan_by_source(
 
     Parameters
     ----------
-    plan : SamplingPlan
-        How much to sample.
-    kernel : Kernel
-        The kernel.
     ndrange : NDRange
         Its launch; the local size is chosen.
-    arguments : sequence of Argument
-        Of the launch.
 
     Returns
     -------
@@ -233,15 +216,6 @@ def _reads_contents(kernel: Kernel) -> bool:
 
 def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
     """Weigh the launches of a sample run.
-
-    Parameters
-    ----------
-    run : SampleRun
-        As sampled.
-    kernel : Kernel
-        Its kernel.
-    arguments : sequence of Argument
-        Of the launch.
 
     Returns
     -------

@@ -39,8 +39,6 @@ def estimate_gpu(
     ----------
     launch : ModelledLaunch
         What it touches and executes.
-    machine : MachineDescription
-        The GPU.
     rates : HitRates, optional
         Of the caches; the architecture's when left out.
     constants : LimiterConstants

@@ -57,8 +57,6 @@ class Evaluator:
 
     Parameters
     ----------
-    findings : Findings
-        Where accesses are noted.
     inline : callable
         Runs a helper function.
     """

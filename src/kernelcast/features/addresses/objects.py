@@ -42,8 +42,6 @@ class ObjectAccess:
 
     Parameters
     ----------
-    findings : Findings
-        Where accesses are noted.
     evaluate : callable
         Evaluates indices and pointers.
     """

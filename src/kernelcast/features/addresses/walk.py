@@ -54,8 +54,6 @@ class AddressWalk:
 
     Parameters
     ----------
-    tree : SyntaxTree
-        The unit.
     blocks : BlockList
         Blocks and sites of the kernel.
     known_buffers : frozenset of str

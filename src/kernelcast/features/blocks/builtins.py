@@ -68,8 +68,6 @@ def find_parts(name: str, lanes: int) -> _Parts | None:
 
     Parameters
     ----------
-    name : str
-        Name of the function.
     lanes : int
         Lanes of its first vector argument, or of its result.
 

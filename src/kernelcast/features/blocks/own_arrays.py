@@ -12,13 +12,7 @@ _IN_MEMORY = frozenset((kinds.SUBSCRIPT, kinds.MEMBER_REFERENCE))
 
 
 class OwnArrays:
-    """The arrays of one function.
-
-    Parameters
-    ----------
-    function : Node
-        Its definition.
-    """
+    """The arrays of one function."""
 
     def __init__(self, function: Node) -> None:
         self._function = function

@@ -52,12 +52,8 @@ class StatementWalker:
 
     Parameters
     ----------
-    tree : SyntaxTree
-        The unit.
     found : BlockList
         Where blocks, counters and sites are added.
-    function : Node
-        The function's definition.
     """
 
     def __init__(self, tree: SyntaxTree, found: BlockList, function: Node) -> None:

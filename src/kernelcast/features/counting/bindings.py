@@ -85,8 +85,6 @@ def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str,
 
     Parameters
     ----------
-    facts : KernelFacts
-        Names the parameters.
     arguments : sequence of Argument
         In the kernel's order.
 

@@ -32,8 +32,6 @@ def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> Doubt:
 
     Parameters
     ----------
-    facts : KernelFacts
-        The kernel.
     counters : SoftwareCounters
         Its counts; nothing is doubted that was counted.
     """

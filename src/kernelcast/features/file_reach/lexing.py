@@ -44,8 +44,6 @@ class ReachError(Exception):
 
     Parameters
     ----------
-    what : str
-        What it holds.
     advice : str
         What to do.
     """

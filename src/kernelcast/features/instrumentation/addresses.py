@@ -30,13 +30,6 @@ static inline ulong kc_note(__private uint *kc_n, __global ulong *kc_log, uint k
 class AddressEdits:
     """Wraps the accesses of a kernel and its helper functions.
 
-    Parameters
-    ----------
-    analysis : Analysis
-        Of the kernel.
-    edits : SourceEdits
-        Takes the edits.
-
     Attributes
     ----------
     places : tuple of tuple of int

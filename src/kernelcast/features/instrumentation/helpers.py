@@ -21,8 +21,6 @@ def hand_on(
 
     Parameters
     ----------
-    edits : SourceEdits
-        Takes the edits.
     spans : sequence of Span
         Where something is counted or written down.
     parameter, argument : str

@@ -31,8 +31,6 @@ class SourcePlaces:
 
     Parameters
     ----------
-    source : bytes
-        The main file.
     main_file : str
         Its name, as it was given to the parser.
     """

@@ -165,10 +165,6 @@ class Unit:
 
     Parameters
     ----------
-    handle : clang.cindex.TranslationUnit
-        A parsed source.
-    source : bytes
-        Its text.
     main_file : str
         The name it was parsed by.
     placeholders : frozenset of str
@@ -209,10 +205,6 @@ class SyntaxTree:
 
     Parameters
     ----------
-    unit : clang.cindex.TranslationUnit
-        A parsed source.
-    source : str
-        Its text.
     main_file : str
         The name it was parsed by.
     placeholders : collection of str

@@ -29,8 +29,6 @@ def read_access(
         one first; ``x``, ``y`` and ``z`` are the global ids.
     arrays : mapping of str to WrittenArray
         Declared arrays by their names.
-    kind : AccessKind
-        What the access does.
     site : int
         Its number, which no other access has.
 

@@ -43,8 +43,6 @@ class Parser:
 
     Parameters
     ----------
-    text : str
-        The text.
     scope : Scope
         What its names mean; may be replaced on the way, where a loop brings its variable.
     """

@@ -28,11 +28,6 @@ _LAST = ("not_obtained", "curves")
 def machine_to_plain(machine: MachineDescription) -> dict[str, Any]:
     """Turn a description into dictionaries, lists, texts and numbers; leaves out what is empty.
 
-    Parameters
-    ----------
-    machine : MachineDescription
-        Any.
-
     Returns
     -------
     dict

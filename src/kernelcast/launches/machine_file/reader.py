@@ -49,11 +49,6 @@ class MachineEntry(Located):
 def read_machine(path: Path) -> MachineDescription:
     """Read a machine description file.
 
-    Parameters
-    ----------
-    path : Path
-        A YAML file.
-
     Raises
     ------
     MachineFileError

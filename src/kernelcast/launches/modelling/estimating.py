@@ -20,8 +20,6 @@ def estimate_analytically(
     ----------
     launch : Problem or ModelledLaunch
         A problem is analysed first, from its source alone.
-    machine : MachineDescription
-        Calibrated or shipped.
 
     Returns
     -------

@@ -88,10 +88,6 @@ def sweep_local_sizes(
 
     Parameters
     ----------
-    source : LaunchSource
-        The kernel.
-    machine : MachineDescription
-        The GPU.
     folds : sequence of foldings, optional
         The source's own when left out.
     report : callable, optional
@@ -171,8 +167,6 @@ def sweep_sizes(
         Gives the kernel for a value of the swept parameter.
     values : sequence of int
         Values of the parameter.
-    machine : MachineDescription
-        The GPU.
     local_sizes : sequence of tuple of int or None
         Local sizes; None stands for the source's own.
 

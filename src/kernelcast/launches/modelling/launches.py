@@ -137,8 +137,6 @@ def model_kernel(problem: Problem, facts: KernelFacts | None = None) -> Modelled
 
     Parameters
     ----------
-    problem : Problem
-        Kernel, index space, arguments.
     facts : KernelFacts, optional
         What is known of its kernel already.
 
@@ -206,8 +204,6 @@ def model_launch(
 
     Parameters
     ----------
-    problem : Problem
-        Kernel, index space, arguments.
     ndrange : NDRange, optional
         Replaces the problem's index space, for another local size for instance.
     counters : SoftwareCounters, optional

@@ -51,8 +51,6 @@ def estimate_mwp_cwp(
     ----------
     launch : Problem or ModelledLaunch
         A problem is analysed first, from its source alone.
-    machine : MachineDescription
-        Calibrated or shipped; a GPU or a CPU.
     counters : SoftwareCounters, optional
         Counted on a device: instructions that warps issue, divergence included.
     rule : CaseRule

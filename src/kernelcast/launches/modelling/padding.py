@@ -13,8 +13,6 @@ def pad(launch: ModelledLaunch, local_size: tuple[int, ...]) -> ModelledLaunch:
 
     Parameters
     ----------
-    launch : ModelledLaunch
-        A launch over the domain.
     local_size : tuple of int
         May exceed the domain.
 

@@ -18,8 +18,6 @@ def record_accesses(
 
     Parameters
     ----------
-    source : LaunchSource
-        Of a problem file.
     device_id : str, optional
         Id of an OpenCL device, or its beginning; the first one when left out. It need not be the
         machine that is modelled: addresses are the same everywhere.

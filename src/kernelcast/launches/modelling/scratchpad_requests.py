@@ -43,8 +43,6 @@ def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupR
 
     Parameters
     ----------
-    access : MemoryAccess
-        One of the launch's.
     launch : ModelledLaunch
         Its index space and scalars count; conditions on data count as met half the time.
 

@@ -38,8 +38,6 @@ def simplify_accesses(
 
     Parameters
     ----------
-    accesses : iterable of MemoryAccess
-        The accesses.
     ndrange : NDRange
         The launch; its local size is chosen.
     scalars : mapping of str to int

@@ -25,8 +25,6 @@ def name_values(root: Located, overrides: Mapping[str, Number]) -> dict[str, Num
 
     Parameters
     ----------
-    root : Located
-        The problem.
     overrides : mapping of str to number
         Values that replace those of the problem.
 

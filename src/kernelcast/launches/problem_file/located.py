@@ -181,8 +181,6 @@ def load(path: Path, text: str, kind: type[Entry], *, loader: Any = yaml.SafeLoa
     ----------
     path : Path
         The file, for messages.
-    text : str
-        What it holds.
     kind : type
         `Located`, or its subclass for files of another kind.
     loader : type

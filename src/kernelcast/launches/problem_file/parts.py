@@ -14,8 +14,6 @@ def read_text(path: Path, what: str, error: type[InputError] = ProblemFileError)
 
     Parameters
     ----------
-    path : Path
-        The file.
     what : str
         What messages call it, such as ``problem file``.
     error : type
@@ -63,8 +61,6 @@ def read_numbers(
 
     Parameters
     ----------
-    root : Located
-        The whole file, for messages.
     entries : mapping of str to Located
         The parameters of the file.
     given : mapping of str to number

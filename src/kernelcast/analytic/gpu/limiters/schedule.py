@@ -38,8 +38,6 @@ def schedule(work_groups: int, units: int, resident: int) -> Schedule:
 
     Parameters
     ----------
-    units : int
-        Compute units.
     resident : int
         Work-groups that a unit holds at once.
 

@@ -108,8 +108,6 @@ def compute_volumes(
     ----------
     launch : ModelledLaunch
         Index space with its local size, accesses, registers and local memory.
-    machine : GpuMachine
-        From `read_machine`.
     rates : HitRates or None
         Hit rates of the caches; None takes the shipped ones.
 

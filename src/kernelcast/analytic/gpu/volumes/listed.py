@@ -31,8 +31,6 @@ class ListedAccess:
 
     Parameters
     ----------
-    access : MemoryAccess
-        Which.
     groups : mapping of int to ndarray of int64, shape (instructions, warp width)
         Addresses of each listed work-group, `ABSENT` for lanes that take no part.
     repeats : mapping of int to float
