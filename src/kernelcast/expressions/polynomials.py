@@ -357,6 +357,33 @@ class Expr:
             coefficients[monomial[0]] = coefficient
         return coefficients, self.constant_term
 
+    def split(self, symbol: Symbol) -> "tuple[Expr, Expr] | None":
+        """Split into what does not depend on a symbol, and the symbol's factor, if it is a sum.
+
+        Examples
+        --------
+        >>> from kernelcast.expressions import SymbolKind
+        >>> k, n = Symbol(SymbolKind.LOOP, "k"), Symbol(SymbolKind.SCALAR, "n")
+        >>> print(*((Expr.symbol(k) * n + 3).split(k) or ()))
+        3 n
+        """
+        start, slope = Expr({}), Expr({})
+        for monomial, factor in self._terms.items():
+            holding = [atom for atom in monomial if holds(atom, symbol)]
+            if not holding:
+                start = start + Expr({monomial: factor})
+            elif len(holding) == 1 and holding[0] is symbol:
+                rest = tuple(atom for atom in monomial if atom is not symbol)
+                slope = slope + Expr({rest: factor})
+            else:
+                return None
+        return start, slope
+
+
+def holds(atom: Atom, symbol: Symbol) -> bool:
+    """Tell whether a factor is a symbol, or something with that symbol in it."""
+    return atom is symbol or (not isinstance(atom, Symbol) and symbol in atom.symbols())
+
 
 # Merging two sorted products costs 0.7 us, the cache 0.1 us; kernels repeat few products.
 @lru_cache(maxsize=1 << 14)

@@ -21,7 +21,6 @@ from kernelcast.expressions.junctions import And
 from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.features.counting.bindings import bind_ids
-from kernelcast.features.counting.guards import split_sum
 from kernelcast.features.counting.sampled_groups import choose_numbers
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.trips import Loop, find_loops, known_part
@@ -198,7 +197,7 @@ def _write_turns(code: IntervalCode, loop: Loop, guards: list[Condition]) -> str
     split, trips = None, loop.facts.trip_count
     for guard in guards if len(guards) == 1 and not loop.extra else ():
         if isinstance(guard, Comparison) and guard.relation is Relation.NOT_NEGATIVE:
-            split = split_sum(guard.expr, loop.symbol)
+            split = guard.expr.split(loop.symbol)
     if split is None or trips is None:
         msg = f"loop {loop.facts.name}: conditions on its iterations are to be counted"
         raise EvaluationError(msg)

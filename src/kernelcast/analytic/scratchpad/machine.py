@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 from kernelcast.records.errors import InputError
 
@@ -39,8 +39,6 @@ class ScratchpadMachine:
     """Scratchpad memory of one computing element."""
     gload_bytes: int
     """What one Gload request moves at most."""
-    origins: Mapping[str, str] = field(default_factory=dict)
-    """Where numbers come from, by field."""
 
     def __post_init__(self) -> None:
         numbers = {one.name: getattr(self, one.name) for one in fields(self)}

@@ -15,6 +15,7 @@ from kernelcast.expressions import (
     maximum,
     minimum,
 )  # fmt: skip
+from kernelcast.expressions.polynomials import Monomial, holds
 from kernelcast.features.addresses.ranges import is_non_negative, range_of
 
 _MOST_TRIED = 4096
@@ -73,9 +74,9 @@ def ends_for_good(condition: Condition, symbol: Symbol) -> bool:
     )
 
 
-def _never_grows(monomial: tuple[object, ...], factor: int, symbol: Symbol) -> bool:
+def _never_grows(monomial: Monomial, factor: int, symbol: Symbol) -> bool:
     """Tell whether a product with that factor only falls as the iterations go on."""
-    holding = [atom for atom in monomial if _holds(atom, symbol)]
+    holding = [atom for atom in monomial if holds(atom, symbol)]
     if not holding:
         return True
     if len(monomial) > 1:
@@ -83,16 +84,13 @@ def _never_grows(monomial: tuple[object, ...], factor: int, symbol: Symbol) -> b
     atom = holding[0]
     if atom is symbol:
         return factor < 0
-    if not isinstance(atom, Geometric) or split_linear(atom.iteration, symbol)[1] != _ONE:
+    if not isinstance(atom, Geometric) or atom.factor < 1 or symbol in atom.start.symbols():
         return False
-    if atom.factor < 1 or symbol in atom.start.symbols():
+    steps = atom.iteration.split(symbol)
+    if steps is None or steps[1] != _ONE:
         return False
     is_known = is_non_negative(atom.start) or atom.start.is_parameter
     return is_known and (factor > 0) == atom.is_division
-
-
-def _holds(atom: object, symbol: Symbol) -> bool:
-    return atom is symbol or (not isinstance(atom, Symbol) and symbol in atom.symbols())  # type: ignore[attr-defined] # all atoms have symbols
 
 
 def _try_out(condition: Condition, symbol: Symbol) -> int | None:
@@ -112,7 +110,7 @@ def _try_out(condition: Condition, symbol: Symbol) -> int | None:
 
 def _count_comparison(condition: Comparison, symbol: Symbol) -> Expr | None:
     """Solve `start - step * k >= 0` or `!= 0` for the number of iterations."""
-    start, slope = split_linear(condition.expr, symbol)
+    start, slope = condition.expr.split(symbol) or (None, None)
     if start is None or slope is None or slope.is_zero:
         return None
     step = -slope
@@ -132,7 +130,7 @@ def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, in
         atom
         for monomial, _ in condition.expr.products
         for atom in monomial
-        if isinstance(atom, FloorMod) and _holds(atom, symbol)
+        if isinstance(atom, FloorMod) and holds(atom, symbol)
     ]
     if len(wrapped) != 1 or condition.relation is not Relation.NOT_NEGATIVE:
         return None
@@ -141,7 +139,7 @@ def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, in
     for monomial, factor in condition.expr.products:
         plain = plain + factor * (value if monomial == (wrapped[0],) else Expr({monomial: 1}))
     count = _count_comparison(Comparison(plain, condition.relation), symbol)
-    start, slope = split_linear(value, symbol)
+    start, slope = value.split(symbol) or (None, None)
     if count is None or size is None or start is None or slope is None:
         return None
     most = range_of(value.substitute({symbol: count - 1}), limits)[1]
@@ -155,26 +153,3 @@ def _is_positive(expr: Expr) -> bool:
     if constant is not None:
         return constant > 0
     return all(factor > 0 for _, factor in expr.products) and expr.is_parameter
-
-
-def split_linear(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | tuple[None, None]:
-    """Split into what does not depend on a symbol, and the symbol's coefficient.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import SymbolKind
-    >>> k, n = Symbol(SymbolKind.LOOP, "k"), Symbol(SymbolKind.SCALAR, "n")
-    >>> print(*split_linear(Expr.symbol(k) * n + 3, k))
-    3 n
-    """
-    start, slope = Expr.constant(0), Expr.constant(0)
-    for monomial, factor in expr.products:
-        holding = [atom for atom in monomial if _holds(atom, symbol)]
-        if not holding:
-            start = start + Expr({monomial: factor})
-        elif len(holding) == 1 and holding[0] is symbol:
-            rest = tuple(atom for atom in monomial if atom is not symbol)
-            slope = slope + Expr({rest: factor})
-        else:
-            return None, None
-    return start, slope

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelcast.expressions import UNKNOWN, Expr, Symbol, equal, floor_div, select
-from kernelcast.features.addresses.counting import split_linear
 from kernelcast.features.addresses.slots import (
     Leaf,
     change_numbers,
@@ -235,7 +234,7 @@ def _set_anew(start: Leaf, after: Expr, symbol: Symbol) -> Leaf:
 
 def _sum_up(start: Expr, step: Expr, symbol: Symbol) -> Expr | None:
     """Add up steps that are the same each time, or grow steadily."""
-    fixed, slope = split_linear(step, symbol)
+    fixed, slope = step.split(symbol) or (None, None)
     if fixed is None or slope is None:
         return None
     number = Expr.symbol(symbol)

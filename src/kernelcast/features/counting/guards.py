@@ -10,7 +10,6 @@ from kernelcast.expressions import (
     Comparison,
     Condition,
     EvaluationError,
-    Expr,
     Or,
     Relation,
     Symbol,
@@ -83,8 +82,8 @@ def count_solutions(
     Examples
     --------
     >>> from kernelcast.expressions import less
-    >>> from kernelcast.expressions import SymbolKind
-    >>> k = Symbol(SymbolKind.LOOP, "k")
+
+
     >>> count_solutions(less(10, 3 * Expr.symbol(k)), k, {}, np.array([[8], [2]]))
     (array([4., 0.]), True)
     """
@@ -124,7 +123,7 @@ def _find_turns(
     shape: tuple[int, ...],
 ) -> tuple[npt.NDArray[np.int64], ...] | None:
     """Solve `start + slope * k` against zero: the first k at which the answer is another one."""
-    split = split_sum(comparison.expr, symbol)
+    split = comparison.expr.split(symbol)
     if split is None:
         return None
     start, slope = (widen(part.evaluate(bindings), shape) for part in split)
@@ -135,22 +134,3 @@ def _find_turns(
         return (np.where(slope > 0, rising, falling),)
     place = np.where(slope > 0, rising, falling - 1)
     return place, place + 1
-
-
-def split_sum(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
-    """Split a sum into what does not depend on a symbol, and the symbol's factor."""
-    start, slope = Expr.constant(0), Expr.constant(0)
-    for monomial, coefficient in expr.terms:
-        holds = [
-            one
-            for one in monomial
-            if one is symbol or (not isinstance(one, Symbol) and symbol in one.symbols())
-        ]
-        if not holds:
-            start = start + Expr({monomial: coefficient})
-        elif len(holds) == 1 and holds[0] is symbol:
-            rest = tuple(one for one in monomial if one is not symbol)
-            slope = slope + Expr({rest: coefficient})
-        else:
-            return None
-    return start, slope

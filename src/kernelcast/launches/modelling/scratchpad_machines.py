@@ -3,7 +3,7 @@
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import yaml
 
@@ -82,45 +82,29 @@ def read_scratchpad(path: Path) -> ScratchpadMachine:
     entries = root.mapping(KEYS, required=KEYS)
     if entries["schema"].raw_text() != SCHEMA:
         entries["schema"].fail(f"expected {SCHEMA}, found {entries['schema'].raw_text()!r}")
-    origins: dict[str, str] = {}
-    latencies = {
-        kind: _read_number(value, origins)
-        for kind, value in entries["latencies_cycles"].pairs().items()
-    }
-    reals = {name: _read_number(entries[name], origins) for name in _REAL}
-    wholes = {name: _read_whole(entries[name], origins) for name in _WHOLE}
+    values: dict[str, Any] = {name: _read_number(entries[name]) for name in _REAL}
+    values |= {name: _read_whole(entries[name]) for name in _WHOLE}
+    latencies = entries["latencies_cycles"].pairs()
     try:
         return ScratchpadMachine(
             id=entries["id"].text(),
             name=entries["name"].text(),
-            latencies_cycles=latencies,
-            clock_hz=reals["clock_hz"],
-            bandwidth_bytes_per_s=reals["bandwidth_bytes_per_s"],
-            delay_cycles=reals["delay_cycles"],
-            base_latency_cycles=reals["base_latency_cycles"],
-            transaction_bytes=wholes["transaction_bytes"],
-            cpes_per_group=wholes["cpes_per_group"],
-            core_groups=wholes["core_groups"],
-            spm_bytes=wholes["spm_bytes"],
-            gload_bytes=wholes["gload_bytes"],
-            origins=origins,
+            latencies_cycles={kind: _read_number(value) for kind, value in latencies.items()},
+            **values,
         )
     except InputError as error:
         root.fail(str(error))
 
 
-def _read_number(entry: ScratchpadMachineEntry, origins: dict[str, str]) -> float:
+def _read_number(entry: ScratchpadMachineEntry) -> float:
     """Read a number, or one that says where it comes from."""
-    if not isinstance(entry.node, yaml.MappingNode):
-        return float(entry.number())
-    parts = entry.mapping(("value", "origin"), required=("value",))
-    if "origin" in parts:
-        origins[entry.key] = parts["origin"].text()
-    return float(parts["value"].number())
+    if isinstance(entry.node, yaml.MappingNode):
+        entry = entry.mapping(("value", "origin"), required=("value",))["value"]
+    return float(entry.number())
 
 
-def _read_whole(entry: ScratchpadMachineEntry, origins: dict[str, str]) -> int:
-    number = _read_number(entry, origins)
+def _read_whole(entry: ScratchpadMachineEntry) -> int:
+    number = _read_number(entry)
     if not number.is_integer():
         entry.fail(f"expected a whole number, found {number}")
     return int(number)
