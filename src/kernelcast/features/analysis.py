@@ -17,8 +17,8 @@ from kernelcast.expressions.kernel_facts import (
 )  # fmt: skip
 from kernelcast.features.addresses.state import Findings
 from kernelcast.features.addresses.walk import AddressWalk
-from kernelcast.features.blocks.functions import divide
 from kernelcast.features.blocks.model import Block, BlockList
+from kernelcast.features.blocks.statements import divide
 from kernelcast.features.interpreter import paused_collector, run_deep
 from kernelcast.features.parsing import MAIN_FILE, ParsedSource, list_kernels, parse_source
 from kernelcast.features.syntax import kinds

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
-from kernelcast.features.written_accesses.parser import Parser
-from kernelcast.features.written_accesses.scope import FUNCTIONS, KEYWORDS, Scope
+from kernelcast.features.written_accesses.parser import FUNCTIONS, KEYWORDS, Parser, Scope
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError

@@ -9,8 +9,7 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import WrittenArray, read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
-from kernelcast.features.written_accesses.parser import Parser
-from kernelcast.features.written_accesses.scope import Scope
+from kernelcast.features.written_accesses.parser import Parser, Scope
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 

@@ -140,7 +140,6 @@ def test_a_machine_of_ones_own_can_be_used(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(values))
     found = find_scratchpad(str(path))
     assert (found.clock_hz, found.latencies_cycles) == (1e9, {"vector": 2})
-    assert found.origins == {"clock_hz": "data sheet"}
 
 
 def test_unknown_machines_list_the_known() -> None:

@@ -15,8 +15,7 @@ from kernelcast.analytic.gpu.limiters import (
     make_demands,
     read_rates,
 )
-from kernelcast.analytic.gpu.limiters.bank_conflicts import count_local_ways
-from kernelcast.analytic.gpu.limiters.pages import count_pages
+from kernelcast.analytic.gpu.limiters.patterns import count_local_ways, count_pages
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch

@@ -1,9 +1,103 @@
-"""MWP, CWP and the three cases (Hong and Kim, ISCA 2009, Section 3)."""
+"""MWP, CWP and the three cases (Hong and Kim, ISCA 2009, Section 3), with the terms of Table 1."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from kernelcast.analytic.mwp_cwp.inputs import MwpCwpLaunch, MwpCwpMachine
+from kernelcast.records.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MwpCwpMachine:
+    """A GPU, or what stands in for one.
+
+    Raises
+    ------
+    InputError
+        If a number is not positive.
+    """
+
+    issue_cycles: float
+    """``Issue_cycles``: cycles to issue one instruction of a warp."""
+    freq_hz: float
+    """``Freq``: clock of the compute units."""
+    mem_bandwidth_bytes_per_s: float
+    """``Mem_Bandwidth``: between memory and all compute units."""
+    mem_ld_cycles: float
+    """``Mem_LD``: latency of memory."""
+    departure_del_coal_cycles: float
+    departure_del_uncoal_cycles: float
+    """``Departure_del_coal``, ``Departure_del_uncoal``: cycles between two coalesced requests, and
+    between two transactions of an uncoalesced one, as they leave a compute unit."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if not (math.isfinite(value) and value > 0):
+                msg = f"MWP-CWP: {one.name} is {value}; expected a number above 0"
+                raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MwpCwpLaunch:
+    """A kernel and how it fills the compute units.
+
+    Parameters
+    ----------
+    comp_insts, coal_mem_insts, uncoal_mem_insts, synch_insts : float
+        ``#Comp_insts``, ``#Coal_Mem_insts``, ``#Uncoal_Mem_insts``, ``#Synch_insts``: of one
+        thread, over its whole life.
+    uncoal_per_mw : float
+        ``#Uncoal_per_mw``: transactions of an uncoalesced memory instruction of a warp.
+    load_bytes_per_warp : float
+        ``Load_bytes_per_warp``: bytes that the threads of a warp ask for in one memory
+        instruction.
+    active_warps_per_sm : float
+        ``#Active_warps_per_SM``, ``N``: warps that a compute unit holds at once.
+    active_blocks_per_sm, active_sms, blocks : float
+        ``#Active_blocks_per_SM``, ``#Active_SMs``, ``#Blocks``.
+
+    Raises
+    ------
+    InputError
+        If a count is negative, there are no instructions, or nothing is active.
+    """
+
+    comp_insts: float
+    coal_mem_insts: float
+    uncoal_mem_insts: float
+    active_warps_per_sm: float
+    active_blocks_per_sm: float
+    active_sms: float
+    blocks: float
+    synch_insts: float = 0.0
+    uncoal_per_mw: float = 1.0
+    load_bytes_per_warp: float = 128.0
+
+    def __post_init__(self) -> None:
+        counts = (self.comp_insts, self.coal_mem_insts, self.uncoal_mem_insts, self.synch_insts)
+        if min(counts) < 0 or not any(counts[:3]):
+            msg = (
+                f"MWP-CWP: {self.comp_insts} computation, {self.coal_mem_insts} coalesced and "
+                f"{self.uncoal_mem_insts} uncoalesced memory instructions; expected none below 0 "
+                "and some instructions"
+            )
+            raise InputError(msg)
+        for name in ("active_warps_per_sm", "active_blocks_per_sm", "active_sms", "blocks",
+                     "uncoal_per_mw", "load_bytes_per_warp"):  # fmt: skip
+            if getattr(self, name) <= 0:
+                msg = f"MWP-CWP: {name} is {getattr(self, name)}; expected a number above 0"
+                raise InputError(msg)
+
+    @property
+    def mem_insts(self) -> float:
+        """``#Mem_insts``: memory instructions of one thread."""
+        return self.coal_mem_insts + self.uncoal_mem_insts
+
+    @property
+    def total_insts(self) -> float:
+        """``#Total_insts``."""
+        return self.comp_insts + self.mem_insts
 
 
 class Case(StrEnum):
@@ -28,21 +122,28 @@ class CaseRule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MwpCwpTerms:
-    """Every term of the model."""
+class MemoryTerms:
+    """What memory instructions cost; latencies are 0 without any."""
 
-    mem_l_coal_cycles: float
-    mem_l_uncoal_cycles: float
-    mem_l_cycles: float
-    """``Mem_L_Coal``, ``Mem_L_Uncoal`` and their weighted mean ``Mem_L``; 0 without memory
-    instructions."""
+    coal_cycles: float
+    uncoal_cycles: float
+    mean_cycles: float
+    """``Mem_L_Coal``, ``Mem_L_Uncoal`` and their weighted mean ``Mem_L``."""
     departure_delay_cycles: float
     """``Departure_delay``."""
     mwp_without_bw: float
     mwp_peak_bw: float
+    """``MWP_Without_BW``, ``MWP_peak_BW``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MwpCwpTerms:
+    """Every term of the model."""
+
+    memory: MemoryTerms
+    """Of memory instructions."""
     mwp: float
-    """``MWP_Without_BW``, ``MWP_peak_BW`` and the least of both and of the active warps,
-    ``MWP``."""
+    """``MWP``: the least of ``MWP_Without_BW``, ``MWP_peak_BW`` and the active warps."""
     comp_cycles: float
     mem_cycles: float
     """``Comp_cycles``, ``Mem_cycles``: of one warp."""
@@ -59,23 +160,6 @@ class MwpCwpTerms:
     """``Synch_cost``."""
     seconds: float
     """Both together."""
-
-    @property
-    def total_cycles(self) -> float:
-        """``Exec_cycles_app`` with the cost of synchronisation."""
-        return self.exec_cycles + self.synch_cycles
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Memory:
-    """What memory instructions cost."""
-
-    coal: float
-    uncoal: float
-    mean: float
-    departure_delay: float
-    without_bw: float
-    peak_bw: float
 
 
 def model_mwp_cwp(
@@ -111,9 +195,11 @@ def model_mwp_cwp(
     """
     warps = launch.active_warps_per_sm
     memory = _time_memory(launch, machine)
-    mwp = min(memory.without_bw, memory.peak_bw, warps)
+    mwp = min(memory.mwp_without_bw, memory.mwp_peak_bw, warps)
     comp_cycles = machine.issue_cycles * launch.total_insts
-    mem_cycles = memory.uncoal * launch.uncoal_mem_insts + memory.coal * launch.coal_mem_insts
+    mem_cycles = (
+        memory.uncoal_cycles * launch.uncoal_mem_insts + memory.coal_cycles * launch.coal_mem_insts
+    )
     cwp_full = (mem_cycles + comp_cycles) / comp_cycles
     cwp = min(cwp_full, warps)
     rep = launch.blocks / (launch.active_blocks_per_sm * launch.active_sms)
@@ -125,20 +211,15 @@ def model_mwp_cwp(
         cycles = {
             Case.FEW_WARPS: mem_cycles + comp_cycles + period * (mwp - 1),
             Case.MEMORY: mem_cycles * warps / mwp + period * (mwp - 1),
-            Case.COMPUTATION: memory.mean + comp_cycles * warps,
+            Case.COMPUTATION: memory.mean_cycles + comp_cycles * warps,
         }[case]
     exec_cycles = cycles * rep
     synch = (
-        memory.departure_delay * max(0.0, mwp - 1) * launch.synch_insts
+        memory.departure_delay_cycles * max(0.0, mwp - 1) * launch.synch_insts
         * launch.active_blocks_per_sm * rep
     )  # fmt: skip
     return MwpCwpTerms(
-        mem_l_coal_cycles=memory.coal,
-        mem_l_uncoal_cycles=memory.uncoal,
-        mem_l_cycles=memory.mean,
-        departure_delay_cycles=memory.departure_delay,
-        mwp_without_bw=memory.without_bw,
-        mwp_peak_bw=memory.peak_bw,
+        memory=memory,
         mwp=mwp,
         comp_cycles=comp_cycles,
         mem_cycles=mem_cycles,
@@ -152,13 +233,14 @@ def model_mwp_cwp(
     )
 
 
-def _time_memory(launch: MwpCwpLaunch, machine: MwpCwpMachine) -> _Memory:
+def _time_memory(launch: MwpCwpLaunch, machine: MwpCwpMachine) -> MemoryTerms:
     """Compute latencies, and how many warps memory can serve at once."""
     warps = launch.active_warps_per_sm
     if not launch.mem_insts:
-        return _Memory(
-            coal=0.0, uncoal=0.0, mean=0.0, departure_delay=0.0, without_bw=warps, peak_bw=warps
-        )
+        return MemoryTerms(
+            coal_cycles=0.0, uncoal_cycles=0.0, mean_cycles=0.0, departure_delay_cycles=0.0,
+            mwp_without_bw=warps, mwp_peak_bw=warps,
+        )  # fmt: skip
     coal = machine.mem_ld_cycles
     further = launch.uncoal_per_mw - 1
     uncoal = machine.mem_ld_cycles + further * machine.departure_del_uncoal_cycles
@@ -169,13 +251,13 @@ def _time_memory(launch: MwpCwpLaunch, machine: MwpCwpMachine) -> _Memory:
         + machine.departure_del_coal_cycles * (1 - weight)
     )
     per_warp = machine.freq_hz * launch.load_bytes_per_warp / mean
-    return _Memory(
-        coal=coal,
-        uncoal=uncoal,
-        mean=mean,
-        departure_delay=delay,
-        without_bw=min(mean / delay, warps),
-        peak_bw=machine.mem_bandwidth_bytes_per_s / (per_warp * launch.active_sms),
+    return MemoryTerms(
+        coal_cycles=coal,
+        uncoal_cycles=uncoal,
+        mean_cycles=mean,
+        departure_delay_cycles=delay,
+        mwp_without_bw=min(mean / delay, warps),
+        mwp_peak_bw=machine.mem_bandwidth_bytes_per_s / (per_warp * launch.active_sms),
     )
 
 

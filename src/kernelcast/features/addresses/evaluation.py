@@ -16,9 +16,8 @@ from kernelcast.expressions import (
 )
 from kernelcast.features.addresses.arithmetic import Arithmetic
 from kernelcast.features.addresses.builtins import call_builtin, sign_select
-from kernelcast.features.addresses.cells import is_aggregate, make_cells
+from kernelcast.features.addresses.cells import is_aggregate, lay_out, make_cells
 from kernelcast.features.addresses.conversion import common_type, convert, narrow, scale
-from kernelcast.features.addresses.layout import lay_out
 from kernelcast.features.addresses.objects import ObjectAccess
 from kernelcast.features.addresses.places import combine_places, move_place, subtract_places
 from kernelcast.features.addresses.state import Findings, State, TooLargeError, merge_values

@@ -81,9 +81,8 @@ def count_solutions(
 
     Examples
     --------
-    >>> from kernelcast.expressions import less
-
-
+    >>> from kernelcast.expressions import Expr, SymbolKind, less
+    >>> k = Symbol(SymbolKind.LOOP, "k")
     >>> count_solutions(less(10, 3 * Expr.symbol(k)), k, {}, np.array([[8], [2]]))
     (array([4., 0.]), True)
     """

@@ -3,7 +3,7 @@
 from kernelcast.features.analysis import Analysis, find_local_arrays
 from kernelcast.features.blocks import builtins
 from kernelcast.features.blocks.model import Site
-from kernelcast.features.instrumentation.signatures import exact_span
+from kernelcast.features.instrumentation.edits import exact_span
 from kernelcast.features.rewriting import SourceEdits
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.places import Span

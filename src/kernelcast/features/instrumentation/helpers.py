@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kernelcast.features.analysis import Analysis
-from kernelcast.features.instrumentation.signatures import (
+from kernelcast.features.instrumentation.edits import (
     add_argument,
     add_parameter,
     exact_span,

@@ -10,10 +10,8 @@ from dataclasses import replace
 from kernelcast.features.analysis import Analysis, analyse_parsed
 from kernelcast.features.blocks.model import CounterForm, CounterPlace
 from kernelcast.features.instrumentation.addresses import AddressEdits
-from kernelcast.features.instrumentation.expansion import expand_functions
+from kernelcast.features.instrumentation.edits import add_parameter, expand_functions, mark_body
 from kernelcast.features.instrumentation.helpers import hand_on
-from kernelcast.features.instrumentation.marks import mark_body
-from kernelcast.features.instrumentation.signatures import add_parameter
 from kernelcast.features.parsing import parse_source
 from kernelcast.features.rewriting import SourceEdits
 from kernelcast.records.errors import InputError

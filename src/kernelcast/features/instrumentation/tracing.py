@@ -16,8 +16,7 @@ marks keep clocks, which are the device's matter, out of here.
 import re
 from dataclasses import replace
 
-from kernelcast.features.instrumentation.marks import mark_body
-from kernelcast.features.instrumentation.signatures import add_parameter
+from kernelcast.features.instrumentation.edits import add_parameter, mark_body
 from kernelcast.features.parsing import MAIN_FILE, parse_kernel
 from kernelcast.features.rewriting import SourceEdits
 from kernelcast.features.syntax import kinds

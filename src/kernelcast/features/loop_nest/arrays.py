@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kernelcast.expressions import Expr
 from kernelcast.expressions.loop_nest import NestArray
 from kernelcast.features.loop_nest.listing import Listing
-from kernelcast.features.loop_nest.whole_numbers import peel, read_whole_number
+from kernelcast.features.loop_nest.numbers import peel, read_whole_number
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node
 from kernelcast.features.syntax.types import TypeClass, TypeInfo

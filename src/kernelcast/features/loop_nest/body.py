@@ -20,11 +20,10 @@ from kernelcast.expressions.loop_nest import NestArray
 from kernelcast.features.blocks.builtins import find_parts
 from kernelcast.features.blocks.operators import number_class
 from kernelcast.features.loop_nest.arrays import read_element
-from kernelcast.features.loop_nest.conditions import read_comparison
 from kernelcast.features.loop_nest.listing import Listing
 from kernelcast.features.loop_nest.loops import Nest, flatten
+from kernelcast.features.loop_nest.numbers import peel, read_comparison, read_whole_number
 from kernelcast.features.loop_nest.tally import Place, Tally
-from kernelcast.features.loop_nest.whole_numbers import peel, read_whole_number
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, strip
 from kernelcast.features.syntax.types import TypeInfo

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind, maximum, minimum
 from kernelcast.expressions.loop_nest import NestLoop
-from kernelcast.features.loop_nest.bounds import read_bound
 from kernelcast.features.loop_nest.listing import Listing, is_loop
-from kernelcast.features.loop_nest.whole_numbers import peel, read_whole_number
+from kernelcast.features.loop_nest.numbers import peel, read_bound, read_whole_number
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node
 from kernelcast.records.errors import InputError

@@ -6,9 +6,7 @@ from dataclasses import replace
 from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind, floor_div, less, maximum
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.features.written_accesses.arrays import WrittenArray
-from kernelcast.features.written_accesses.parser import Parser
-from kernelcast.features.written_accesses.scope import COORDINATES, Scope
-from kernelcast.features.written_accesses.tokens import Token
+from kernelcast.features.written_accesses.parser import COORDINATES, Parser, Scope, Token
 
 
 def read_access(

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from kernelcast.expressions import Expr
 from kernelcast.expressions.axes import bind_names
-from kernelcast.features.written_accesses.parser import Parser
-from kernelcast.features.written_accesses.scope import FUNCTIONS, KEYWORDS, Scope
+from kernelcast.features.written_accesses.parser import FUNCTIONS, KEYWORDS, Parser, Scope
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace

@@ -4,8 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kernelcast.analytic.mwp_cwp.inputs import MwpCwpLaunch, MwpCwpMachine
-from kernelcast.analytic.mwp_cwp.model import CaseRule, MwpCwpTerms, model_mwp_cwp
+from kernelcast.analytic.mwp_cwp.model import (
+    CaseRule,
+    MwpCwpLaunch,
+    MwpCwpMachine,
+    MwpCwpTerms,
+    model_mwp_cwp,
+)
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.instructions import count_instructions
@@ -260,8 +265,8 @@ def _list_quantities(terms: MwpCwpTerms, launch: MwpCwpLaunch, clock_hz: float) 
         "cwp_count": terms.cwp,
         "active_warps_count": launch.active_warps_per_sm,
         "repetitions_count": terms.rep,
-        "mem_latency_s": terms.mem_l_cycles / clock_hz,
-        "departure_delay_s": terms.departure_delay_cycles / clock_hz,
+        "mem_latency_s": terms.memory.mean_cycles / clock_hz,
+        "departure_delay_s": terms.memory.departure_delay_cycles / clock_hz,
         "coalesced_count": launch.coal_mem_insts,
         "uncoalesced_count": launch.uncoal_mem_insts,
         "computation_count": launch.comp_insts,

@@ -4,8 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.mwp_cwp.inputs import MwpCwpLaunch, MwpCwpMachine
-from kernelcast.analytic.mwp_cwp.model import Case, CaseRule, model_mwp_cwp
+from kernelcast.analytic.mwp_cwp.model import (
+    Case,
+    CaseRule,
+    MwpCwpLaunch,
+    MwpCwpMachine,
+    model_mwp_cwp,
+)
 from kernelcast.records.errors import InputError
 
 # The worked example of Hong and Kim, ISCA 2009. Inputs and results (MWP 2.28, CWP 20, 50738 cycles)
@@ -37,17 +42,17 @@ def test_worked_example_gives_the_published_result() -> None:
     found = model_mwp_cwp(EXAMPLE, GPU)
     assert found.mwp == pytest.approx(2.28, abs=0.005)
     assert found.cwp == 20
-    assert found.total_cycles == pytest.approx(50738, rel=1e-3)
+    assert found.exec_cycles + found.synch_cycles == pytest.approx(50738, rel=1e-3)
     assert found.seconds == pytest.approx(50738e-9, rel=1e-3)
 
 
 def test_worked_example_term_by_term() -> None:
     """Gives every term as computed by hand."""
     found = model_mwp_cwp(EXAMPLE, GPU)
-    assert found.mem_l_uncoal_cycles == 420 + 31 * 10
-    assert found.departure_delay_cycles == 320
-    assert found.mwp_without_bw == 730 / 320
-    assert found.mwp_peak_bw == pytest.approx(80 / (128 / 730 * 16))
+    assert found.memory.uncoal_cycles == 420 + 31 * 10
+    assert found.memory.departure_delay_cycles == 320
+    assert found.memory.mwp_without_bw == 730 / 320
+    assert found.memory.mwp_peak_bw == pytest.approx(80 / (128 / 730 * 16))
     assert found.comp_cycles == 4 * 33
     assert found.mem_cycles == 6 * 730
     assert found.cwp_full == pytest.approx((4380 + 132) / 132)
@@ -60,8 +65,8 @@ def test_worked_example_term_by_term() -> None:
 def test_mixed_accesses_are_weighted() -> None:
     """Weights latency and departure delay by the number of instructions of each kind."""
     found = model_mwp_cwp(replace(EXAMPLE, coal_mem_insts=18), GPU)
-    assert found.mem_l_cycles == pytest.approx(0.25 * 730 + 0.75 * 420)
-    assert found.departure_delay_cycles == pytest.approx(0.25 * 320 + 0.75 * 1)
+    assert found.memory.mean_cycles == pytest.approx(0.25 * 730 + 0.75 * 420)
+    assert found.memory.departure_delay_cycles == pytest.approx(0.25 * 320 + 0.75 * 1)
     assert found.mem_cycles == 6 * 730 + 18 * 420
 
 
@@ -71,7 +76,7 @@ def test_pure_computation_takes_its_issue_time() -> None:
     for rule in CaseRule:
         found = model_mwp_cwp(launch, GPU, rule=rule)
         assert found.case is Case.COMPUTATION
-        assert found.total_cycles == 1000 * 4 * 20 * 10
+        assert found.exec_cycles + found.synch_cycles == 1000 * 4 * 20 * 10
 
 
 def test_much_computation_hides_memory() -> None:
@@ -79,7 +84,7 @@ def test_much_computation_hides_memory() -> None:
     launch = replace(EXAMPLE, uncoal_mem_insts=0, coal_mem_insts=10, comp_insts=5000, synch_insts=0)
     found = model_mwp_cwp(launch, GPU, rule=CaseRule.BY_PARALLELISM)
     assert found.case is Case.COMPUTATION
-    assert found.total_cycles == 420 + 5010 * 4 * 20
+    assert found.exec_cycles + found.synch_cycles == 420 + 5010 * 4 * 20
 
 
 def test_the_published_rule_loses_computation() -> None:
@@ -87,7 +92,7 @@ def test_the_published_rule_loses_computation() -> None:
     launch = replace(EXAMPLE, uncoal_mem_insts=0, coal_mem_insts=10, comp_insts=5000, synch_insts=0)
     found = model_mwp_cwp(launch, GPU)
     assert found.case is Case.MEMORY
-    assert found.total_cycles < 5010 * 4 * 20
+    assert found.exec_cycles + found.synch_cycles < 5010 * 4 * 20
 
 
 @given(st.integers(50, 5000), st.integers(1, 200))
@@ -100,7 +105,7 @@ def test_pure_bandwidth_moves_all_bytes(loads: int, blocks: int) -> None:
     )  # fmt: skip
     found = model_mwp_cwp(launch, slow)
     moved = loads * 128 * 32 * 16 * blocks
-    assert found.mwp == found.mwp_peak_bw
+    assert found.mwp == found.memory.mwp_peak_bw
     assert found.case is Case.MEMORY
     assert found.seconds == pytest.approx(moved / 8e9, rel=0.01)
 
@@ -113,7 +118,8 @@ def test_a_single_warp_waits_for_everything() -> None:
     found = model_mwp_cwp(launch, GPU)
     assert found.case is Case.FEW_WARPS
     assert (found.mwp, found.cwp) == (1, 1)
-    assert found.total_cycles == found.mem_cycles + found.comp_cycles == 4380 + 132
+    assert found.exec_cycles + found.synch_cycles == 4380 + 132
+    assert found.mem_cycles + found.comp_cycles == 4380 + 132
 
 
 @given(st.floats(1, 100), st.sampled_from(list(CaseRule)))

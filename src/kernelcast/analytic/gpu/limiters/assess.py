@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 from kernelcast.analytic.gpu.limiters.constants import LimiterConstants
 from kernelcast.analytic.gpu.limiters.demands import Demands
 from kernelcast.analytic.gpu.limiters.instructions import time_instructions, time_issue
-from kernelcast.analytic.gpu.limiters.latency import time_latency, time_translation
 from kernelcast.analytic.gpu.limiters.memory import time_dram, time_l1, time_l2
 from kernelcast.analytic.gpu.limiters.overlap import Limits
 from kernelcast.analytic.gpu.limiters.rates import GpuRates
 from kernelcast.analytic.gpu.limiters.schedule import Schedule, balance, schedule
-from kernelcast.analytic.gpu.limiters.sharing import (
+from kernelcast.analytic.gpu.limiters.waiting import (
     time_atomics,
     time_barriers,
     time_dispatch,
+    time_latency,
     time_local,
+    time_translation,
 )
 
 _PAPER = ("fp32", "fp64", "L1", "L2", "DRAM")
