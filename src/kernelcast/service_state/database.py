@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,7 +10,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from kernelcast.service_state.tables import CHANGES
 from kernelcast.training_data.store.connecting import WRITER
 from kernelcast.training_data.store.errors import speak_plainly
-from kernelcast.training_data.store.plain import dump_time, load_time
 
 
 class Database:
@@ -44,21 +42,6 @@ class Database:
             connection.begin(),
         ):
             yield connection
-
-
-def now_us() -> int:
-    """Give the time in microseconds since 1970, UTC."""
-    found = dump_time(datetime.now(UTC))
-    return 0 if found is None else found
-
-
-def load_moment(microseconds: int) -> datetime:
-    """Read a time that is always there."""
-    found = load_time(microseconds)
-    if found is None:
-        msg = "a moment is missing"
-        raise AssertionError(msg)
-    return found
 
 
 def count_change(connection: sa.Connection, name: str) -> None:

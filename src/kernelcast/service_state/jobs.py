@@ -1,8 +1,7 @@
 """Jobs: who asked for what, who does it, and what it has come to."""
 
-import json
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,15 +10,12 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service_state.database import (
     Database,
     insert_once,
-    load_moment,
-    now_us,
 )
-from kernelcast.service_state.tables import JOBS, KEYS
-from kernelcast.training_data.store.plain import dump, dump_time, load_time
+from kernelcast.service_state.tables import JOBS, KEYS, list_fields, write_row
 
 _CANDIDATES = 100
 _COLUMNS = JOBS.c
-_TRUE = "true"
+_FOUND = sa.select(*list_fields(JOBS))
 
 
 class JobTable:
@@ -52,20 +48,19 @@ class JobTable:
         with self._database.write() as connection:
             if key is not None:
                 row = {"key": key, "request_digest": request_digest, "job_id": job.id,
-                       "created_at_us": now_us()}  # fmt: skip
+                       "created_at": datetime.now(UTC)}  # fmt: skip
                 if not insert_once(connection, KEYS, row, "key"):
                     known = connection.execute(sa.select(KEYS).where(KEYS.c.key == key)).one()
-                    wanted = sa.select(JOBS).where(_COLUMNS.id == known.job_id)
-                    found = _read_job(connection.execute(wanted).one())
-                    return found, known.request_digest == request_digest
-            connection.execute(sa.insert(JOBS), _write_job(job))
+                    found = _read_jobs(connection, _FOUND.where(_COLUMNS.id == known.job_id))
+                    return found[0], known.request_digest == request_digest
+            connection.execute(sa.insert(JOBS), write_row(job, JOBS))
         return job, True
 
     def find(self, job_id: str) -> JobRecord | None:
         """Give a job; None if there is none of that id."""
         with self._database.read() as connection:
-            row = connection.execute(sa.select(JOBS).where(_COLUMNS.id == job_id)).one_or_none()
-        return None if row is None else _read_job(row)
+            found = _read_jobs(connection, _FOUND.where(_COLUMNS.id == job_id))
+        return found[0] if found else None
 
     def list(
         self,
@@ -87,38 +82,36 @@ class JobTable:
             Whether results are read: those of validations have megabytes. Else a job that has one
             has True in its place.
         """
-        columns = [*_COLUMNS]
+        query = _FOUND
         if not with_results:
-            is_there = sa.case((_COLUMNS.result.is_not(None), _TRUE), else_=None)
-            columns = [is_there.label("result") if one.name == "result" else one for one in columns]
-        query = sa.select(*columns).order_by(_COLUMNS.created_at_us.desc(), _COLUMNS.id)
-        query = query.limit(most)
+            is_there = sa.case((_COLUMNS.result.is_not(None), True), else_=None)
+            columns = (one for one in list_fields(JOBS) if one.key != "result")
+            query = sa.select(*columns, is_there.label("result"))
+        query = query.order_by(_COLUMNS.created_at.desc(), _COLUMNS.id).limit(most)
         if kinds:
-            query = query.where(_COLUMNS.kind.in_([one.value for one in kinds]))
+            query = query.where(_COLUMNS.kind.in_(kinds))
         if states:
-            query = query.where(_COLUMNS.state.in_([one.value for one in states]))
+            query = query.where(_COLUMNS.state.in_(states))
         with self._database.read() as connection:
-            return [_read_job(row) for row in connection.execute(query).all()]
+            return _read_jobs(connection, query)
 
     def count(self) -> dict[JobState, int]:
         """Count jobs by their state."""
         query = sa.select(_COLUMNS.state, sa.func.count()).group_by(_COLUMNS.state)
         with self._database.read() as connection:
-            found = {JobState(state): count for state, count in connection.execute(query).all()}
+            found = {row[0]: row[1] for row in connection.execute(query)}
         return {one: found.get(one, 0) for one in JobState}
 
     def claim(self, owner: str, devices: Collection[str]) -> JobRecord | None:
         """Take the oldest waiting job whose devices are all here; None if there is none."""
         query = (
-            sa.select(JOBS)
-            .where(_COLUMNS.state == JobState.QUEUED.value, _COLUMNS.cancel_wanted.is_(False))
-            .order_by(_COLUMNS.created_at_us, _COLUMNS.id)
+            _FOUND.where(_COLUMNS.state == JobState.QUEUED, _COLUMNS.is_cancel_wanted.is_(False))
+            .order_by(_COLUMNS.created_at, _COLUMNS.id)
             .limit(_CANDIDATES)
             .with_for_update(skip_locked=True)
         )
         with self._database.write() as connection:
-            for row in connection.execute(query).all():
-                job = _read_job(row)
+            for job in _read_jobs(connection, query):
                 if set(job.devices) <= set(devices):
                     return self._take(connection, job, owner)
         return None
@@ -147,16 +140,16 @@ class JobTable:
         bool
             False if the job shall be cancelled or somebody else does it now.
         """
-        values: dict[str, Any] = {"heartbeat_at_us": now_us()}
+        values: dict[str, Any] = {"heartbeat_at": datetime.now(UTC)}
         if progress is not None:
-            values |= {"progress": dump(dict(progress)), "revision": _COLUMNS.revision + 1}
+            values |= {"progress": progress, "revision": _COLUMNS.revision + 1}
         if has_advanced:
             values["crashes"] = 0
         own = (_COLUMNS.id == job_id, _COLUMNS.owner == owner,
-               _COLUMNS.state == JobState.RUNNING.value)  # fmt: skip
+               _COLUMNS.state == JobState.RUNNING)  # fmt: skip
         with self._database.write() as connection:
             connection.execute(sa.update(JOBS).where(*own).values(values))
-            wanted = sa.select(_COLUMNS.cancel_wanted).where(*own)
+            wanted = sa.select(_COLUMNS.is_cancel_wanted).where(*own)
             is_unwanted: bool | None = connection.execute(wanted).scalar_one_or_none()
         return is_unwanted is False
 
@@ -171,18 +164,18 @@ class JobTable:
     ) -> None:
         """Note what a job has come to; nothing if somebody else does it now."""
         values = {
-            "state": state.value,
-            "ended_at_us": now_us(),
+            "state": state,
+            "ended_at": datetime.now(UTC),
             "owner": "",
-            "result": None if result is None else dump(result),
-            "error": None if error is None else dump(dict(error)),
+            "result": result,
+            "error": error,
             "revision": _COLUMNS.revision + 1,
         }
         with self._database.write() as connection:
             connection.execute(
                 sa.update(JOBS)
                 .where(_COLUMNS.id == job_id, _COLUMNS.owner == owner)
-                .where(_COLUMNS.state == JobState.RUNNING.value)
+                .where(_COLUMNS.state == JobState.RUNNING)
                 .values(values)
             )
 
@@ -192,9 +185,9 @@ class JobTable:
             connection.execute(
                 sa.update(JOBS)
                 .where(_COLUMNS.id == job_id, _COLUMNS.owner == owner)
-                .where(_COLUMNS.state == JobState.RUNNING.value)
+                .where(_COLUMNS.state == JobState.RUNNING)
                 .values(
-                    state=JobState.QUEUED.value,
+                    state=JobState.QUEUED,
                     owner="",
                     crashes=_COLUMNS.crashes + (1 if has_crashed else 0),
                     revision=_COLUMNS.revision + 1,
@@ -216,13 +209,13 @@ class JobTable:
         int
             How many there were.
         """
-        is_silent = _COLUMNS.heartbeat_at_us < (dump_time(silent_since) or 0)
+        is_silent = _COLUMNS.heartbeat_at < silent_since
         with self._database.write() as connection:
             return connection.execute(
                 sa.update(JOBS)
-                .where(_COLUMNS.state == JobState.RUNNING.value)
+                .where(_COLUMNS.state == JobState.RUNNING)
                 .where(sa.or_(_COLUMNS.owner == owner, is_silent))
-                .values(state=JobState.QUEUED.value, owner="", revision=_COLUMNS.revision + 1)
+                .values(state=JobState.QUEUED, owner="", revision=_COLUMNS.revision + 1)
             ).rowcount
 
     def cancel(self, job_id: str) -> JobRecord | None:
@@ -230,73 +223,33 @@ class JobTable:
         with self._database.write() as connection:
             connection.execute(
                 sa.update(JOBS)
-                .where(_COLUMNS.id == job_id, _COLUMNS.state == JobState.QUEUED.value)
+                .where(_COLUMNS.id == job_id, _COLUMNS.state == JobState.QUEUED)
                 .values(
-                    state=JobState.CANCELLED.value,
-                    ended_at_us=now_us(),
-                    cancel_wanted=True,
+                    state=JobState.CANCELLED,
+                    ended_at=datetime.now(UTC),
+                    is_cancel_wanted=True,
                     revision=_COLUMNS.revision + 1,
                 )
             )
             connection.execute(
                 sa.update(JOBS)
-                .where(_COLUMNS.id == job_id, _COLUMNS.state == JobState.RUNNING.value)
-                .values(cancel_wanted=True, revision=_COLUMNS.revision + 1)
+                .where(_COLUMNS.id == job_id, _COLUMNS.state == JobState.RUNNING)
+                .values(is_cancel_wanted=True, revision=_COLUMNS.revision + 1)
             )
         return self.find(job_id)
 
     def _take(self, connection: sa.Connection, job: JobRecord, owner: str) -> JobRecord:
-        moment = now_us()
+        moment = datetime.now(UTC)
         values = {
-            "state": JobState.RUNNING.value,
+            "state": JobState.RUNNING,
             "owner": owner,
-            "heartbeat_at_us": moment,
-            "started_at_us": dump_time(job.started_at) or moment,
+            "heartbeat_at": moment,
+            "started_at": job.started_at or moment,
             "revision": _COLUMNS.revision + 1,
         }
         connection.execute(sa.update(JOBS).where(_COLUMNS.id == job.id).values(values))
-        return _read_job(connection.execute(sa.select(JOBS).where(_COLUMNS.id == job.id)).one())
+        return _read_jobs(connection, _FOUND.where(_COLUMNS.id == job.id))[0]
 
 
-def _write_job(job: JobRecord) -> dict[str, Any]:
-    return {
-        "id": job.id,
-        "kind": job.kind.value,
-        "options": dump(dict(job.options)),
-        "devices": dump(list(job.devices)),
-        "state": job.state.value,
-        "created_at_us": dump_time(job.created_at),
-        "created_by": job.created_by,
-        "started_at_us": dump_time(job.started_at),
-        "ended_at_us": dump_time(job.ended_at),
-        "heartbeat_at_us": dump_time(job.heartbeat_at),
-        "owner": job.owner,
-        "crashes": job.crashes,
-        "progress": dump(dict(job.progress)),
-        "result": None if job.result is None else dump(job.result),
-        "error": None if job.error is None else dump(dict(job.error)),
-        "cancel_wanted": job.is_cancel_wanted,
-        "revision": job.revision,
-    }
-
-
-def _read_job(row: sa.Row[Any]) -> JobRecord:
-    return JobRecord(
-        id=row.id,
-        kind=JobKind(row.kind),
-        options=json.loads(row.options),
-        devices=tuple(json.loads(row.devices)),
-        state=JobState(row.state),
-        created_at=load_moment(row.created_at_us),
-        created_by=row.created_by,
-        started_at=load_time(row.started_at_us),
-        ended_at=load_time(row.ended_at_us),
-        heartbeat_at=load_time(row.heartbeat_at_us),
-        owner=row.owner,
-        crashes=row.crashes,
-        progress=json.loads(row.progress),
-        result=None if row.result is None else json.loads(row.result),
-        error=None if row.error is None else json.loads(row.error),
-        is_cancel_wanted=bool(row.cancel_wanted),
-        revision=row.revision,
-    )
+def _read_jobs(connection: sa.Connection, query: sa.Select[Any]) -> list[JobRecord]:
+    return [JobRecord(**row) for row in connection.execute(query).mappings()]

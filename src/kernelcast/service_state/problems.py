@@ -1,12 +1,13 @@
 """Problems that were submitted, by their digests, and counts of changes."""
 
+from datetime import UTC, datetime
+
 import sqlalchemy as sa
 
 from kernelcast.service_state.database import (
     Database,
     count_change,
     insert_once,
-    now_us,
 )
 from kernelcast.service_state.tables import CHANGES, PROBLEMS
 
@@ -25,7 +26,7 @@ class ProblemTable:
 
     def add(self, digest: str, content: str) -> None:
         """Keep a problem."""
-        row = {"digest": digest, "content": content, "created_at_us": now_us()}
+        row = {"digest": digest, "content": content, "created_at": datetime.now(UTC)}
         with self._database.write() as connection:
             if insert_once(connection, PROBLEMS, row, "digest"):
                 self._prune(connection)
@@ -43,7 +44,7 @@ class ProblemTable:
             return
         oldest = (
             sa.select(PROBLEMS.c.digest)
-            .order_by(PROBLEMS.c.created_at_us)
+            .order_by(PROBLEMS.c.created_at)
             .limit(min(_PRUNED_AT_ONCE, count - self._most + self._most // 20))
         )
         digests = list(connection.scalars(oldest))

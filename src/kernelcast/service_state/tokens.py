@@ -1,22 +1,20 @@
 """Tokens of callers, and what administrators did."""
 
-import json
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.service_state import AuditRecord, Scope, TokenRecord
+from kernelcast.records.service_state import AuditRecord, TokenRecord
 from kernelcast.service_state.database import (
     Database,
     count_change,
-    load_moment,
-    now_us,
 )
-from kernelcast.service_state.tables import AUDIT, TOKENS
-from kernelcast.training_data.store.plain import dump, dump_time, load_time
+from kernelcast.service_state.tables import AUDIT, TOKENS, list_fields, write_row
 
 TOKENS_CHANGED = "tokens"
 """Name of the count of changes to tokens."""
+_FOUND = sa.select(*list_fields(TOKENS))
 
 
 class TokenTable:
@@ -27,32 +25,21 @@ class TokenTable:
 
     def add(self, one: TokenRecord) -> None:
         """Add a token."""
-        row = {
-            "id": one.id,
-            "name": one.name,
-            "salt": one.salt,
-            "digest": one.digest,
-            "scopes": " ".join(sorted(one.scopes)),
-            "created_at_us": dump_time(one.created_at),
-            "revoked_at_us": dump_time(one.revoked_at),
-        }
         with self._database.write() as connection:
-            connection.execute(sa.insert(TOKENS), row)
+            connection.execute(sa.insert(TOKENS), write_row(one, TOKENS))
             count_change(connection, TOKENS_CHANGED)
 
     def find(self, token_id: str) -> TokenRecord | None:
         """Give a token, also a revoked one; None if there is none of that id."""
         with self._database.read() as connection:
-            row = connection.execute(
-                sa.select(TOKENS).where(TOKENS.c.id == token_id)
-            ).one_or_none()  # fmt: skip
-        return None if row is None else _read_token(row)
+            row = connection.execute(_FOUND.where(TOKENS.c.id == token_id)).mappings().one_or_none()
+        return None if row is None else TokenRecord(**row)
 
     def list(self) -> list[TokenRecord]:
         """Give all tokens, oldest first."""
         with self._database.read() as connection:
-            rows = connection.execute(sa.select(TOKENS).order_by(TOKENS.c.created_at_us)).all()
-        return [_read_token(row) for row in rows]
+            rows = connection.execute(_FOUND.order_by(TOKENS.c.created_at)).mappings().all()
+        return [TokenRecord(**row) for row in rows]
 
     def rehash(self, one: TokenRecord) -> None:
         """Keep another hash of the same secret; nobody else need look at the token again."""
@@ -65,9 +52,9 @@ class TokenTable:
 
     def revoke(self, token_id: str) -> TokenRecord:
         """Refuse a token from now on."""
-        revoked = sa.update(TOKENS).where(TOKENS.c.id == token_id, TOKENS.c.revoked_at_us.is_(None))
+        revoked = sa.update(TOKENS).where(TOKENS.c.id == token_id, TOKENS.c.revoked_at.is_(None))
         with self._database.write() as connection:
-            connection.execute(revoked.values(revoked_at_us=now_us()))
+            connection.execute(revoked.values(revoked_at=datetime.now(UTC)))
             count_change(connection, TOKENS_CHANGED)
         found = self.find(token_id)
         if found is None:
@@ -84,46 +71,13 @@ class AuditTable:
 
     def add(self, one: AuditRecord) -> None:
         """Add a row."""
-        row = {
-            "at_us": dump_time(one.at),
-            "actor": one.actor,
-            "action": one.action,
-            "subject": one.subject,
-            "detail": dump(dict(one.detail)),
-            "remote": one.remote,
-            "request_id": one.request_id,
-        }
         with self._database.write() as connection:
-            connection.execute(sa.insert(AUDIT), row)
+            connection.execute(sa.insert(AUDIT), write_row(one, AUDIT))
 
     def list(self, *, most: int) -> list[AuditRecord]:
         """Give the newest rows, newest first."""
+        fields = (one for one in list_fields(AUDIT) if one.key != AUDIT.c.number.key)
+        newest = sa.select(*fields).order_by(AUDIT.c.number.desc())
         with self._database.read() as connection:
-            rows = connection.execute(
-                sa.select(AUDIT).order_by(AUDIT.c.number.desc()).limit(most)
-            ).all()  # fmt: skip
-        return [
-            AuditRecord(
-                at=load_moment(row.at_us),
-                actor=row.actor,
-                action=row.action,
-                subject=row.subject,
-                detail=json.loads(row.detail),
-                remote=row.remote,
-                request_id=row.request_id,
-            )
-            for row in rows
-        ]
-
-
-def _read_token(row: sa.Row[tuple[object, ...]]) -> TokenRecord:
-    held = row._mapping  # noqa: SLF001 - SQLAlchemy's public name
-    return TokenRecord(
-        id=held["id"],
-        name=held["name"],
-        salt=held["salt"],
-        digest=held["digest"],
-        scopes=frozenset(map(Scope, held["scopes"].split())),
-        created_at=load_moment(held["created_at_us"]),
-        revoked_at=load_time(held["revoked_at_us"]),
-    )
+            rows = connection.execute(newest.limit(most)).mappings().all()
+        return [AuditRecord(**row) for row in rows]
