@@ -11,8 +11,7 @@ import click
 
 from kernelcast.cli.lazy_group import LazyGroup
 from kernelcast.cli.options import wants_traceback
-from kernelcast.cli.status import ExitStatus, status_of
-from kernelcast.cli.terminal import complain
+from kernelcast.cli.terminal import ExitStatus, complain, status_of
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.extras import explain_missing
 

@@ -10,8 +10,7 @@ from threading import Thread
 from typing import Generic, TypeVar
 
 from kernelcast.cli.request import EstimateRequest
-from kernelcast.cli.status import ExitStatus, status_of, worst
-from kernelcast.cli.terminal import complain
+from kernelcast.cli.terminal import ExitStatus, complain, status_of, worst
 from kernelcast.launches.known_devices import refuse_unknown_ids
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings

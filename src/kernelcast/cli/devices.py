@@ -4,12 +4,11 @@ import click
 from rich.table import Table
 
 from kernelcast.cli.options import debug_option, json_option
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, make_table, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, make_table, progress, show, show_json
 from kernelcast.launches.devices import examine_devices
 from kernelcast.records.device import DeviceDescription, DeviceReport
 from kernelcast.records.errors import NoDeviceError
-from kernelcast.reports.formats import report_to_json
+from kernelcast.records.plain import to_plain
 from kernelcast.reports.numbers import format_bytes
 
 _COLUMNS = (
@@ -46,7 +45,7 @@ def devices(ctx: click.Context, *, as_json: bool) -> None:
         complain(str(error))
         ctx.exit(ExitStatus.FAILED)
     if as_json:
-        show_json([report_to_json(one) for one in reports])
+        show_json([_to_json(one) for one in reports])
     else:
         show(_lay_out(reports), narrow=_lay_out_narrow(reports))
     if all(one.broken_reason is not None for one in reports):
@@ -109,3 +108,13 @@ def _describe_timer(report: DeviceReport) -> str:
     if report.timer is None:
         return "-"
     return "agrees" if report.timer.agrees else "disagrees"
+
+
+def _to_json(report: DeviceReport) -> dict[str, object]:
+    """Turn a device's report into what `kernelcast devices --json` prints of it."""
+    return {
+        **to_plain(report.description),
+        "timer": None if report.timer is None else to_plain(report.timer),
+        "status": "ok" if report.broken_reason is None else "broken",
+        "broken_reason": report.broken_reason,
+    }

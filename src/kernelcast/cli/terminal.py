@@ -4,9 +4,12 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import click
+
+from kernelcast.records.errors import InputError, KernelcastError
 
 if TYPE_CHECKING:  # takes longer to import than all else that a command needs before it begins
     from rich.console import RenderableType
@@ -83,3 +86,32 @@ def progress(*, is_wanted: bool) -> Iterator[Callable[[str], None]]:
     # "line" is the spinner that every terminal can show.
     with console.status(Text("starting"), spinner="line") as status:
         yield lambda stage: status.update(Text(stage))
+
+
+class ExitStatus(IntEnum):
+    """What the program's exit status says."""
+
+    ANSWERED = 0
+    """Every device answered."""
+    FAILED = 1
+    """A device failed, or there is none."""
+    BAD_INPUT = 2
+    """What was given cannot be used on any device."""
+    INTERRUPTED = 130
+    """Ctrl-C, as shells count it."""
+
+
+def status_of(error: KernelcastError) -> ExitStatus:
+    """Give the status of a program that ends with this error."""
+    return ExitStatus.BAD_INPUT if isinstance(error, InputError) else ExitStatus.FAILED
+
+
+def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
+    """Give the status of several outcomes together.
+
+    Examples
+    --------
+    >>> worst([ExitStatus.ANSWERED, ExitStatus.FAILED])
+    <ExitStatus.FAILED: 1>
+    """
+    return max(statuses, default=ExitStatus.ANSWERED)

@@ -1,10 +1,9 @@
 """A client of the predictor service: `kernelcast serve` on this or another machine."""
 
 from kernelcast.client.answers import Device, EstimateAnswer, Job, Model, StoredRows
-from kernelcast.client.client import Client
+from kernelcast.client.client import Client, read_problem_file
 from kernelcast.client.errors import ConnectionFailedError, ServiceError, WrongServiceError
 from kernelcast.client.identity import ServiceIdentity
-from kernelcast.client.problems import read_problem_file
 
 __all__ = [
     "Client",

@@ -4,15 +4,18 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import httpx
+import yaml
 
 from kernelcast.client.answers import Device, EstimateAnswer, Job, Model, StoredRows
 from kernelcast.client.errors import ConnectionFailedError, ServiceError
 from kernelcast.client.identity import ServiceIdentity
 from kernelcast.client.transport import Patience, Transport
+from kernelcast.records.errors import ProblemFileError
 
 DEFAULT_URL: Final = "http://127.0.0.1:8372"
 TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
@@ -249,3 +252,37 @@ def _refer(problem: Problem) -> dict[str, Any]:
     if isinstance(problem, str):
         return {"problem_digest": problem}
     return {"problem": dict(problem)}
+
+
+def read_problem_file(path: str | Path) -> dict[str, Any]:
+    """Read a problem file into what the service takes.
+
+    Parameters
+    ----------
+    path : str or Path
+        The YAML file; the source that it names is read too.
+
+    Returns
+    -------
+    dict
+        With `code` instead of `source`, and the file's stem as `name`.
+
+    Raises
+    ------
+    ProblemFileError
+        If a file cannot be read. Contents of buffers that come from files are the service's to
+        refuse.
+    """
+    path = Path(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            msg = f"{path}: expected `key: value` pairs"
+            raise ProblemFileError(msg)
+        source = content.pop("source", None)
+        if source is not None:
+            content["code"] = (path.parent / str(source)).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        msg = f"{path}: cannot be read: {error}"
+        raise ProblemFileError(msg) from error
+    return {"name": path.stem, **content}

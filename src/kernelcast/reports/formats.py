@@ -1,14 +1,109 @@
-"""Devices as plain dictionaries for JSON; the keys are the program's public interface."""
+"""Features as plain dictionaries for JSON; the keys are the program's public interface."""
 
-from kernelcast.records.device import DeviceReport
-from kernelcast.records.plain import to_plain
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.launches.features import DeviceFeatures, KernelFeatures
+from kernelcast.records.compiler_facts import facts_to_json
+from kernelcast.records.feature_vector import vector_to_json
+from kernelcast.records.operations import OperationCounts
+from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.records.source_lines import LineFacts
+from kernelcast.reports.plain import to_plain
 
 
-def report_to_json(report: DeviceReport) -> dict[str, object]:
-    """Turn a device's report into what `kernelcast devices --json` prints of it."""
+def features_to_json(features: KernelFeatures) -> dict[str, object]:
+    """Turn features into what `kernelcast features --json` prints of them."""
+    facts, problem = features.facts, features.problem
+    counts = features.counters.block_counts
+    local_size = problem.ndrange.local_size
     return {
-        **to_plain(report.description),
-        "timer": None if report.timer is None else to_plain(report.timer),
-        "status": "ok" if report.broken_reason is None else "broken",
-        "broken_reason": report.broken_reason,
+        "problem": problem.name,
+        "kernel": facts.kernel,
+        "source": problem.kernel.source_name,
+        "line": facts.line,
+        "global_size": list(problem.ndrange.global_size),
+        "local_size": None if local_size is None else list(local_size),
+        "coverage": facts.coverage,
+        "gaps": [to_plain(one) for one in facts.gaps],
+        "notes": list(features.notes),
+        "parameters": [to_plain(one) for one in facts.parameters],
+        "local_arrays": [to_plain(one) for one in facts.local_arrays],
+        "loops": [to_plain(one) for one in facts.loops],
+        "accesses": [_describe_access(one) for one in facts.accesses],
+        "counters": describe_counters(features.counters, facts),
+        "lines": [_describe_line(one, counts) for one in features.lines],
+        "vector": vector_to_json(features.vector),
+        "costs_seconds": features.costs_s,
+        "devices": [_describe_device(one, facts) for one in features.devices],
+    }
+
+
+def describe_counters(counters: SoftwareCounters, facts: KernelFacts) -> dict[str, object]:
+    """Describe software counters, measured or derived from the source."""
+    return {
+        "is_measured": counters.instrumented_s is not None,
+        "is_exact": counters.is_exact,
+        "work_groups": counters.work_groups,
+        "work_items": counters.work_items,
+        **describe_counts(counters.executed),
+        "blocks": [
+            {"function": block.function, "kind": block.kind, "line": block.line,
+             "executions": executions}
+            for block, executions in zip(facts.blocks, counters.block_counts, strict=True)
+        ],
+        "loops": [to_plain(one) for one in counters.loops],
+        "warps": [
+            {**to_plain(one), "lane_efficiency": one.lane_efficiency} for one in counters.warps
+        ],
+        "requests": [
+            {**to_plain(one), "is_coalesced": one.is_coalesced} for one in counters.patterns
+        ],
+        "instrumented_seconds": counters.instrumented_s,
+        "plain_seconds": counters.plain_s,
+    }  # fmt: skip
+
+
+def describe_counts(counts: OperationCounts) -> dict[str, object]:
+    """List operations and memory operations with how often they are executed."""
+    return {
+        "operations": [
+            {**to_plain(operation), "count": times}
+            for operation, times in counts.operations.items()
+        ],
+        "memory": [
+            {**to_plain(operation), "count": times} for operation, times in counts.memory.items()
+        ],
+    }
+
+
+def _describe_access(access: MemoryAccess) -> dict[str, object]:
+    return {
+        **to_plain(access, omit=("block",)),
+        "loops": [loop.name for loop in access.loops],
+        "is_exact": access.is_exact,
+    }
+
+
+def _describe_line(facts: LineFacts, block_counts: tuple[float, ...]) -> dict[str, object]:
+    return {
+        "line": facts.line,
+        "executions": facts.executions(block_counts),
+        **describe_counts(facts.once),
+    }
+
+
+def _describe_device(features: DeviceFeatures, facts: KernelFacts) -> dict[str, object]:
+    about: dict[str, object] = {"device": features.device, "device_id": features.device_id}
+    found = features.findings
+    if found is None or features.vector is None:
+        return {**about, "error_message": str(features.error)}
+    counters = None if found.counters is None else describe_counters(found.counters, facts)
+    return {
+        **about,
+        "local_size": None if found.ndrange.local_size is None else list(found.ndrange.local_size),
+        "compiler": None if found.compiler is None else facts_to_json(found.compiler),
+        "counters": counters,
+        "vector": vector_to_json(features.vector),
+        "notes": list(found.notes),
+        "costs_seconds": found.costs_s,
     }

@@ -27,8 +27,7 @@ from kernelcast.service.metrics import Metrics
 from kernelcast.service.predictions import Predictions
 from kernelcast.service.sampling_queue import SHARE_OF_THE_WAIT, SamplingQueues, TurnMissedError
 from kernelcast.service.settings import Limits
-from kernelcast.service.timeouts import TimeoutMemory
-from kernelcast.service.unsampled import explain_unsampled, refuse_repeat
+from kernelcast.service.timeouts import TimeoutMemory, explain_unsampled, refuse_repeat
 
 T = TypeVar("T")
 _MOST_KEPT: Final = 10_000

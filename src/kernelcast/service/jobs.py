@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,7 +18,6 @@ from kernelcast.records.service_state import JobRecord, JobState
 from kernelcast.service.changes import EVERYTHING
 from kernelcast.service.device_lock import host_name, jobs_lock
 from kernelcast.service.errors import kind_of
-from kernelcast.service.job_log import StageLog
 from kernelcast.service.logs import log
 from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import ServiceState, StoreError
@@ -31,6 +31,9 @@ _STDERR_BYTES: Final = 4000
 _END_S: Final = 5.0
 # What a job says that could not reach the database: by the time that is noted, it is back.
 _AWAY: Final = kind_of(StoreError("")).code
+# The log travels with every sign of progress: 6 KB at most.
+_LINES: Final = 60
+_LETTERS: Final = 80
 
 
 class JobRunner:
@@ -286,3 +289,29 @@ async def _read_end(process: Process) -> str:
     while part := await process.stderr.read(4096):
         last = (last + part)[-_STDERR_BYTES:]
     return last.decode(errors="replace").strip()
+
+
+class StageLog:
+    """The last stages of a job with their times, kept beside its progress as ``log``."""
+
+    def __init__(self, progress: Mapping[str, Any]) -> None:
+        self._last = dict(progress)
+        self._lines: deque[list[str]] = deque(progress.get("log", ()), maxlen=_LINES)
+        self._stage: object = None
+
+    def extend(self, progress: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give progress with the log; a stage that begins is a line."""
+        self._last = dict(progress)
+        stage = progress.get("stage")
+        if stage and stage != self._stage:
+            self._stage = stage
+            return self.note(str(stage))
+        return self._write()
+
+    def note(self, text: str) -> Mapping[str, Any]:
+        """Add a line; give the last progress with the log."""
+        self._lines.append([datetime.now(UTC).isoformat(timespec="seconds"), text[:_LETTERS]])
+        return self._write()
+
+    def _write(self) -> Mapping[str, Any]:
+        return {**self._last, "log": list(self._lines)} if self._lines else self._last

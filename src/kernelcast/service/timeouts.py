@@ -3,17 +3,21 @@
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
 from cattrs.preconf.json import make_converter
 
 from kernelcast.launches.data_folder import data_folder
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import Tier
 from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import lock_name
+from kernelcast.service.errors import ApiError
 
 _STANDS: Final = timedelta(minutes=10)
 """After the first time; each further time four times as long."""
@@ -124,3 +128,34 @@ def _key_of(ask: Ask) -> str:
     problem = ask.problem
     parts = (problem.kernel.digest, ask.device.driver, str(problem.ndrange), str(problem.arguments))
     return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def refuse_repeat(ask: Ask, found: TimedOut) -> ApiError:
+    """Refuse a launch that did not end in time, without running it."""
+    return ApiError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "kernel_timeout",
+        f"{ask.device.id}: this launch did not end when it was sampled at "
+        f"{found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
+        f"{found.until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
+        "arguments; report what whole runs take; ask for an answer that runs nothing "
+        '("sampling": "never"); or start the service with a longer --timeout if it is only slow. '
+        f"It was said then: {found.reason}",
+        detail={
+            "timed_out_at": found.at.isoformat(),
+            "not_before": found.until.isoformat(),
+            "limit_seconds": found.limit_s,
+        },
+    )
+
+
+def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
+    """Say in an answer why the launch was not sampled, and that asking again may be better."""
+    note = f"not sampled: {why}"
+    known = estimate.explain()
+    missing = {**known.missing, **dict.fromkeys((Tier.HYBRID.value, Tier.LINEAR.value), why)}
+    return replace(
+        estimate,
+        warnings=(note, *estimate.warnings),
+        explanation=replace(known, missing=missing),
+    )

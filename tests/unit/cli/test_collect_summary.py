@@ -1,4 +1,4 @@
-from kernelcast.cli.collect.summary import list_left_out
+from kernelcast.cli.collect.run import list_left_out
 from kernelcast.collection.progress import CollectionOutcome, DeviceOutcome
 
 

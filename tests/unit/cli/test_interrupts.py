@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli.app import _Commands
-from kernelcast.cli.status import ExitStatus
+from kernelcast.cli.terminal import ExitStatus
 
 
 @click.command()

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from kernelcast.cli.app import app
 from kernelcast.cli.tune import run as tune_run
-from kernelcast.cli.tune.table import list_lines, make_table
+from kernelcast.cli.tune.run import list_lines, make_table
 from kernelcast.records.device import DeviceDescription
 from kernelcast.testing.builders import make_description
 from kernelcast.tuning.report import TunedConfiguration, TuneReport

@@ -7,7 +7,7 @@ import pytest
 
 from kernelcast.cli.validate.page import write_validation_page
 from kernelcast.cli.validate.page.content import choose_model
-from kernelcast.cli.validate.page.paper import PUBLISHED
+from kernelcast.cli.validate.page.tables import PUBLISHED
 from kernelcast.models.validation import ModelRows, ValidationReport
 from kernelcast.models.validation.scoring import list_rows, score_rows
 from kernelcast.records.errors import InputError

@@ -12,8 +12,7 @@ from kernelcast.balancing.places import place_by_text
 from kernelcast.balancing.reports import balance_to_json
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
 from kernelcast.records.balance import BalanceReport, MergeRule
 from kernelcast.records.errors import InputError
 from kernelcast.reports.drawing import check_plot

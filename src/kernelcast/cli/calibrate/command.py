@@ -17,8 +17,15 @@ from kernelcast.cli.calibrate.tables import make_comparison, make_report
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.options import FILE, debug_option, devices_option, json_output
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.status import ExitStatus, status_of, worst
-from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.terminal import (
+    ExitStatus,
+    complain,
+    show,
+    show_json,
+    show_line,
+    status_of,
+    worst,
+)
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machine_file import machine_to_plain
 from kernelcast.launches.machines import find_machine

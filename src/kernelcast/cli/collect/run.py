@@ -1,29 +1,26 @@
 """Runs ``kernelcast collect``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from kernelcast.cli.collect.summary import (
-    list_complaints,
-    list_left_out,
-    make_summary,
-    outcome_to_json,
-)
+from rich.table import Table
+
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, make_table, show, show_json, show_line
 from kernelcast.collection.cluster import (
     collect_on_cluster,
     find_cluster_devices,
 )
 from kernelcast.collection.collection import CollectionOrder, collect
 from kernelcast.collection.kernel_rows import RowStorage
-from kernelcast.collection.progress import CollectionOutcome, CollectionProgress
+from kernelcast.collection.progress import CollectionOutcome, CollectionProgress, DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
+from kernelcast.reports.plain import to_plain
 from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.store import Selection, Store
@@ -143,3 +140,65 @@ def _status_of(outcome: CollectionOutcome) -> ExitStatus:
         return ExitStatus.INTERRUPTED
     failed = any(one.failures or one.errors for one in outcome.devices)
     return ExitStatus.FAILED if failed else ExitStatus.ANSWERED
+
+
+def make_summary(outcome: CollectionOutcome) -> Table:
+    """Make a table with a line per device."""
+    titles = ("kernels", "rows measured", "there already", "disturbed", "failed", "left out")
+    table = make_table("device", *titles, right=titles)
+    for one in outcome.devices:
+        numbers = (
+            one.kernels,
+            one.measured,
+            one.present,
+            one.disturbed,
+            len(one.failures) + len(one.errors),
+            len(one.skipped),
+        )
+        table.add_row(one.device_id, *(f"{number:,}" for number in numbers))
+    return table
+
+
+def outcome_to_json(outcome: CollectionOutcome) -> list[dict[str, Any]]:
+    """Give an object per device."""
+    return [_device_to_json(one) for one in outcome.devices]
+
+
+def list_complaints(outcome: CollectionOutcome) -> list[str]:
+    """Give a text per kernel or launch that failed."""
+    return [
+        complaint
+        for one in outcome.devices
+        for complaint in (
+            *(f"{one.device_id}: {name}: {why}" for name, why in one.errors.items()),
+            *(
+                f"{failure.launch.kernel.label} {dict(failure.launch.parameters)}: "
+                f"{failure.message}"
+                for failure in one.failures
+            ),
+        )
+    ]
+
+
+def list_left_out(outcome: CollectionOutcome) -> list[str]:
+    """Give a text per kernel that was left out, or has rows that were, with the reason."""
+    return [
+        f"{one.device_id}: {name} left out: {why}"
+        for one in outcome.devices
+        for name, why in one.skipped.items()
+    ]
+
+
+def _device_to_json(one: DeviceOutcome) -> dict[str, Any]:
+    return {
+        **to_plain(replace(one, failures=[])),
+        "failures": [
+            {
+                "kernel": failure.launch.kernel.label,
+                "parameters": dict(failure.launch.parameters),
+                "kind": failure.kind,
+                "message": failure.message,
+            }
+            for failure in one.failures
+        ],
+    }

@@ -7,8 +7,7 @@ from pathlib import Path
 from kernelcast.cli.compare.page import save_comparison_page
 from kernelcast.cli.compare.text import list_lines, make_class_table, make_error_table
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import Comparison, comparison_to_json

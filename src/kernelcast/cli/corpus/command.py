@@ -21,8 +21,7 @@ from kernelcast.cli.options import (
     parameters_with,
     timeout_option,
 )
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
 from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus
 from kernelcast.collection.corpus.checks import DEFAULT_CHECK_TIMEOUT_S, check_on_devices
 from kernelcast.collection.corpus.copy import write_runnable_copy

@@ -15,8 +15,7 @@ from kernelcast.cli.data.tables import (
     show_observation,
 )
 from kernelcast.cli.options import FILE, debug_option, json_flag
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, progress, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
 from kernelcast.collection.data_exchange import ImportRequest, import_file, merge_stores
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.training_data.check import FindingKind, check_store

@@ -17,8 +17,7 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import progress, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, progress, show, show_json, show_line
 from kernelcast.launches.child_processes import start_ahead
 from kernelcast.launches.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import NoDeviceError

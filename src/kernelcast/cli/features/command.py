@@ -19,8 +19,7 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.features import (
     DEFAULT_GROUPS,
@@ -34,7 +33,7 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.problem import Problem
-from kernelcast.reports.feature_formats import features_to_json
+from kernelcast.reports.formats import features_to_json
 
 _GROUPS = tuple(one.value for one in FeatureGroup)
 

@@ -9,8 +9,7 @@ from rich.table import Table
 
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.simulate.plot import save_simulation_plot
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import make_table, show, show_json
+from kernelcast.cli.terminal import ExitStatus, make_table, show, show_json
 from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_share
 from kernelcast.scheduling.cluster.errors import ErrorModel, lognormal_errors

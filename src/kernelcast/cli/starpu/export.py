@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import make_table, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, make_table, show, show_json, show_line
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import DEFAULT_COVERAGE, make_settings
 from kernelcast.records.errors import InputError

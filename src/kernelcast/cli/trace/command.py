@@ -18,10 +18,9 @@ from kernelcast.cli.options import (
     seed_option,
     timeout_option,
 )
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import progress, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, progress, show, show_json, show_line
 from kernelcast.cli.trace.plot import save_trace_plot
-from kernelcast.cli.trace.table import list_remarks, make_table
+from kernelcast.cli.trace.table import list_remarks, make_table, trace_to_json
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
@@ -30,7 +29,6 @@ from kernelcast.launches.tracing import trace_on_devices
 from kernelcast.records.errors import InputError
 from kernelcast.records.work_group_trace import TraceAnswer, TraceMethod
 from kernelcast.reports.drawing import check_plot
-from kernelcast.reports.trace_formats import trace_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

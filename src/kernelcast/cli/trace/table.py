@@ -1,12 +1,13 @@
-"""The table that ``kernelcast trace`` prints, and the sentences below it."""
+"""What ``kernelcast trace`` prints: a table and the sentences below it, or JSON."""
 
 from collections.abc import Sequence
 
 from rich.table import Table
 
 from kernelcast.cli import terminal
-from kernelcast.records.work_group_trace import StepTimes, TraceAnswer, WorkGroupTrace
+from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceAnswer, WorkGroupTrace
 from kernelcast.reports.numbers import format_seconds
+from kernelcast.reports.plain import to_plain
 
 _COLUMNS = (
     "problem", "device", "method", "work-groups", "active\nat once", "P_sat", "waves",
@@ -87,3 +88,40 @@ def _remark_on_steps(trace: WorkGroupTrace, steps: StepTimes) -> str:
         f"traced by a clock: {trace.reason}; {told} (a probe kernel: {trace.probe_concurrency} "
         "active at once)"
     )
+
+
+def trace_to_json(answer: TraceAnswer) -> dict[str, object]:
+    """Turn an answer into what `kernelcast trace --json` prints of it."""
+    about: dict[str, object] = {
+        "device": answer.device,
+        "device_id": answer.device_id,
+        "problem": answer.problem,
+        "kernel": answer.kernel,
+    }
+    if answer.trace is None:
+        return {**about, "error_message": str(answer.error)}
+    return {**about, **_trace_to_json(answer.trace)}
+
+
+def _trace_to_json(trace: WorkGroupTrace) -> dict[str, object]:
+    outcome = trace.outcome
+    return {
+        "global_size": list(trace.ndrange.global_size),
+        "local_size": list(trace.ndrange.known_local_size),
+        "work_groups": trace.ndrange.work_group_count,
+        "traced_work_groups": trace.work_groups,
+        "compute_units": trace.compute_units,
+        "method": str(trace.method),
+        "reason": trace.reason,
+        "concurrency": trace.concurrency,
+        "p_sat": trace.p_sat,
+        "probe_concurrency": trace.probe_concurrency,
+        "staircase": str(trace.staircase),
+        "run_length": trace.run_length,
+        "timeline": {**to_plain(outcome), "wave_count": outcome.wave_count}
+        if isinstance(outcome, Timeline)
+        else None,
+        "steps": {**to_plain(outcome, omit=("times_seconds",)), "seconds": list(outcome.times_s)}
+        if isinstance(outcome, StepTimes)
+        else None,
+    }

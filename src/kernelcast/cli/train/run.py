@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
 from kernelcast.cli.train.tables import (
     describe_evidence,
     evidence_to_json,

@@ -7,18 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from rich.table import Table
 
+from kernelcast.cli import terminal
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, show, show_json, show_line
-from kernelcast.cli.tune.table import list_lines, make_table
+from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.reports.drawing import check_target
+from kernelcast.reports.numbers import format_seconds
 from kernelcast.tuning.api import TuneProgress, tune_on_device
 from kernelcast.tuning.ranking import several_processes
-from kernelcast.tuning.report import TuneFailure, TuneReport, report_to_json, report_to_t4
+from kernelcast.tuning.report import (
+    TunedConfiguration,
+    TuneFailure,
+    TuneReport,
+    report_to_json,
+    report_to_t4,
+)
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 from kernelcast.tuning.t1 import read_t1
@@ -150,3 +157,47 @@ def _write_t4(path: Path, found: TuneReport) -> None:
     except OSError as error:
         msg = f"{path}: cannot be written: {error.strerror or error}"
         raise InputError(msg) from error
+
+
+def make_table(report: TuneReport, *, top: int) -> Table:
+    """Lay the best configurations out, one per row, best first."""
+    shown = [one for one in report.configurations if not one.obstacle][:top]
+    is_sampled = any(one.sampled_s is not None for one in shown)
+    is_measured = any(one.runs_s for one in shown)
+    numbers = [*report.names, "local size", "predicted"]
+    numbers += ["sampled"] * is_sampled + ["measured"] * is_measured
+    table = terminal.make_table(
+        *numbers, "limited by", right=numbers, title=f"{report.problem} on {report.device_id}"
+    )
+    for one in shown:
+        cells = [*(f"{one.parameters[name]:g}" for name in report.names)]
+        cells += [" x ".join(map(str, one.local_size)), format_seconds(one.predicted_s)]
+        cells += [format_seconds(one.sampled_s)] if is_sampled else []
+        cells += [format_seconds(one.measured_s)] if is_measured else []
+        table.add_row(*cells, one.limiter.partition(":")[0])
+    return table
+
+
+def list_lines(report: TuneReport) -> list[str]:
+    """Say how much was searched, what it cost, and what to know."""
+    total = len(report.configurations)
+    barred = [one for one in report.configurations if one.obstacle]
+    lines = [
+        f"{total} configurations, {total - len(barred)} of them possible; models took "
+        f"{format_seconds(report.models_s)}"
+        + (f", sampling {format_seconds(report.sampling_s)}" if report.sampling_s else "")
+        + (f", measuring {format_seconds(report.measuring_s)}" if report.measuring_s else "")
+    ]
+    pick = report.pick
+    if pick is None:
+        lines.append("none of them can be launched")
+    else:
+        lines.append(f"use: {_name(pick)}")
+    if barred:
+        lines.append(f"left out, for example: {_name(barred[0])}: {barred[0].obstacle}")
+    lines += [f"warning: {one}" for one in report.warnings]
+    return lines
+
+
+def _name(one: TunedConfiguration) -> str:
+    return " ".join(f"{name}={value:g}" for name, value in one.parameters.items())

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.status import ExitStatus
-from kernelcast.cli.terminal import complain, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
 from kernelcast.cli.train.tables import (
     make_class_table,
     make_point_table,

@@ -4,11 +4,24 @@ from dataclasses import dataclass
 
 from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.launches.features import KernelFeatures
+from kernelcast.records.operations import (
+    MemorySpace,
+    NumberClass,
+    OperationCounts,
+    OperationKind,
+)
 from kernelcast.records.software_counters import RequestPattern
-from kernelcast.reports.source.counts import summarise_memory, summarise_operations, weigh
+from kernelcast.reports.numbers import format_count
 from kernelcast.reports.source.expressions import describe_request, write_address, write_guard
 
 _TAB = 4
+_K = OperationKind
+ARITHMETIC = (
+    _K.ADD, _K.MULTIPLY, _K.FUSED, _K.DIVIDE, _K.LOGIC, _K.COMPARE, _K.SELECT,
+)  # fmt: skip
+SPECIAL = (_K.SPECIAL, _K.SPECIAL_NATIVE)
+_OTHERS = ((_K.BARRIER, "barrier"), (_K.ATOMIC, "atomic"), (_K.CALL, "call"), (_K.COPY, "copy"))
+_WEIGHED = (*ARITHMETIC, *SPECIAL, _K.BARRIER, _K.ATOMIC, _K.BRANCH, _K.CALL, _K.COPY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,3 +115,50 @@ def _describe(
         pattern="" if is_usual else str(access.pattern),
         requests="" if request is None else describe_request(request),
     )
+
+
+def summarise_operations(counts: OperationCounts) -> list[tuple[str, str]]:
+    """Give what is computed, in a few words each: class and text.
+
+    Examples
+    --------
+    >>> from kernelcast.records.operations import Operation
+    >>> add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32, lanes=4)
+    >>> summarise_operations(OperationCounts(operations={add: 2}, memory={}))
+    [('float', '8 fp32')]
+    """
+    words = []
+    for bits in (16, 32, 64):
+        times = counts.count(*ARITHMETIC, number=NumberClass.FLOAT, bits=bits, per_lane=True)
+        words.append(("float", times, f"fp{bits}"))
+    words.append(("special", counts.count(*SPECIAL, per_lane=True), "special"))
+    integers = counts.count(*ARITHMETIC, number=NumberClass.INTEGER, per_lane=True)
+    words.append(("integer", integers, "int"))
+    found = [(kind, f"{format_count(times)} {text}") for kind, times, text in words if times]
+    for kind, text in _OTHERS:
+        times = counts.count(kind)
+        if times:
+            found.append(("other", text if times == 1 else f"{format_count(times)} {text}"))
+    return found
+
+
+def summarise_memory(counts: OperationCounts) -> str:
+    """Give how much is loaded and stored, in a few words.
+
+    Examples
+    --------
+    >>> summarise_memory(OperationCounts(operations={}, memory={}))
+    ''
+    """
+    words = []
+    for is_store, text in ((False, "ld"), (True, "st")):
+        times = sum(counts.count_memory(space, is_store=is_store) for space in MemorySpace)
+        if times:
+            words.append(f"{format_count(times)} {text}")
+    return "  ".join(words)
+
+
+def weigh(counts: OperationCounts) -> float:
+    """Add up what costs time: arithmetic, branches, loads and stores, not laying out addresses."""
+    memory = sum(counts.memory.values())
+    return counts.count(*_WEIGHED, per_lane=True) + memory

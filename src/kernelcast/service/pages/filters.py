@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
 from typing import Any, Final, ParamSpec
+from urllib.parse import urlencode
 
 from kernelcast.reports import numbers
 from kernelcast.reports.machine.quantities import unit_of
@@ -79,3 +80,14 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "moment": write_moment,
 }
 """Filters of the templates by their names."""
+
+
+def link_kernel(kernel: str) -> str:
+    """Give the address of a kernel's page; its name may hold anything.
+
+    Examples
+    --------
+    >>> link_kernel("polybench/2mm")
+    '/kernels/of?name=polybench%2F2mm'
+    """
+    return f"/kernels/of?{urlencode({'name': kernel})}"

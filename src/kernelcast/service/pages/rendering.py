@@ -22,8 +22,7 @@ from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
 from kernelcast.service.logs import log
 from kernelcast.service.middleware import API_PREFIX
-from kernelcast.service.pages.filters import FILTERS
-from kernelcast.service.pages.kernel_links import link_kernel
+from kernelcast.service.pages.filters import FILTERS, link_kernel
 from kernelcast.service.pages.session import forget_token, read_token
 
 FIRST_PAGE: Final = "/"

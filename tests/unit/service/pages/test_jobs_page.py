@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import JobKind, JobState, Scope
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service.job_log import StageLog
+from kernelcast.service.jobs import StageLog
 from kernelcast.service.tokens import make_token
 from kernelcast.testing.page_examples import add_job, make_comparison, make_validation, state_of
 from kernelcast.testing.service_backend import FakeBackend

@@ -16,8 +16,7 @@ from kernelcast.service.pages.accuracy.scores import (
     score_methods,
 )
 from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
-from kernelcast.service.pages.filters import write_share
-from kernelcast.service.pages.kernel_links import link_kernel
+from kernelcast.service.pages.filters import link_kernel, write_share
 from kernelcast.service.pages.pictures import Cell, Picture
 
 if TYPE_CHECKING:  # slow to load

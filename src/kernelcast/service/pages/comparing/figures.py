@@ -14,7 +14,7 @@ from kernelcast.reports.drawing import (
 from kernelcast.reports.error_charts import chart_errors
 from kernelcast.reports.numbers import format_points
 from kernelcast.service.pages.comparing.view import ComparingView
-from kernelcast.service.pages.kernel_links import link_kernel
+from kernelcast.service.pages.filters import link_kernel
 from kernelcast.service.pages.pictures import Picture
 
 if TYPE_CHECKING:  # slow to load

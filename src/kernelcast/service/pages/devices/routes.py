@@ -20,8 +20,7 @@ from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, message_of, refuse_unknown
 from kernelcast.service.known_machines import list_shipped, read_calibration, read_named
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
-from kernelcast.service.pages.devices.pictures import make_picture
-from kernelcast.service.pages.devices.roofline import make_roofline
+from kernelcast.service.pages.devices.pictures import make_picture, make_roofline
 from kernelcast.service.pages.pictures import Theme, link, respond
 from kernelcast.service.pages.rendering import PageRoute, render
 from kernelcast.service.pages.threads import run_in_thread

@@ -1,7 +1,7 @@
 """Routes of the home page and of the lists that lead from it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -17,7 +17,6 @@ from kernelcast.service.errors import message_of
 from kernelcast.service.known_machines import list_calibrated
 from kernelcast.service.middleware import API_PREFIX
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader
-from kernelcast.service.pages.home.steps import Known, list_steps
 from kernelcast.service.pages.rendering import PageRoute, render
 from kernelcast.service.pages.threads import run_in_thread
 from kernelcast.service.service import Service
@@ -152,3 +151,69 @@ def _list_known(registry: str | None) -> "tuple[tuple[ModelVersions, ...], list[
         return list_known_models(registry), []
     except InputError as error:
         return (), [message_of(error)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the service has."""
+
+    devices: int
+    calibrated: int
+    observations: int
+    models: int
+    shifts: int
+    asked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Something to do, why, and where."""
+
+    title: str
+    reason: str
+    link: str
+
+
+def list_steps(known: Known, service: Service) -> Iterator[Step]:
+    """Give what to do next, the most useful first."""
+    if not known.devices:
+        yield Step(
+            title="Install an OpenCL driver",
+            reason="there is no device here: pip install 'kernelcast[cpu]'",
+            link="/devices",
+        )
+    if known.shifts:
+        yield Step(
+            title="Look at launches that have changed",
+            reason=f"{known.shifts} took another time than before, for good",
+            link="/accuracy?source=answers",
+        )
+    if not known.asked:
+        yield Step(
+            title="Ask for an estimate", reason="this process has answered none yet", link="/lab"
+        )
+    if known.calibrated < known.devices:
+        yield Step(
+            title="Calibrate a device",
+            reason=f"{known.devices - known.calibrated} of {known.devices} have no limiters and "
+            "need samples for every answer",
+            link="/devices",
+        )
+    if not known.observations:
+        yield Step(
+            title="Start a collection",
+            reason="there are no observations: nothing answers from history, nothing can be judged",
+            link="/jobs?new=collect#start",
+        )
+    elif not known.models:
+        yield Step(
+            title="Train a model",
+            reason=f"{known.observations:,} observations wait to be learned from",
+            link="/jobs?new=train#start",
+        )
+    if not service.settings.allow_run:
+        yield Step(
+            title="Allow samples",
+            reason="kernels are not run here: kernelcast serve --allow-run",
+            link="/lab",
+        )
