@@ -9,36 +9,13 @@ from types import FrameType
 
 import click
 
-from kernelcast.cli.lazy_group import LazyGroup
+from kernelcast.cli.groups import LazyGroup
 from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.terminal import ExitStatus, complain, status_of
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.extras import explain_missing
 
 _TEXT_WIDTH = 100
-
-
-_PLACES = {
-    "balance": "kernelcast.cli.balance.command:balance",
-    "calibrate": "kernelcast.cli.calibrate.command:calibrate",
-    "collect": "kernelcast.cli.collect.command:collect_command",
-    "compare": "kernelcast.cli.compare.command:compare",
-    "corpus": "kernelcast.cli.corpus.command:corpus",
-    "data": "kernelcast.cli.data.command:data",
-    "devices": "kernelcast.cli.devices:devices",
-    "estimate": "kernelcast.cli.estimate.command:estimate",
-    "features": "kernelcast.cli.features.command:features",
-    "model": "kernelcast.cli.model.command:model",
-    "models": "kernelcast.cli.models:models",
-    "serve": "kernelcast.cli.serve.command:serve",
-    "simulate": "kernelcast.cli.simulate.command:simulate",
-    "starpu": "kernelcast.cli.starpu.command:starpu",
-    "trace": "kernelcast.cli.trace.command:trace",
-    "train": "kernelcast.cli.train.command:train",
-    "tune": "kernelcast.cli.tune.command:tune",
-    "validate": "kernelcast.cli.validate.command:validate",
-}
-"""Where each command is; only the one that runs is imported."""
 
 
 class _Commands(LazyGroup):
@@ -88,7 +65,26 @@ def _follows_interrupt(error: BaseException) -> bool:
 
 @click.group(
     cls=_Commands,
-    places=_PLACES,
+    places="""
+        balance balance.command:balance
+        calibrate calibrate.command:calibrate
+        collect collect.command:collect_command
+        compare compare.command:compare
+        corpus corpus.command:corpus
+        data groups:data
+        devices devices:devices
+        estimate estimate.command:estimate
+        features features.command:features
+        model groups:model
+        models groups:models
+        serve serve.command:serve
+        simulate simulate.command:simulate
+        starpu starpu.command:starpu
+        trace trace.command:trace
+        train train.command:train
+        tune tune.command:tune
+        validate validate.command:validate
+    """,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _TEXT_WIDTH},
 )
 @click.version_option(package_name="kernelcast", prog_name="kernelcast")

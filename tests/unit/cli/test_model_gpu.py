@@ -221,7 +221,7 @@ def test_measured_volumes_need_a_kernel_and_a_machine(tmp_path: Path) -> None:
 def test_help_names_the_commands_without_loading_drivers() -> None:
     """Loads no OpenCL driver's binding and no chart library for the group itself."""
     code = (
-        "import sys; from kernelcast.cli.model.command import model; "
+        "import sys; from kernelcast.cli.groups import model; "
         "assert sorted(model.list_commands(None))== ['cpu', 'fit', 'gpu', 'scratchpad']; "
         "assert 'kernelcast.cli.model.gpu.command' not in sys.modules; "
         "assert 'matplotlib' not in sys.modules"

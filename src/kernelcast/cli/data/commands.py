@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from kernelcast.cli.data.options import make_selection, selection_options, store_option
-from kernelcast.cli.data.removal import remove_rows
 from kernelcast.cli.data.tables import (
     make_failure_table,
     make_finding_table,
@@ -20,7 +19,6 @@ from kernelcast.collection.data_exchange import ImportRequest, import_file, merg
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.importers.tuning import UNITS
-from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.summary import (
     GROUPS,
     failure_to_json,
@@ -54,7 +52,8 @@ def list_rows(place: str | None, *, as_json: bool, **options: Any) -> None:  # n
     wanted = make_selection(options)
     with open_data_store(place, must_exist=True) as store:
         if options["wants_failures"]:
-            _list_failures(store, wanted, as_json=as_json)
+            failures = [failure_to_json(one) for one in store.failures(wanted)]
+            _show(failures, make_failure_table, as_json=as_json)
         elif options["wants_rows"]:
             found = [observation_to_json(one, is_full=False) for one in store.find(wanted)]
             _show(found, make_row_table, as_json=as_json)
@@ -214,39 +213,19 @@ def merge_rows(others: tuple[str, ...], place: str | None, *, replace: bool, as_
         added = merge_stores(store, sources, replace=replace, report=report)
     for one in sources:
         one.close()
-    pairs = list(zip(others, added, strict=True))
+    pairs = list(zip(sources, added, strict=True))
     if as_json:
         show_json([
-            {"store": sources[i].where, "added": rows.added, "replaced": rows.replaced,
+            {"store": one.where, "added": rows.added, "replaced": rows.replaced,
              "known": rows.known}
-            for i, (_, rows) in enumerate(pairs)
+            for one, rows in pairs
         ])  # fmt: skip
         return
-    for source, (_, rows) in zip(sources, pairs, strict=True):
+    for one, rows in pairs:
         show_line(
-            f"{source.where}: {rows.added:,} added, {rows.replaced:,} replaced, "
+            f"{one.where}: {rows.added:,} added, {rows.replaced:,} replaced, "
             f"{rows.known:,} known before"
         )
-
-
-COMMANDS = {
-    one.name or "": one
-    for one in (
-        check_rows,
-        export_rows,
-        import_files,
-        list_rows,
-        merge_rows,
-        remove_rows,
-        show_rows,
-    )
-}
-"""By name."""
-
-
-def _list_failures(store: Store, wanted: Selection, *, as_json: bool) -> None:
-    found = [failure_to_json(one) for one in store.failures(wanted)]
-    _show(found, make_failure_table, as_json=as_json)
 
 
 def _show(found: list[dict[str, object]], lay_out: Any, *, as_json: bool) -> None:  # noqa: ANN401 - a table's maker
