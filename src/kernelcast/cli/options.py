@@ -4,6 +4,7 @@ What each command explains in words of its own is a function from that help text
 """
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,9 +13,12 @@ import click
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
 
 if TYPE_CHECKING:  # slow to load
+    from _typeshed import DataclassInstance
+
     from kernelcast.records.arithmetic import Number
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Record = TypeVar("Record", bound="DataclassInstance")
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -39,6 +43,12 @@ def parse_parameters(
             msg = f"{text!r}: expected NAME=NUMBER"
             raise click.BadParameter(msg)
     return parameters
+
+
+def take_fields(kind: type[Record], options: dict[str, Any], **more: Any) -> Record:  # noqa: ANN401
+    """Make a record of the options that are called as its fields are; they leave the dictionary."""
+    names = [one.name for one in fields(kind) if one.name in options]
+    return kind(**{name: options.pop(name) for name in names}, **more)
 
 
 def wants_traceback(ctx: click.Context) -> bool:
@@ -81,11 +91,15 @@ def runs_option(default: int, says: str) -> Callable[[Command], Command]:
 
 
 def timeout_option(
-    default_s: float, says: str, *, kind: type[float] | click.FloatRange = POSITIVE
+    default_s: float,
+    says: str,
+    *,
+    kind: type[float] | click.FloatRange = POSITIVE,
+    name: str = "timeout_s",
 ) -> Callable[[Command], Command]:
     """Make ``--timeout``, in seconds; ``float`` where what takes the number checks it itself."""
     return click.option(
-        "--timeout", "timeout_s", metavar="SECONDS", type=kind, default=default_s, help=says
+        "--timeout", name, metavar="SECONDS", type=kind, default=default_s, help=says
     )
 
 

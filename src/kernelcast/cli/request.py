@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from kernelcast.launches.settings import EstimateSettings, make_settings
-from kernelcast.reports.drawing import check_plot, check_target
+from kernelcast.reports.drawing import check_plot
+from kernelcast.reports.targets import check_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

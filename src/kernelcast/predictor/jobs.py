@@ -1,7 +1,7 @@
 """Long work as plain values in and out: what the service's jobs do in processes of their own."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -40,7 +40,7 @@ from kernelcast.training.settings import (
 from kernelcast.training.table import load_training_table, machines_beside
 from kernelcast.training.training import TrainedModel, publish_model, train
 from kernelcast.training.validating import validate_models
-from kernelcast.training_data.applications import CorpusKernel, find_kernels
+from kernelcast.training_data.applications import find_kernels
 
 Plain = dict[str, Any]
 Report = Callable[[Plain], None]
@@ -109,7 +109,7 @@ def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
         If a kernel, microbenchmark or model is unknown, or a number is out of its range.
     """
     if kind is JobKind.COLLECT:
-        _choose_kernels(options)
+        find_kernels(*options.get("kernels", ()))
         _collection_settings(options)
     elif kind is JobKind.CALIBRATE:
         _calibration_settings(options)
@@ -127,7 +127,7 @@ def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
     devices = choose_devices(options.get("devices", ()))
     folder = data_folder()
     settings = _collection_settings(options)
-    kernels = _choose_kernels(options)
+    kernels = find_kernels(*options.get("kernels", ()))
     found: list[DeviceOutcome] = []
     is_out_of_time = False
     with open_data_store(place.database) as store:
@@ -288,12 +288,6 @@ def _compare(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
 
 def _tell_fits(report: Report, stage: str) -> Callable[[int, int], None]:
     return lambda done, total: report({"stage": stage, "done": done, "total": total})
-
-
-def _choose_kernels(options: Mapping[str, Any]) -> tuple[CorpusKernel, ...]:
-    patterns: Sequence[str] = options.get("kernels") or ("*",)
-    found = [kernel for pattern in patterns for kernel in find_kernels(pattern)]
-    return tuple({kernel.name: kernel for kernel in found}.values())
 
 
 def _collection_settings(options: Mapping[str, Any]) -> CollectionSettings:

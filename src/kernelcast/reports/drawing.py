@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from kernelcast.records.errors import InputError
+from kernelcast.reports.targets import check_target, writing
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
@@ -57,16 +58,6 @@ def require_matplotlib(option: str) -> None:
         raise InputError(msg)
 
 
-def check_target(path: Path) -> None:
-    """Make sure that a file can be written, before minutes of work are lost."""
-    if not path.parent.is_dir():
-        msg = f"{path}: there is no folder {path.parent}; make it first"
-        raise InputError(msg)
-    if path.is_dir():
-        msg = f"{path}: is a folder; name a file"
-        raise InputError(msg)
-
-
 def check_plot(path: Path | None) -> None:
     """Make sure that a chart can be drawn and written, where one is wanted."""
     if path is None:
@@ -90,11 +81,8 @@ def saved_figure(
 
     figure = Figure(figsize=(width, height), layout="constrained")
     yield figure
-    try:
+    with writing(path, "the chart"):
         figure.savefig(path, dpi=dpi or "figure")
-    except OSError as error:
-        msg = f"{path}: the chart cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
 
 
 @contextmanager

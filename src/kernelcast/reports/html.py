@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup as Html
 
-from kernelcast.records.errors import InputError
 from kernelcast.reports import drawing
 from kernelcast.reports.chart_drawing import draw_charts
 from kernelcast.reports.charts import Chart
+from kernelcast.reports.targets import writing
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.figure import Figure
@@ -53,12 +53,9 @@ def find_part(template: str, name: str) -> Any:  # noqa: ANN401 - the library's 
 
 def save_document(path: Path, title: str, body: Html) -> None:
     """Write a page to a file."""
-    try:
-        document = str(find_part("parts.html", "document")(title, body))
+    document = str(find_part("parts.html", "document")(title, body))
+    with writing(path, "the report"):
         path.write_text(document, encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: the report cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
 
 
 def make_article(title: str, about: Sequence[str], *parts: Html) -> Html:

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from kernelcast.balancing.reports import balance_to_json
 from kernelcast.cli.app import app
 from kernelcast.cli.balance.plot import save_timeline
-from kernelcast.cli.balance.run import BalanceRequest
 from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
 from kernelcast.records.balance import (
     Activity,
@@ -120,15 +119,3 @@ def test_bad_words_are_refused_before_any_device_is_asked(
     assert result.exit_code == 2
     assert re.search(message, result.stderr)
     assert len(result.stderr.strip().splitlines()) == 1
-
-
-def test_request_makes_the_folder(tmp_path: Path) -> None:
-    """The folder for results is there before the work begins."""
-    folder = tmp_path / "new" / "results"
-    request = BalanceRequest(
-        problem_file=tmp_path, device_ids=(), cores=None, first_share=0.8, budget=0.02,
-        assumes_independence=False, seed=0, parameters={}, timeout_s=1.0, folder=folder,
-        as_json=True, plot_file=None,
-    )  # fmt: skip
-    request.check()
-    assert folder.is_dir()

@@ -14,6 +14,7 @@ from kernelcast.cli.options import (
     parameters_option,
     plot_option,
     seed_option,
+    take_fields,
     timeout_option,
 )
 
@@ -78,4 +79,5 @@ def balance(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Ba
     """
     from kernelcast.cli.balance.run import BalanceRequest, run_balance
 
-    ctx.exit(run_balance(BalanceRequest(**options)))
+    settings = take_fields(BalanceSettings, options)
+    ctx.exit(run_balance(BalanceRequest(settings=settings, **options)))

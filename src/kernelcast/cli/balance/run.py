@@ -14,8 +14,8 @@ from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
 from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
 from kernelcast.records.balance import BalanceReport, MergeRule
-from kernelcast.records.errors import InputError
 from kernelcast.reports.drawing import check_plot
+from kernelcast.reports.targets import make_folder, writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,47 +25,25 @@ class BalanceRequest:
     problem_file: Path
     device_ids: tuple[str, ...]
     cores: str | None
-    first_share: float
-    budget: float
-    assumes_independence: bool
-    seed: int
+    settings: BalanceSettings
     parameters: Mapping[str, int | float]
-    timeout_s: float
     folder: Path | None
     as_json: bool
     plot_file: Path | None
 
-    def settings(self) -> BalanceSettings:
-        """Give how to balance."""
-        return BalanceSettings(
-            first_share=self.first_share,
-            budget=self.budget,
-            assumes_independence=self.assumes_independence,
-            timeout_s=self.timeout_s,
-            seed=self.seed,
-        )
-
-    def check(self) -> None:
-        """Find out what is wrong with files before minutes of work, and make the folder."""
-        check_plot(self.plot_file)
-        if self.folder is not None:
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                msg = f"{self.folder}: the folder cannot be made: {error.strerror or error}"
-                raise InputError(msg) from error
-
 
 def run_balance(request: BalanceRequest) -> ExitStatus:
     """Balance, show how it went, and give the exit status."""
-    request.check()
+    check_plot(request.plot_file)
+    if request.folder is not None:
+        make_folder(request.folder)
     places = place_by_text(request.device_ids, request.cores)
     with progress(is_wanted=not request.as_json) as report:
         found, arguments = balance_problem(
             request.problem_file,
             places,
             parameters=request.parameters,
-            settings=request.settings(),
+            settings=request.settings,
             report=report,
         )
     if request.as_json:
@@ -96,8 +74,5 @@ def _save(folder: Path, found: BalanceReport, arguments: HostArguments) -> None:
         if rule is MergeRule.READ:
             continue
         path = folder / f"{name}.npy"
-        try:
+        with writing(path):
             np.save(path, array)
-        except OSError as error:
-            msg = f"{path}: cannot be written: {error.strerror or error}"
-            raise InputError(msg) from error

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from kernelcast.calibration.calibration import CalibrationSettings, Effort
 from kernelcast.records.errors import InputError
-from kernelcast.reports.drawing import check_target, require_matplotlib
+from kernelcast.reports.drawing import require_matplotlib
+from kernelcast.reports.targets import check_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

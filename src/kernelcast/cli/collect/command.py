@@ -13,6 +13,7 @@ from kernelcast.cli.options import (
     json_output,
     runs_option,
     seed_option,
+    take_fields,
     timeout_option,
 )
 from kernelcast.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
@@ -129,7 +130,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     "a store that all of them reach; needs kernelcast[cluster].",
 )
 @seed_option
-@timeout_option(DEFAULT_ROW_TIMEOUT_S, "Time limit of one row.")
+@timeout_option(DEFAULT_ROW_TIMEOUT_S, "Time limit of one row.", name="row_timeout_s")
 @json_output("Print JSON instead of a table: a list, one object per device.")
 @debug_option
 @click.pass_context
@@ -147,4 +148,5 @@ def collect_command(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN
     # Databases and models take longer to import than all other commands do.
     from kernelcast.cli.collect.run import CollectRequest, run_collection
 
-    ctx.exit(run_collection(CollectRequest(**options)))
+    settings = take_fields(CollectionSettings, options)
+    ctx.exit(run_collection(CollectRequest(settings=settings, **options)))

@@ -37,52 +37,29 @@ class CollectRequest:
 
     device_ids: tuple[str, ...]
     patterns: tuple[str, ...]
-    sizes: int
-    local_sizes: int
-    runs: int
-    multiples: int
-    counts: bool
-    shortest_s: float
-    longest_s: float
+    settings: CollectionSettings
     sizes_of: str | None
     budget_s: float | None
     retries_failures: bool
     place: str | None
     scheduler: str | None
-    seed: int
-    timeout_s: float
     as_json: bool
 
     def kernels(self) -> tuple[CorpusKernel, ...]:
         """Give the kernels asked for, each once."""
-        found = [kernel for pattern in self.patterns or ("*",) for kernel in find_kernels(pattern)]
-        return tuple({kernel.name: kernel for kernel in found}.values())
-
-    def settings(self) -> CollectionSettings:
-        """Give how rows are measured."""
-        return CollectionSettings(
-            sizes=self.sizes,
-            local_sizes=self.local_sizes,
-            runs=self.runs,
-            multiples=self.multiples,
-            counts=self.counts,
-            shortest_s=self.shortest_s,
-            longest_s=self.longest_s,
-            seed=self.seed,
-            too_long=None if self.sizes_of is None else _TOO_LONG,
-            row_timeout_s=self.timeout_s,
-        )
+        return find_kernels(*self.patterns)
 
     def order(self, devices: tuple[DeviceDescription, ...], store: Store) -> CollectionOrder:
         """Give what is to be collected."""
-        sizes_of = self.sizes_of
+        sizes_of, settings = self.sizes_of, self.settings
         if sizes_of is not None:
+            settings = replace(settings, too_long=_TOO_LONG)
             known = [one.group for one in summarise_store(store, Selection())]
             sizes_of = match_device_id(sizes_of, known)
         return CollectionOrder(
             kernels=self.kernels(),
             devices=devices,
-            settings=self.settings(),
+            settings=settings,
             retries_failures=self.retries_failures,
             sizes_of=sizes_of,
             budget_s=self.budget_s,

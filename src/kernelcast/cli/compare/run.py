@@ -11,8 +11,8 @@ from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import Comparison, comparison_to_json
-from kernelcast.records.errors import InputError
 from kernelcast.reports.drawing import require_matplotlib
+from kernelcast.reports.targets import make_folder, writing
 from kernelcast.training.comparing import ComparisonPlan, compare_models
 from kernelcast.training.settings import RowFilter, Split
 from kernelcast.training.table import load_training_table
@@ -44,11 +44,7 @@ class CompareRequest:
         if self.folder is None:
             return
         require_matplotlib("--out")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            msg = f"{self.folder}: the folder cannot be made: {error.strerror or error}"
-            raise InputError(msg) from error
+        make_folder(self.folder)
 
     def plan(self) -> ComparisonPlan:
         """Give how to compare."""
@@ -86,11 +82,8 @@ def run_comparison(request: CompareRequest) -> ExitStatus:
 
 def _write(folder: Path, comparison: Comparison) -> None:
     path = folder / COMPARISON_FILE
-    try:
+    with writing(path):
         path.write_text(comparison_to_json(comparison), encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
     save_comparison_page(folder / PAGE_FILE, comparison)
 
 

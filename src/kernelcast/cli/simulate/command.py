@@ -94,7 +94,7 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
 @json_output("Print JSON instead of a table: a list, one object per shape and way of knowing.")
 @debug_option
 @click.pass_context
-def simulate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - SimulateRequest has the types
+def simulate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - StudySettings has the types
     """Simulate what accurate estimates are worth to a cluster.
 
     A scheduler places tasks where it expects them to end first: knowing true times, estimates of
@@ -104,6 +104,6 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - S
 
     Exit status: 0, 2 for bad input, 130 after Ctrl-C.
     """
-    from kernelcast.cli.simulate.run import SimulateRequest, run_simulation
+    from kernelcast.cli.simulate.run import read_request, run_simulation
 
-    ctx.exit(run_simulation(SimulateRequest(**options)))
+    ctx.exit(run_simulation(read_request(options)))

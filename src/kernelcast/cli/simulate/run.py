@@ -1,12 +1,14 @@
 """Runs ``kernelcast simulate``."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.table import Table
 
+from kernelcast.cli.options import take_fields
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.simulate.plot import save_simulation_plot
 from kernelcast.cli.terminal import ExitStatus, make_table, show, show_json
@@ -21,18 +23,9 @@ from kernelcast.scheduling.cluster.study import Outcome, StudySettings, run_stud
 class SimulateRequest:
     """The command line of ``kernelcast simulate``; fields are its options."""
 
-    devices: int
-    tasks: int
-    shapes: tuple[str, ...]
-    models: int
-    launches: int
-    heterogeneity: float
-    errors: tuple[float, ...]
+    study: StudySettings
     validation_file: Path | None
     model_name: str | None
-    repeats: int
-    lookahead: int
-    seed: int
     plot_file: Path | None
     as_json: bool
 
@@ -44,18 +37,7 @@ class SimulateRequest:
 
     def settings(self) -> StudySettings:
         """Give what is simulated."""
-        return StudySettings(
-            devices=self.devices,
-            tasks=self.tasks,
-            models=self.models,
-            launches=self.launches,
-            heterogeneity=self.heterogeneity,
-            shapes=tuple(map(Shape, dict.fromkeys(self.shapes))) or tuple(Shape),
-            errors=(*map(lognormal_errors, self.errors), *self._validated()),
-            repeats=self.repeats,
-            lookahead=self.lookahead,
-            seed=self.seed,
-        )
+        return replace(self.study, errors=(*self.study.errors, *self._validated()))
 
     def _validated(self) -> list[ErrorModel]:
         if self.validation_file is None:
@@ -64,6 +46,13 @@ class SimulateRequest:
         from kernelcast.scheduling.cluster.validation import read_validation
 
         return read_validation(self.validation_file, model=self.model_name)
+
+
+def read_request(options: dict[str, Any]) -> SimulateRequest:
+    """Read the command line."""
+    options["shapes"] = tuple(map(Shape, dict.fromkeys(options["shapes"]))) or tuple(Shape)
+    options["errors"] = tuple(map(lognormal_errors, options["errors"]))
+    return SimulateRequest(study=take_fields(StudySettings, options), **options)
 
 
 def run_simulation(request: SimulateRequest) -> ExitStatus:

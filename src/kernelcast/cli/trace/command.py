@@ -16,6 +16,7 @@ from kernelcast.cli.options import (
     parameters_option,
     plot_option,
     seed_option,
+    take_fields,
     timeout_option,
 )
 from kernelcast.cli.terminal import ExitStatus, progress, show, show_json, show_line
@@ -37,9 +38,7 @@ class _Request:
 
     problem_file: Path
     device_ids: tuple[str, ...]
-    method: str
-    work_groups: int | None
-    seed: int
+    settings: TraceSettings
     parameters: Mapping[str, int | float]
     timeout_s: float
     as_json: bool
@@ -47,12 +46,6 @@ class _Request:
 
     def __post_init__(self) -> None:
         check_plot(self.plot_file)
-
-    def settings(self) -> TraceSettings:
-        """Give what every trace is made with."""
-        return TraceSettings(
-            method=TraceMethod(self.method), work_groups=self.work_groups, seed=self.seed
-        )
 
 
 @click.command(
@@ -97,7 +90,8 @@ def trace(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _Req
     Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
     Ctrl-C.
     """
-    request = _Request(**options)
+    options["method"] = TraceMethod(options["method"])
+    request = _Request(settings=take_fields(TraceSettings, options), **options)
     with progress(is_wanted=not request.as_json) as report:
         collected = _collect(request, report)
     _present(collected, request)
@@ -117,7 +111,7 @@ def _collect(request: _Request, report: Report) -> Collected[TraceAnswer]:
         for one in trace_on_devices(
             problem,
             devices,
-            settings=request.settings(),
+            settings=request.settings,
             timeout_s=request.timeout_s,
             report=prefix(report, f"{problem.name} on "),
         ):

@@ -12,6 +12,7 @@ from kernelcast.cli.options import (
     parameters_with,
     runs_option,
     seed_option,
+    take_fields,
     timeout_option,
 )
 from kernelcast.tuning.settings import TuneModels, TuneSettings
@@ -92,4 +93,6 @@ def tune(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - TuneR
     """
     from kernelcast.cli.tune.run import TuneRequest, run_tuning
 
-    ctx.exit(run_tuning(TuneRequest(**options)))
+    options["models"] = TuneModels(options["models"])
+    settings = take_fields(TuneSettings, options)
+    ctx.exit(run_tuning(TuneRequest(settings=settings, **options)))

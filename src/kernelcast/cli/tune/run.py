@@ -15,8 +15,8 @@ from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.reports.drawing import check_target
 from kernelcast.reports.numbers import format_seconds
+from kernelcast.reports.targets import check_target, writing
 from kernelcast.tuning.api import TuneProgress, tune_on_device
 from kernelcast.tuning.ranking import several_processes
 from kernelcast.tuning.report import (
@@ -26,7 +26,7 @@ from kernelcast.tuning.report import (
     report_to_json,
     report_to_t4,
 )
-from kernelcast.tuning.settings import TuneModels, TuneSettings
+from kernelcast.tuning.settings import TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 from kernelcast.tuning.t1 import read_t1
 
@@ -37,14 +37,8 @@ class TuneRequest:
 
     problem_file: Path | None
     device_ids: tuple[str, ...]
-    models: str
-    top: int
-    measure: bool
-    runs: int
-    sampled: int
+    settings: TuneSettings
     parameters: Mapping[str, int | float]
-    seed: int
-    timeout_s: float
     save_file: Path | None
     t1_file: Path | None
     t4_file: Path | None
@@ -57,7 +51,7 @@ class TuneRequest:
         if self.t1_file is not None and self.parameters:
             msg = "--param fixes values of a problem file; edit the T1 file instead"
             raise click.UsageError(msg)
-        if self.t4_file is not None and not self.measure:
+        if self.t4_file is not None and not self.settings.measure:
             msg = "--t4 writes what was measured: give --measure as well"
             raise click.UsageError(msg)
         for path in (self.save_file, self.t4_file):
@@ -70,18 +64,6 @@ class TuneRequest:
             return read_t1(self.t1_file)
         assert self.problem_file is not None
         return read_space(self.problem_file, parameters=self.parameters)
-
-    def settings(self) -> TuneSettings:
-        """Give how configurations are chosen."""
-        return TuneSettings(
-            models=TuneModels(self.models),
-            top=self.top,
-            measure=self.measure,
-            runs=self.runs,
-            sampled=self.sampled,
-            seed=self.seed,
-            timeout_s=self.timeout_s,
-        )
 
 
 def run_tuning(request: TuneRequest) -> ExitStatus:
@@ -101,7 +83,9 @@ def run_tuning(request: TuneRequest) -> ExitStatus:
         is_interrupted = True
     _show(found, request)
     if request.t4_file is not None and found and isinstance(found[0], TuneReport):
-        _write_t4(request.t4_file, found[0])
+        with writing(request.t4_file):
+            text = json.dumps(report_to_t4(found[0]), indent=1) + "\n"
+            request.t4_file.write_text(text, encoding="utf-8")
     failures = [one for one in found if isinstance(one, TuneFailure)]
     for one in failures:
         complain(one.message)
@@ -126,7 +110,7 @@ def _tune(
             return tune_on_device(
                 space,
                 device,
-                settings=request.settings(),
+                settings=request.settings,
                 save=request.save_file,
                 executor=executor,
                 report=report,
@@ -142,21 +126,13 @@ def _tune(
 
 def _show(found: list[TuneReport | TuneFailure], request: TuneRequest) -> None:
     if request.as_json:
-        show_json([report_to_json(one, top=request.top) for one in found])
+        show_json([report_to_json(one, top=request.settings.top) for one in found])
         return
     for one in found:
         if isinstance(one, TuneReport):
-            show(make_table(one, top=request.top))
+            show(make_table(one, top=request.settings.top))
             for line in list_lines(one):
                 show_line(line)
-
-
-def _write_t4(path: Path, found: TuneReport) -> None:
-    try:
-        path.write_text(json.dumps(report_to_t4(found), indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
 
 
 def make_table(report: TuneReport, *, top: int) -> Table:

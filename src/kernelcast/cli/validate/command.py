@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option, folder_option, json_output
+from kernelcast.cli.options import debug_option, folder_option, json_output, take_fields
 from kernelcast.cli.train.options import (
     data_option,
     jobs_option,
     judged_rows_options,
     rows_device_option,
 )
-from kernelcast.training.settings import Split, ValidationSettings
+from kernelcast.training.settings import RowFilter, Split, ValidationSettings
 
 _DEFAULTS = ValidationSettings()
 
@@ -80,4 +80,7 @@ def validate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - V
     # scikit-learn takes longer to import than all other commands do.
     from kernelcast.cli.validate.run import ValidateRequest, run_validation
 
-    ctx.exit(run_validation(ValidateRequest(**options)))
+    options |= {"split": Split(options["split"]), "jobs": options["jobs"] or -1}
+    rows = take_fields(RowFilter, options)
+    settings = take_fields(ValidationSettings, options, rows=rows)
+    ctx.exit(run_validation(ValidateRequest(settings=settings, **options)))

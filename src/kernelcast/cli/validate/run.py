@@ -17,13 +17,13 @@ from kernelcast.cli.train.tables import (
     point_to_json,
 )
 from kernelcast.models.validation import ValidationReport, report_to_json
-from kernelcast.records.errors import InputError
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.drawing import require_matplotlib
+from kernelcast.reports.targets import make_folder, writing
 from kernelcast.training.reading import read_observations
 from kernelcast.training.sampling_points import score_sampling_points
-from kernelcast.training.settings import RowFilter, Split, ValidationSettings
+from kernelcast.training.settings import ValidationSettings
 from kernelcast.training.table import load_training_table
 from kernelcast.training.validating import validate_models
 
@@ -38,47 +38,25 @@ class ValidateRequest:
 
     sources: tuple[str, ...]
     device_ids: tuple[str, ...]
-    split: str
-    models: tuple[str, ...]
-    jobs: int | None
-    scheduler: str | None
-    coverage: float
-    shortest_s: float
-    least_work_groups: int
+    settings: ValidationSettings
     folder: Path | None
     as_json: bool
-
-    @property
-    def rows(self) -> RowFilter:
-        """Launches that count."""
-        return RowFilter(shortest_s=self.shortest_s, least_work_groups=self.least_work_groups)
-
-    def settings(self) -> ValidationSettings:
-        """Give how models are validated."""
-        return ValidationSettings(
-            split=Split(self.split),
-            models=self.models,
-            rows=self.rows,
-            coverage=self.coverage,
-            jobs=self.jobs or -1,
-            scheduler=self.scheduler,
-        )
 
 
 def run_validation(request: ValidateRequest) -> ExitStatus:
     """Validate, show what was found, and give the exit status."""
     if request.folder is not None:
         require_matplotlib("--out")  # both told before anything runs for minutes
-        _make_folder(request.folder)
+        make_folder(request.folder)
     table = load_training_table(request.sources, devices=request.device_ids, tell=complain)
     with progress_bar(is_wanted=not request.as_json) as tell:
         report = validate_models(
-            table, request.settings(), lambda done, total: tell(done, total, "fits")
+            table, request.settings, lambda done, total: tell(done, total, "fits")
         )
     points: tuple[SamplingPointScore, ...] = ()
     if request.folder is not None or not request.as_json:
         observations = read_observations(request.sources, devices=request.device_ids)
-        points = score_sampling_points(observations, request.rows)
+        points = score_sampling_points(observations, request.settings.rows)
     if request.as_json:
         show_json(json.loads(report_to_json(report)))
     else:
@@ -127,20 +105,9 @@ def _write(
     from kernelcast.cli.validate.page.page import write_validation_page
 
     plain = json.dumps([point_to_json(one) for one in points], indent=1)
-    try:
+    with writing(folder):
         (folder / REPORT_FILE).write_text(report_to_json(report), encoding="utf-8")
         (folder / POINTS_FILE).write_text(plain, encoding="utf-8")
-    except OSError as error:
-        msg = f"{folder}: cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
     pairs = zip(table.keys.tolist(), table.noise.tolist(), strict=True)
     noise = {key: value for key, value in pairs if math.isfinite(value)}
     write_validation_page(report, points, folder / PAGE_FILE, noise=noise)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        msg = f"{folder}: the folder cannot be made: {error.strerror or error}"
-        raise InputError(msg) from error

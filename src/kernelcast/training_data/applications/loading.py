@@ -29,14 +29,14 @@ def find_applications() -> tuple[Application, ...]:
     return tuple(read_application(path.parent) for path in sorted(folder.glob(f"*/{DESCRIPTION}")))
 
 
-def find_kernels(pattern: str = "*") -> tuple[CorpusKernel, ...]:
-    """Give the kernels whose name, ``application/stem``, matches a pattern.
+def find_kernels(*patterns: str) -> tuple[CorpusKernel, ...]:
+    """Give the kernels whose name, ``application/stem``, matches a pattern, each once.
 
     Parameters
     ----------
-    pattern : str
-        As in shells (``nbody/*``); without a slash it names an application, a kernel's stem or a
-        kernel of Table 2.
+    *patterns : str
+        As in shells (``nbody/*``); without a slash one names an application, a kernel's stem or a
+        kernel of Table 2. Without any all kernels are meant.
 
     Examples
     --------
@@ -44,11 +44,14 @@ def find_kernels(pattern: str = "*") -> tuple[CorpusKernel, ...]:
     ['blackscholes/blackscholes']
     """
     kernels = tuple(kernel for one in find_applications() for kernel in one.kernels)
-    found = tuple(one for one in kernels if _matches(one, pattern))
-    if not found:
-        msg = f"no kernel of the corpus matches {pattern!r}; `kernelcast corpus ls` lists them"
-        raise InputError(msg)
-    return found
+    found: dict[str, CorpusKernel] = {}
+    for pattern in patterns or ("*",):
+        matching = {one.name: one for one in kernels if _matches(one, pattern)}
+        if not matching:
+            msg = f"no kernel of the corpus matches {pattern!r}; `kernelcast corpus ls` lists them"
+            raise InputError(msg)
+        found |= matching
+    return tuple(found.values())
 
 
 def load_reference(kernel: CorpusKernel) -> Reference:
