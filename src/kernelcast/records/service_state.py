@@ -96,6 +96,11 @@ class JobRecord:
     revision: int = 0
     """Grows with every change."""
 
+    @property
+    def has_result(self) -> bool:
+        """Whether it has come to something."""
+        return self.result is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:

@@ -1,6 +1,7 @@
 """What the service counts for Prometheus."""
 
 import os
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -40,59 +41,45 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        registry = self._registry
-        self.requests = Counter(
-            "kernelcast_http_requests", "Requests", ("method", "route", "status"), registry=registry
+        counter = partial(Counter, registry=self._registry)
+        gauge = partial(Gauge, registry=self._registry)
+        histogram = partial(Histogram, registry=self._registry)
+        self.requests = counter(
+            "kernelcast_http_requests", "Requests", ("method", "route", "status")
         )
-        self.request_s = Histogram(
+        self.request_s = histogram(
             "kernelcast_http_request_seconds", "Time of requests", ("route",),
-            buckets=_REQUEST_BOUNDS_S, registry=registry,
+            buckets=_REQUEST_BOUNDS_S,
         )  # fmt: skip
-        self.estimate_s = Histogram(
+        self.estimate_s = histogram(
             "kernelcast_estimate_seconds", "Time to an answer", ("tier", "kept"),
-            buckets=_ESTIMATE_BOUNDS_S, registry=registry,
+            buckets=_ESTIMATE_BOUNDS_S,
         )  # fmt: skip
-        self.estimate_errors = Counter(
-            "kernelcast_estimate_errors", "Answers that failed", ("code",), registry=registry
+        self.estimate_errors = counter(
+            "kernelcast_estimate_errors", "Answers that failed", ("code",)
         )
-        self.prediction_error = Histogram(
+        self.prediction_error = histogram(
             "kernelcast_prediction_error_ratio", "|predicted - measured| / measured", ("tier",),
-            buckets=_ERROR_BOUNDS, registry=registry,
+            buckets=_ERROR_BOUNDS,
         )  # fmt: skip
-        self.drifts = Counter(
-            "kernelcast_drift",
-            "Launches whose times have shifted",
-            ("device_id",),
-            registry=registry,
-        )
-        self.queue_length = Gauge(
-            "kernelcast_sampling_queue_length", "Samplings waiting or at work", ("device_id",),
-            multiprocess_mode="livesum", registry=registry,
+        by_device = ("device_id",)
+        self.drifts = counter("kernelcast_drift", "Launches whose times have shifted", by_device)
+        self.queue_length = gauge(
+            "kernelcast_sampling_queue_length", "Samplings waiting or at work", by_device,
+            multiprocess_mode="livesum",
         )  # fmt: skip
-        self.sampling_refused = Counter(
-            "kernelcast_sampling_refused", "Samplings refused", ("device_id",), registry=registry
+        self.sampling_refused = counter(
+            "kernelcast_sampling_refused", "Samplings refused", by_device
         )
-        self.worker_restarts = Counter(
-            "kernelcast_worker_restarts", "Sampling processes replaced", ("device_id", "reason"),
-            registry=registry,
-        )  # fmt: skip
-        self.observations = Counter(
-            "kernelcast_observations", "Observations taken", ("outcome",), registry=registry
+        self.worker_restarts = counter(
+            "kernelcast_worker_restarts", "Sampling processes replaced", (*by_device, "reason")
         )
-        self.jobs = Gauge(
-            "kernelcast_jobs",
-            "Jobs by state",
-            ("state",),
-            multiprocess_mode="mostrecent",
-            registry=registry,
+        self.observations = counter("kernelcast_observations", "Observations taken", ("outcome",))
+        self.jobs = gauge(
+            "kernelcast_jobs", "Jobs by state", ("state",), multiprocess_mode="mostrecent"
         )
-
-        self.refinements = Counter(
-            "kernelcast_refinements", "Answers sampled again", ("device_id",), registry=registry
-        )
-        self.refining_s = Counter(
-            "kernelcast_refining_seconds", "Time that took", ("device_id",), registry=registry
-        )
+        self.refinements = counter("kernelcast_refinements", "Answers sampled again", by_device)
+        self.refining_s = counter("kernelcast_refining_seconds", "Time that took", by_device)
 
     def count_refinement(self, device_id: str, seconds: float) -> None:
         """Count an answer that was sampled again."""

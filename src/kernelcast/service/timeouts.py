@@ -1,7 +1,5 @@
 """Launches that did not end in time, so that they do not block their device again."""
 
-import os
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +13,7 @@ from cattrs.preconf.json import make_converter
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
+from kernelcast.records.private_files import written_whole
 from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import lock_name
 from kernelcast.service.errors import ApiError
@@ -111,13 +110,9 @@ class TimeoutMemory:
         path = _path_of(device_id)
         with suppress(OSError):  # a full disk costs the memory, not the answer
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-            try:
-                with os.fdopen(descriptor, "w") as file:
-                    file.write(_CONVERTER.dumps(dict(newest)))
-                os.replace(name, path)  # noqa: PTH105 - the name is mkstemp's
-            finally:
-                Path(name).unlink(missing_ok=True)
+            with written_whole(path) as partial:
+                partial.write_text(_CONVERTER.dumps(dict(newest)))
+                partial.chmod(0o600)
 
 
 def _path_of(device_id: str) -> Path:

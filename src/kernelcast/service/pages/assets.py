@@ -31,7 +31,7 @@ class Asset:
     tag: str
 
 
-@router.get("/assets/{name}", response_model=None)
+@router.get("/assets/{name}")
 async def send_asset(name: str, request: Request) -> Response:
     """Send a file that pages load; browsers keep it and ask whether it has changed."""
     found = list_assets().get(name)

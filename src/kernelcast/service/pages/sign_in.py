@@ -19,7 +19,7 @@ FORM_BYTES: Final = 4096
 router = APIRouter(route_class=PageRoute)
 
 
-@router.get(SIGN_IN_PATH, response_model=None)
+@router.get(SIGN_IN_PATH)
 async def show_sign_in(request: Request, service: OurService) -> Response:
     """Ask for a token, where one is needed."""
     wanted = _choose_next(request.query_params.get("next", ""))
@@ -28,7 +28,7 @@ async def show_sign_in(request: Request, service: OurService) -> Response:
     return render(request, "sign_in.html", {"next": wanted, "error": ""})
 
 
-@router.post(SIGN_IN_PATH, response_model=None)
+@router.post(SIGN_IN_PATH)
 async def sign_in(request: Request, form: SentForm, service: OurService) -> Response:
     """Take a token; a wrong one counts as everywhere."""
     refuse_foreign_form(request)
@@ -45,7 +45,7 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
     return answer
 
 
-@router.post("/sign-out", response_model=None)
+@router.post("/sign-out")
 async def sign_out(request: Request) -> Response:
     """Forget the token of this browser."""
     refuse_foreign_form(request)

@@ -21,21 +21,21 @@ from kernelcast.service.schemas.admin import (
 router = APIRouter(tags=["devices"])
 
 
-@router.get("/devices", response_model=DevicesOut)
+@router.get("/devices")
 async def list_devices(service: OurService, _: Reader) -> DevicesOut:
     """List the devices of this host."""
     calibrated = await asyncio.to_thread(list_calibrated)
     return DevicesOut(devices=[_describe(one, calibrated) for one in await service.devices.list()])
 
 
-@router.get("/devices/{device_id}", response_model=DeviceOut)
+@router.get("/devices/{device_id}")
 async def show_device(device_id: str, service: OurService, _: Reader) -> DeviceOut:
     """Show one device, by its id or the beginning of it."""
     calibrated = await asyncio.to_thread(list_calibrated)
     return _describe((await service.devices.choose([device_id]))[0], calibrated)
 
 
-@router.get("/machines", response_model=MachinesOut)
+@router.get("/machines")
 async def list_descriptions(_: Reader) -> MachinesOut:
     """List the machine descriptions: of devices that were calibrated, and those shipped."""
     found = await asyncio.to_thread(list_machines)
@@ -44,7 +44,7 @@ async def list_descriptions(_: Reader) -> MachinesOut:
     )
 
 
-@router.get("/machines/{name}", response_model=MachineOut)
+@router.get("/machines/{name}")
 async def show_description(name: str, _: Reader) -> MachineOut:
     """Show a machine description."""
     machine = await asyncio.to_thread(read_named, name)

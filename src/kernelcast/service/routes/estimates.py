@@ -33,14 +33,14 @@ from kernelcast.service.settings import ServiceSettings
 router = APIRouter(tags=["estimates"])
 
 
-@router.post("/problems", response_model=ProblemOut)
+@router.post("/problems")
 async def send_problem(problem: ProblemIn, service: OurService, _: Reader) -> ProblemOut:
     """Send a problem once, and name it by its digest from then on."""
     digest, taken = await service.problems.take(problem.to_content())
     return _describe_problem(digest, taken)
 
 
-@router.get("/problems/{digest}", response_model=ProblemOut)
+@router.get("/problems/{digest}")
 async def show_problem(digest: str, service: OurService, _: Reader) -> ProblemOut:
     """Show a problem that was sent before."""
     return _describe_problem(digest, await service.problems.find(digest))
@@ -71,7 +71,7 @@ async def estimate(
     return _respond([one for one in outcomes if one is not None])
 
 
-@router.post("/observations", response_model=ObservationsOut)
+@router.post("/observations")
 async def observe(
     asked: ObservationsRequest, service: OurService, caller: Observer
 ) -> ObservationsOut:

@@ -42,7 +42,7 @@ class Readiness(Open):
     sandbox: Literal["bubblewrap", "none"]
 
 
-@router.get("/health", response_model=Health)
+@router.get("/health")
 async def health(request: Request, service: OurService) -> Health:
     """Tell that the process lives, and which service it is."""
     one: Instance = request.app.state.instance
@@ -58,7 +58,7 @@ async def health(request: Request, service: OurService) -> Health:
     )
 
 
-@router.get("/ready", response_model=Readiness)
+@router.get("/ready")
 async def readiness(service: OurService) -> Readiness:
     """Tell whether the database and the devices answer, and what confines submitted kernels."""
     await asyncio.to_thread(service.state.check)

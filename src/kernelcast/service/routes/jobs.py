@@ -44,7 +44,7 @@ Key = Annotated[str | None, _KEY]
 Most = Annotated[int, Query(ge=1, le=1000)]
 
 
-@router.post("/jobs", response_model=JobOut, status_code=HTTPStatus.ACCEPTED)
+@router.post("/jobs", status_code=HTTPStatus.ACCEPTED)
 async def start_job(
     asked: JobRequest, request: Request, service: OurService, caller: Admin, key: Key = None
 ) -> JobOut:
@@ -53,7 +53,7 @@ async def start_job(
     return await add_job(asked.kind, options, request, service, caller, key)
 
 
-@router.get("/jobs", response_model=JobsOut)
+@router.get("/jobs")
 async def list_jobs(
     service: OurService,
     _: Reader,
@@ -72,7 +72,7 @@ async def list_jobs(
     return JobsOut(jobs=[describe_job(one) for one in await asyncio.to_thread(look)])
 
 
-@router.get("/jobs/{job_id}", response_model=JobOut)
+@router.get("/jobs/{job_id}")
 async def show_job(job_id: str, service: OurService, _: Reader) -> JobOut:
     """Show where a job stands."""
     return describe_job(await find_job(job_id, service))
@@ -92,7 +92,7 @@ async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
     return JSONResponse({"result": job.result})
 
 
-@router.post("/jobs/{job_id}/cancel", response_model=JobOut)
+@router.post("/jobs/{job_id}/cancel")
 async def cancel_job(job_id: str, request: Request, service: OurService, caller: Admin) -> JobOut:
     """Have a job end; what it has measured stays."""
     return describe_job(await end_job(job_id, request, service, caller))
@@ -114,7 +114,7 @@ async def follow_job(job_id: str, service: OurService, _: Reader) -> Response:
     return await stream_job(job_id, service)
 
 
-@router.post("/comparisons", response_model=JobOut, status_code=HTTPStatus.ACCEPTED)
+@router.post("/comparisons", status_code=HTTPStatus.ACCEPTED)
 async def start_comparison(
     asked: CompareOptions, request: Request, service: OurService, caller: Admin, key: Key = None
 ) -> JobOut:
@@ -124,14 +124,14 @@ async def start_comparison(
     return await add_job(job.kind, options, request, service, caller, key)
 
 
-@router.get("/comparisons", response_model=JobsOut)
+@router.get("/comparisons")
 async def list_comparisons(service: OurService, _: Reader, most: Most = 100) -> JobsOut:
     """List comparisons, newest first."""
     look = partial(service.state.jobs.list, kinds=(JobKind.COMPARE,), most=most, with_results=False)
     return JobsOut(jobs=[describe_job(one) for one in await asyncio.to_thread(look)])
 
 
-@router.get("/audit", response_model=AuditOut, tags=["administration"])
+@router.get("/audit", tags=["administration"])
 async def show_audit(service: OurService, _: Admin, most: Most = 100) -> AuditOut:
     """Show what administrators did, newest first."""
     found = await asyncio.to_thread(partial(service.state.audit.list, most=most))
@@ -195,7 +195,6 @@ async def end_job(job_id: str, request: Request, service: Service, caller: Calle
 
 
 async def find_job(job_id: str, service: Service) -> JobRecord:
-    """Give a job."""
     """Give a job.
 
     Raises

@@ -23,7 +23,7 @@ router = APIRouter(tags=["models"])
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
 
 
-@router.get("/models", response_model=ModelsOut)
+@router.get("/models")
 async def list_models(service: OurService, _: Reader) -> ModelsOut:
     """List the models of the registry, and those in use."""
     from kernelcast.reports.accuracy.model_answers import list_used_models
@@ -38,7 +38,7 @@ async def list_models(service: OurService, _: Reader) -> ModelsOut:
     )
 
 
-@router.get("/models/{name:path}/report", response_model=ModelReport)
+@router.get("/models/{name:path}/report")
 async def show_report(
     name: str, service: OurService, _: Reader, version: str | None = None
 ) -> ModelReport:
@@ -60,7 +60,7 @@ async def show_report(
     )
 
 
-@router.post("/models/{name:path}/activate", response_model=ModelOut)
+@router.post("/models/{name:path}/activate")
 async def activate(
     name: str, asked: ActivateRequest, request: Request, service: OurService, caller: Admin
 ) -> ModelOut:
@@ -75,7 +75,7 @@ async def activate(
     return describe_model(found)
 
 
-@router.post("/models/{name:path}/rollback", response_model=ModelOut)
+@router.post("/models/{name:path}/rollback")
 async def roll_back(name: str, request: Request, service: OurService, caller: Admin) -> ModelOut:
     """Make the version before the latest the latest; nothing is deleted."""
     from kernelcast.training.model_admin import roll_back as go_back
@@ -85,7 +85,7 @@ async def roll_back(name: str, request: Request, service: OurService, caller: Ad
     return describe_model(await asyncio.to_thread(go_back, name, service.settings.registry))
 
 
-@router.get("/models/{name:path}", response_model=ModelOut)
+@router.get("/models/{name:path}")
 async def show_model(name: str, service: OurService, _: Reader) -> ModelOut:
     """Show the versions of a model."""
     return describe_model(await _find(name, service))

@@ -58,7 +58,7 @@ def read_selection(  # noqa: PLR0913 - each is a parameter of the query
 Selected = Annotated[Selection, Depends(read_selection)]
 
 
-@router.get("/observations", response_model=FoundObservations)
+@router.get("/observations")
 async def list_observations(
     wanted: Selected, service: OurService, _: Reader, most: Most = 100
 ) -> FoundObservations:
@@ -67,7 +67,7 @@ async def list_observations(
     return FoundObservations.model_validate({"count": found.count, "observations": found.rows})
 
 
-@router.delete("/observations", response_model=RemovedObservations)
+@router.delete("/observations")
 async def remove_observations(  # noqa: PLR0913 - which, and who
     wanted: Selected,
     request: Request,
@@ -91,7 +91,7 @@ async def remove_observations(  # noqa: PLR0913 - which, and who
     })  # fmt: skip
 
 
-@router.delete("/observations/{key}", response_model=RemovedObservations)
+@router.delete("/observations/{key}")
 async def remove_observation(
     key: str, request: Request, service: OurService, caller: Admin
 ) -> RemovedObservations:
@@ -107,7 +107,7 @@ async def remove_observation(
     })  # fmt: skip
 
 
-@router.patch("/observations/{key}", response_model=StoredObservation)
+@router.patch("/observations/{key}")
 async def correct_observation(
     key: str, asked: CorrectionIn, request: Request, service: OurService, caller: Admin
 ) -> StoredObservation:

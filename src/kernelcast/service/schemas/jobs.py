@@ -144,19 +144,4 @@ class JobsOut(Open):
 
 def describe_job(job: JobRecord) -> JobOut:
     """Give a job as callers see it; its result is asked for apart."""
-    return JobOut(
-        id=job.id,
-        kind=job.kind,
-        state=job.state,
-        options=dict(job.options),
-        devices=list(job.devices),
-        created_at=job.created_at,
-        created_by=job.created_by,
-        started_at=job.started_at,
-        ended_at=job.ended_at,
-        progress=dict(job.progress),
-        is_cancel_wanted=job.is_cancel_wanted,
-        revision=job.revision,
-        error=None if job.error is None else ErrorBody.model_validate(dict(job.error)),
-        has_result=job.result is not None,
-    )
+    return JobOut.model_validate(job, from_attributes=True)

@@ -1,5 +1,6 @@
 """Routes of the page *Accuracy*."""
 
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -23,26 +24,20 @@ _LABELS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Choice:
-    """What is to be shown, out of the address."""
+    """What is to be shown, out of the address; a job is a validation."""
 
-    def __init__(
-        self,
-        source: Source = Source.OBSERVATIONS,
-        device: Name = "",
-        method: Name = "",
-        job: Name = "",
-    ) -> None:
-        self.source = Source.VALIDATION if job else source
-        self.device = device
-        self.method = method
-        self.job = job
+    source: Source = Source.OBSERVATIONS
+    device: Name = ""
+    method: Name = ""
+    job: Name = ""
 
 
 Chosen = Annotated[Choice, Depends()]
 
 
-@router.get("/accuracy", response_model=None)
+@router.get("/accuracy")
 async def show_accuracy(
     request: Request, service: OurService, _: PageReader, chosen: Chosen
 ) -> Response:
@@ -66,7 +61,7 @@ async def show_accuracy(
     )
 
 
-@router.get("/accuracy/{name}.{ending}", response_model=None)
+@router.get("/accuracy/{name}.{ending}")
 async def show_picture(
     name: str,
     ending: str,
@@ -83,5 +78,6 @@ async def show_picture(
 async def _look(service: OurService, chosen: Choice) -> tuple[AccuracyState, AccuracyView]:
     compared = service.predictions.list_compared()
     state = await run_in_thread(read_state, service, compared, chosen.job or None)
-    view = await run_in_thread(make_view, state, chosen.source, chosen.device, chosen.method)
+    source = Source.VALIDATION if chosen.job else chosen.source
+    view = await run_in_thread(make_view, state, source, chosen.device, chosen.method)
     return state, view

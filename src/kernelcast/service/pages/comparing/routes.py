@@ -2,12 +2,15 @@
 
 import asyncio
 import secrets
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
+from threading import Lock
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
+from cachetools import LRUCache, cached
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
@@ -30,22 +33,20 @@ _MOST_STORED = 50
 _MOST_WON = 10
 
 
+@dataclass(frozen=True, slots=True)
 class Choice:
     """What is to be shown, out of the address."""
 
-    def __init__(
-        self, of: Name = "", first: Name = "", second: Name = "", device: Name = ""
-    ) -> None:
-        self.of = of
-        self.first = first
-        self.second = second
-        self.device = device
+    of: Name = ""
+    first: Name = ""
+    second: Name = ""
+    device: Name = ""
 
 
 Chosen = Annotated[Choice, Depends()]
 
 
-@router.get("/comparing", response_model=None)
+@router.get("/comparing")
 async def show_comparing(
     request: Request, service: OurService, _: PageReader, chosen: Chosen
 ) -> Response:
@@ -73,7 +74,7 @@ async def show_comparing(
     )
 
 
-@router.get("/comparing/{name}.{ending}", response_model=None)
+@router.get("/comparing/{name}.{ending}")
 async def show_picture(
     name: str,
     ending: str,
@@ -101,29 +102,17 @@ async def _look(service: Service, jobs: Sequence[JobRecord], chosen: Choice) -> 
     if job.kind not in KINDS or job.state is not JobState.DONE or job.result is None:
         refuse_unknown("comparison", wanted)
     return await run_in_thread(
-        _make, _ById(job), stored, chosen.first, chosen.second, chosen.device
+        _make, stored, job, first=chosen.first, second=chosen.second, device=chosen.device
     )
 
 
-class _ById:
-    """A finished job, which never changes: it is told from others by its id."""
-
-    def __init__(self, job: JobRecord) -> None:
-        self.job = job
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.job.id == self.job.id
-
-    def __hash__(self) -> int:
-        return hash(self.job.id)
+def _name_content(stored: tuple[Any, ...], job: JobRecord, **chosen: str) -> Hashable:
+    """Give what tells contents apart: a finished job never changes."""
+    return stored, job.id, *chosen.values()
 
 
-@lru_cache(maxsize=8)
-def _make(
-    held: _ById, stored: tuple[Any, ...], first: str, second: str, device: str
-) -> ComparingView:
-    """Make the content; the page's pictures ask for the same, and resampling takes its time."""
-    return make_view(stored, held.job, first=first, second=second, device=device)
+# The page's pictures ask for the same, and resampling takes its time.
+_make = cached(LRUCache(8), key=_name_content, lock=Lock())(make_view)
 
 
 def _link_pictures(view: ComparingView) -> dict[str, Any]:

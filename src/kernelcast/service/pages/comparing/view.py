@@ -76,15 +76,13 @@ def list_stored(jobs: Sequence[JobRecord]) -> tuple[StoredJob, ...]:
 
 def make_view(
     stored: tuple[StoredJob, ...],
-    job: JobRecord | None,
+    job: JobRecord,
     *,
     first: str = "",
     second: str = "",
     device: str = "",
 ) -> ComparingView:
     """Make the page's content."""
-    if job is None:
-        return ComparingView(stored=stored)
     from kernelcast.reports.accuracy.judging import (
         compare_validated,
         find_ablation,

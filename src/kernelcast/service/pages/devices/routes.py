@@ -37,7 +37,7 @@ EFFORTS: Final = {
 """How thorough a calibration is, and what the page calls it."""
 
 
-@router.get("/devices", response_model=None)
+@router.get("/devices")
 async def show_devices(request: Request, service: OurService, _: PageReader) -> Response:
     """Show all devices of this host."""
     failure, devices = "", []
@@ -57,7 +57,7 @@ async def show_devices(request: Request, service: OurService, _: PageReader) -> 
     return render(request, "devices/list.html", values)
 
 
-@router.get("/devices/compared", response_model=None)
+@router.get("/devices/compared")
 async def compare_machines(request: Request, _: PageReader, machine: Machines = None) -> Response:
     """Show machines side by side: their numbers as tiles of a table, their roofs in one chart."""
     machines = await run_in_thread(_read_all, machine)
@@ -75,7 +75,7 @@ async def compare_machines(request: Request, _: PageReader, machine: Machines = 
     return render(request, "devices/compared.html", values)
 
 
-@router.get("/devices/roofline.{ending}", response_model=None)
+@router.get("/devices/roofline.{ending}")
 async def send_roofline(
     ending: str, _: PageReader, machine: Machines = None, theme: Theme = "light"
 ) -> Response:
@@ -86,7 +86,7 @@ async def send_roofline(
     return await respond(roofline, ending, theme)
 
 
-@router.get("/devices/machines/{name}", response_model=None)
+@router.get("/devices/machines/{name}")
 async def show_machine(name: str, request: Request, _: PageReader) -> Response:
     """Show a machine description: one of a calibration here, or one that came with kernelcast."""
     machine = await run_in_thread(read_named, name)
@@ -94,7 +94,7 @@ async def show_machine(name: str, request: Request, _: PageReader) -> Response:
     return render(request, "devices/machine.html", values)
 
 
-@router.get("/devices/machines/{name}/figures/{kind}.{ending}", response_model=None)
+@router.get("/devices/machines/{name}/figures/{kind}.{ending}")
 async def send_figure(
     name: str, kind: str, ending: str, _: PageReader, theme: Theme = "light"
 ) -> Response:
@@ -106,7 +106,7 @@ async def send_figure(
     return await respond(make_picture(figure, machine), ending, theme)
 
 
-@router.post("/devices/calibrate", response_model=None)
+@router.post("/devices/calibrate")
 async def calibrate(
     request: Request, form: SentForm, service: OurService, caller: PageAdmin
 ) -> Response:
@@ -123,7 +123,7 @@ async def calibrate(
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
-@router.get("/devices/{device_id}", response_model=None)
+@router.get("/devices/{device_id}")
 async def show_device(
     device_id: str, request: Request, service: OurService, _: PageReader
 ) -> Response:

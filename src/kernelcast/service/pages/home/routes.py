@@ -41,7 +41,7 @@ class DeviceState:
     waiting: int
 
 
-@router.get("/", response_model=None)
+@router.get("/")
 async def show_home(request: Request, service: OurService, _: PageReader) -> Response:
     """Show how the service is, what it did last, and what to do next."""
     devices, failure = await _list_devices(service)
@@ -74,14 +74,14 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
     return render(request, "home/home.html", values)
 
 
-@router.get("/estimates", response_model=None)
+@router.get("/estimates")
 async def show_estimates(request: Request, service: OurService, _: PageReader) -> Response:
     """Show the last answers of this process."""
     values = {"answers": service.predictions.list_answered()}
     return render(request, "home/estimates.html", values)
 
 
-@router.get("/models", response_model=None)
+@router.get("/models")
 async def show_models(request: Request, service: OurService, _: PageReader) -> Response:
     """Show the models in use, and the versions of those that were trained here."""
     used, failures = await run_in_thread(_list_used, service.settings.registry)
@@ -90,14 +90,14 @@ async def show_models(request: Request, service: OurService, _: PageReader) -> R
     return render(request, "home/models.html", values)
 
 
-@router.get("/audit", response_model=None)
+@router.get("/audit")
 async def show_audit(request: Request, service: OurService, _: PageAdmin) -> Response:
     """Show what administrators did."""
     entries = await asyncio.to_thread(service.state.audit.list, most=_MOST_ENTRIES)
     return render(request, "home/audit.html", {"entries": entries})
 
 
-@router.get("/docs", response_model=None)
+@router.get("/docs")
 async def show_api(request: Request, _: PageReader) -> Response:
     """Describe the API to people."""
     described: Mapping[str, Any] = request.app.openapi()
@@ -110,7 +110,7 @@ async def show_api(request: Request, _: PageReader) -> Response:
     return render(request, "home/api.html", values)
 
 
-@router.get("/openapi.json", response_model=None)
+@router.get("/openapi.json")
 async def lead_to_description() -> Response:
     """Lead to the API's description, where many look for it first."""
     return RedirectResponse(f"{API_PREFIX}/openapi.json", HTTPStatus.TEMPORARY_REDIRECT)

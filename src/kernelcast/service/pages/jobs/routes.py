@@ -4,12 +4,12 @@ import asyncio
 import hashlib
 import json
 import secrets
-import threading
 from functools import partial
 from http import HTTPStatus
+from threading import Lock
 from typing import Any, Final
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
@@ -33,12 +33,10 @@ from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
 _MOST: Final = 100
-_OUTCOMES: Final[LRUCache[str, str]] = LRUCache(1000)
-_OUTCOMES_LOCK: Final = threading.Lock()
 _STARTED_HERE: Final = (JobKind.COLLECT, JobKind.CALIBRATE, JobKind.TRAIN, JobKind.VALIDATE)
 
 
-@router.get("/jobs", response_model=None)
+@router.get("/jobs")
 async def show_jobs(
     request: Request, service: OurService, _: PageReader, new: str = ""
 ) -> Response:
@@ -46,13 +44,13 @@ async def show_jobs(
     return await _render_list(request, service, opened=new, form=Form({}))
 
 
-@router.get("/jobs/rows", response_model=None)
+@router.get("/jobs/rows")
 async def show_rows(request: Request, service: OurService, _: PageReader) -> Response:
     """Show the list alone, for scripts that keep it fresh."""
     return render(request, "jobs/rows.html", {"jobs": await _list_jobs(service)})
 
 
-@router.post("/jobs", response_model=None)
+@router.post("/jobs")
 async def start_job(
     request: Request, service: OurService, caller: PageAdmin, form: SentForm
 ) -> Response:
@@ -70,7 +68,7 @@ async def start_job(
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
-@router.get("/jobs/{job_id}", response_model=None)
+@router.get("/jobs/{job_id}")
 async def show_job(job_id: str, request: Request, service: OurService, _: PageReader) -> Response:
     """Show where a job stands, what it has been at and what it has come to."""
     job = await find_job(job_id, service)
@@ -80,7 +78,7 @@ async def show_job(job_id: str, request: Request, service: OurService, _: PageRe
     return render(request, "jobs/job.html", values)
 
 
-@router.post("/jobs/{job_id}/cancel", response_model=None)
+@router.post("/jobs/{job_id}/cancel")
 async def cancel_job(
     job_id: str, request: Request, service: OurService, caller: PageAdmin
 ) -> Response:
@@ -89,7 +87,7 @@ async def cancel_job(
     return RedirectResponse(f"/jobs/{job_id}", HTTPStatus.SEE_OTHER)
 
 
-@router.post("/jobs/{job_id}/rerun", response_model=None)
+@router.post("/jobs/{job_id}/rerun")
 async def rerun_job(
     job_id: str, request: Request, service: OurService, caller: PageAdmin
 ) -> Response:
@@ -99,13 +97,13 @@ async def rerun_job(
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
-@router.get("/jobs/{job_id}/events", response_model=None)
+@router.get("/jobs/{job_id}/events")
 async def follow_job(job_id: str, service: OurService, _: PageReader) -> Response:
     """Follow a job until it ends; as the API does, for who has signed in."""
     return await stream_job(job_id, service)
 
 
-@router.get("/jobs/{job_id}/result.json", response_model=None)
+@router.get("/jobs/{job_id}/result.json")
 async def download_result(job_id: str, service: OurService, _: PageReader) -> Response:
     """Give what a job has come to as a file."""
     job = await find_job(job_id, service)
@@ -127,17 +125,15 @@ async def _list_jobs(service: Service) -> list[Any]:
 
 
 def _find_outcome(service: Service, job: JobRecord) -> str:
-    """Say what a job did; results may be large, so what is said of each is kept."""
-    if job.state is not JobState.DONE:
-        return tell_outcome(job)
-    with _OUTCOMES_LOCK:
-        told = _OUTCOMES.get(job.id)
-    if told is None:
-        found = service.state.jobs.find(job.id)
-        told = "" if found is None else tell_outcome(found)
-        with _OUTCOMES_LOCK:
-            _OUTCOMES[job.id] = told
-    return told
+    """Say what a job did."""
+    return _read_outcome(service, job) if job.state is JobState.DONE else tell_outcome(job)
+
+
+@cached(LRUCache(1000), key=lambda _, job: job.id, lock=Lock())
+def _read_outcome(service: Service, job: JobRecord) -> str:
+    """Say what a finished job did; results may be large, so what is said of each is kept."""
+    found = service.state.jobs.find(job.id)
+    return "" if found is None else tell_outcome(found)
 
 
 async def _render_list(

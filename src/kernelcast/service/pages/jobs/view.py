@@ -31,13 +31,13 @@ class LogLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ResultTable:
     """A table of a job's result."""
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: Sequence[tuple[str, ...]]
 
 
 def make_view(job: JobRecord) -> dict[str, Any]:
@@ -178,24 +178,20 @@ def _table_collected(result: Plain) -> list[ResultTable]:
     ]
     kernels = ("device", "kernel", "why")
     return [
-        ResultTable(title="Launches", columns=columns, rows=tuple(rows)),
-        ResultTable(title="Launches that failed", columns=kernels, rows=tuple(failures)),
-        ResultTable(
-            title="Kernels that failed", columns=kernels, rows=_by_kernel(devices, "errors")
-        ),
-        ResultTable(
-            title="What was left out", columns=kernels, rows=_by_kernel(devices, "skipped")
-        ),
+        ResultTable("Launches", columns, rows),
+        ResultTable("Launches that failed", kernels, failures),
+        ResultTable("Kernels that failed", kernels, _by_kernel(devices, "errors")),
+        ResultTable("What was left out", kernels, _by_kernel(devices, "skipped")),
     ]
 
 
-def _by_kernel(devices: Sequence[Plain], name: str) -> tuple[tuple[str, ...], ...]:
+def _by_kernel(devices: Sequence[Plain], name: str) -> list[tuple[str, ...]]:
     """Give reasons that stand by kernel, device by device."""
-    return tuple(
+    return [
         (one["device_id"], kernel, _cut(why))
         for one in devices
         for kernel, why in one[name].items()
-    )
+    ]
 
 
 def _table_calibrated(result: Plain) -> list[ResultTable]:
@@ -213,15 +209,9 @@ def _table_calibrated(result: Plain) -> list[ResultTable]:
         failed += [(one["device_id"], name, _cut(why)) for name, why in one["failed"].items()]
     return [
         ResultTable(
-            title="Calibrated",
-            columns=("device", "microbenchmarks", "known before", "failed", "took"),
-            rows=tuple(rows),
+            "Calibrated", ("device", "microbenchmarks", "known before", "failed", "took"), rows
         ),
-        ResultTable(
-            title="What failed",
-            columns=("device", "microbenchmark", "message"),
-            rows=tuple(failed),
-        ),
+        ResultTable("What failed", ("device", "microbenchmark", "message"), failed),
     ]
 
 
@@ -231,16 +221,9 @@ def _table_trained(result: Plain) -> list[ResultTable]:
          ", ".join(one["devices"]))
         for one in result.get("models", ())
     ]  # fmt: skip
-    refused = [(name, _cut(why)) for name, why in result.get("refused", {}).items()]
     return [
-        ResultTable(
-            title="Published models",
-            columns=("model", "version", "rows", "kernels", "devices"),
-            rows=tuple(rows),
-        ),
-        ResultTable(
-            title="What could not be trained", columns=("model", "why"), rows=tuple(refused)
-        ),
+        ResultTable("Published models", ("model", "version", "rows", "kernels", "devices"), rows),
+        _table_refused(result),
     ]
 
 
@@ -255,17 +238,19 @@ def _table_validated(result: Plain) -> list[ResultTable]:
         for one in scores
         if one["errors"] is not None
     ]  # fmt: skip
-    refused = [(name, _cut(why)) for name, why in result.get("refused", {}).items()]
     return [
         ResultTable(
-            title=f"Errors, leaving one {result.get('split', 'kernel')} out",
-            columns=("model", "device", "rows", "mean", "median", "noise"),
-            rows=tuple(rows),
+            f"Errors, leaving one {result.get('split', 'kernel')} out",
+            ("model", "device", "rows", "mean", "median", "noise"),
+            rows,
         ),
-        ResultTable(
-            title="What could not be trained", columns=("model", "why"), rows=tuple(refused)
-        ),
+        _table_refused(result),
     ]
+
+
+def _table_refused(result: Plain) -> ResultTable:
+    rows = [(name, _cut(why)) for name, why in result.get("refused", {}).items()]
+    return ResultTable("What could not be trained", ("model", "why"), rows)
 
 
 def _table_compared(result: Plain) -> list[ResultTable]:
@@ -278,7 +263,7 @@ def _table_compared(result: Plain) -> list[ResultTable]:
     ]  # fmt: skip
     title = f"{result.get('second')} less {result.get('first')}, in points of mean error"
     columns = ("device", "rows", "difference", "from", "to")
-    return [ResultTable(title=title, columns=columns, rows=tuple(rows))]
+    return [ResultTable(title, columns, rows)]
 
 
 def _cut(text: str) -> str:

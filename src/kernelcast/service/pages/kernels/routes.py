@@ -47,7 +47,7 @@ class KernelView:
         return min(own, key=lambda one: one.error, default=None)
 
 
-@router.get("/observations", response_model=None)
+@router.get("/observations")
 async def show_launches(request: Request, service: OurService, _: PageReader) -> Response:
     """Show the launches that were observed last, each once."""
     state = await run_in_thread(read_state, service, ())
@@ -55,7 +55,7 @@ async def show_launches(request: Request, service: OurService, _: PageReader) ->
     return render(request, "kernels/launches.html", values)
 
 
-@router.get("/kernels/of", response_model=None)
+@router.get("/kernels/of")
 async def show_kernel(request: Request, service: OurService, _: PageReader, name: Name) -> Response:
     """Show everything about a kernel: sizes, devices, predictions, history, the last answer."""
     view = await run_in_thread(_look, service, name)
@@ -74,7 +74,7 @@ async def show_kernel(request: Request, service: OurService, _: PageReader, name
     return render(request, "kernels/kernel.html", values)
 
 
-@router.get("/kernels/of/{picture}.{ending}", response_model=None)
+@router.get("/kernels/of/{picture}.{ending}")
 async def show_picture(
     picture: str,
     ending: str,

@@ -83,13 +83,13 @@ class ConditionFields:
         return replace(task, cache_bytes=_read_caches(self.caches), line_bytes=line_bytes)
 
 
-@router.get("/lab/conditions", response_model=None)
+@router.get("/lab/conditions")
 async def show_calculator(request: Request, _: PageReader) -> Response:
     """Show the calculator with an example in its fields."""
     return await _show(request, ConditionFields(), {}, {})
 
 
-@router.post("/lab/conditions", response_model=None)
+@router.post("/lab/conditions")
 async def calculate(
     request: Request, form: SentForm, service: OurService, _: PageReader
 ) -> Response:

@@ -11,12 +11,13 @@ from kernelcast.lab.asking import ask_local_sizes
 from kernelcast.lab.local_sizes import LocalSizeAnswer, LocalSizeTask, list_local_sizes
 from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
+from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.problem import Problem
 from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import message_of
-from kernelcast.service.estimating import Outcome, Sampling
+from kernelcast.service.estimating import Outcome, Sampling, Wanted
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.heat_map import LocalSizeTime
 from kernelcast.service.pages.lab.showing import choose_machine
@@ -70,6 +71,27 @@ async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAns
         raise FieldError(name="machine", message=message_of(error)) from error
 
 
+async def ask_launch(problem: Problem, machine: str, service: Service) -> LocalSizeAnswer:
+    """Ask the analytic model about a launch with its own local size, or a usual one."""
+    ndrange = choose_local_size(problem.ndrange)[0]
+    task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
+    return (await ask_model(task, service))[0]
+
+
+async def list_asked(
+    fields: LabFields, digest: str, service: Service, caller: Caller
+) -> Sequence[Wanted]:
+    """Give the answers that the fields ask devices for."""
+    if not fields.devices:
+        raise FieldError(name="device", message="choose at least one device")
+    asked = EstimateRequest(
+        problem_digest=digest,
+        devices=list(fields.devices),
+        sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
+    )
+    return await list_wanted(asked, service, caller)
+
+
 def _of_model(one: LocalSizeAnswer) -> LocalSizeTime:
     if one.estimate is None:
         return LocalSizeTime(local_size=one.local_size, seconds=None, reason=one.reason)
@@ -115,12 +137,7 @@ async def _ask(
     fields: LabFields, local_size: tuple[int, ...], service: Service, caller: Caller
 ) -> LocalSizeTime:
     digest, _ = await fields.make_problem(service, {"local_size": list(local_size)})
-    asked = EstimateRequest(
-        problem_digest=digest,
-        devices=list(fields.devices),
-        sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
-    )
-    [wanted] = await list_wanted(asked, service, caller)
+    [wanted] = await list_asked(fields, digest, service, caller)
     return _of_outcome(local_size, await service.estimating.answer(wanted))
 
 

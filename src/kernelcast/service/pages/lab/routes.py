@@ -11,16 +11,13 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from kernelcast.lab.asking import ask_source
-from kernelcast.lab.local_sizes import LocalSizeTask
 from kernelcast.lab.source import SourceReport, SourceTask
 from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
-from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
-from kernelcast.service.estimating import Sampling
 from kernelcast.service.known_machines import read_named
 from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
 from kernelcast.service.pages.lab import conditions
@@ -35,7 +32,7 @@ from kernelcast.service.pages.lab.estimates import (
 from kernelcast.service.pages.lab.examples import list_examples
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.heat_map import make_heat_map
-from kernelcast.service.pages.lab.local_sizes import ask_model, compare_local_sizes
+from kernelcast.service.pages.lab.local_sizes import ask_launch, compare_local_sizes, list_asked
 from kernelcast.service.pages.lab.roofline import make_roofline
 from kernelcast.service.pages.lab.sharing import fields_of_content, write_curl, write_python
 from kernelcast.service.pages.lab.showing import (
@@ -48,8 +45,6 @@ from kernelcast.service.pages.lab.sizes import make_size_picture, vary_size
 from kernelcast.service.pages.pictures import embed
 from kernelcast.service.pages.rendering import PageRoute, is_fragment
 from kernelcast.service.pages.threads import run_in_thread
-from kernelcast.service.routes.estimates import list_wanted
-from kernelcast.service.schemas.estimates import EstimateRequest
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
@@ -77,7 +72,7 @@ class Beginning:
         return LabFields.of_example(examples.get(self.example) or next(iter(examples.values())))
 
 
-@router.get("/lab", response_model=None)
+@router.get("/lab")
 async def show_page(
     request: Request,
     service: OurService,
@@ -117,37 +112,37 @@ class Question:
 Asked = Annotated[Question, Depends()]
 
 
-@router.post("/lab/estimate", response_model=None)
+@router.post("/lab/estimate")
 async def estimate(asked: Asked) -> Response:
     """Estimate the launch on the chosen devices."""
     return await asked.answer_by(_estimate)
 
 
-@router.post("/lab/source", response_model=None)
+@router.post("/lab/source")
 async def annotate(asked: Asked) -> Response:
     """Put counts and address expressions beside the source."""
     return await asked.answer_by(_annotate)
 
 
-@router.post("/lab/model", response_model=None)
+@router.post("/lab/model")
 async def model(asked: Asked) -> Response:
     """Ask the analytic model of a machine: limiters and volumes."""
     return await asked.answer_by(_model)
 
 
-@router.post("/lab/local-sizes", response_model=None)
+@router.post("/lab/local-sizes")
 async def compare(asked: Asked) -> Response:
     """Compare local sizes: by the analytic model, or by estimates of a device."""
     return await asked.answer_by(_compare)
 
 
-@router.post("/lab/sizes", response_model=None)
+@router.post("/lab/sizes")
 async def vary(asked: Asked) -> Response:
     """Ask for times over a size."""
     return await asked.answer_by(_vary)
 
 
-@router.post("/lab/arguments", response_model=None)
+@router.post("/lab/arguments")
 async def fill_in(asked: Asked) -> Response:
     """Write lines of arguments to begin with, made of what the kernel takes."""
     try:
@@ -162,14 +157,7 @@ async def fill_in(asked: Asked) -> Response:
 async def _estimate(asked: Question) -> LabAnswer:
     fields, service = asked.fields, asked.service
     digest, problem = await fields.make_problem(service)
-    if not fields.devices:
-        raise FieldError(name="device", message="choose at least one device")
-    wish = EstimateRequest(
-        problem_digest=digest,
-        devices=list(fields.devices),
-        sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
-    )
-    wanted = await list_wanted(wish, service, asked.caller)
+    wanted = await list_asked(fields, digest, service, asked.caller)
     outcomes = await asyncio.gather(*(service.estimating.answer(one) for one in wanted))
     answers = [read_answer(one) for one in outcomes]
     is_good = any(one["error"] is None for one in answers)
@@ -247,9 +235,7 @@ async def _model(asked: Question) -> LabAnswer:
     fields, service = asked.fields, asked.service
     machine = choose_machine(fields.machine, await run_in_thread(list_machines))
     problem = (await fields.make_problem(service))[1]
-    ndrange = choose_local_size(problem.ndrange)[0]
-    task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
-    [found] = await ask_model(task, service)
+    found = await ask_launch(problem, machine, service)
     values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
     if found.estimate is not None:
         values["limiters"] = list_limiters(found.estimate.limiters)

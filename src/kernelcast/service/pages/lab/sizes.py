@@ -4,22 +4,16 @@ import json
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kernelcast.lab.local_sizes import LocalSizeTask
 from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
-from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.records.problem import Problem
 from kernelcast.reports.charts import Axis, Chart, Point, Series
 from kernelcast.service.authentication import Caller
-from kernelcast.service.estimating import Sampling
 from kernelcast.service.pages.filters import write_seconds
 from kernelcast.service.pages.lab.fields import LabFields, read_parameters
-from kernelcast.service.pages.lab.local_sizes import ask_model
+from kernelcast.service.pages.lab.local_sizes import ask_launch, list_asked
 from kernelcast.service.pages.lab.showing import choose_machine
 from kernelcast.service.pages.pictures import Picture
 from kernelcast.service.pages.threads import run_in_thread
-from kernelcast.service.routes.estimates import list_wanted
-from kernelcast.service.schemas.estimates import EstimateRequest
 from kernelcast.service.service import Service
 
 _FACTORS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
@@ -92,10 +86,7 @@ def _set(fields: LabFields, name: str, value: int) -> str:
 
 
 async def _model(value: int, fields: LabFields, machine: str, service: Service) -> SizedTime:
-    problem: Problem = (await fields.make_problem(service))[1]
-    ndrange = choose_local_size(problem.ndrange)[0]
-    task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
-    [found] = await ask_model(task, service)
+    found = await ask_launch((await fields.make_problem(service))[1], machine, service)
     seconds = None if found.estimate is None else found.estimate.seconds
     return SizedTime(value=value, where=machine, seconds=seconds, reason=found.reason)
 
@@ -104,16 +95,9 @@ async def _estimate(
     value: int, fields: LabFields, service: Service, caller: Caller
 ) -> list[SizedTime]:
     """Ask the chosen devices, one size after the other: they wait for their turn in any case."""
-    if not fields.devices:
-        raise FieldError(name="device", message="choose at least one device")
     digest, _ = await fields.make_problem(service)
-    asked = EstimateRequest(
-        problem_digest=digest,
-        devices=list(fields.devices),
-        sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
-    )
     found = []
-    for wanted in await list_wanted(asked, service, caller):
+    for wanted in await list_asked(fields, digest, service, caller):
         outcome = await service.estimating.answer(wanted)
         held = json.loads(outcome.content)
         reason = "" if outcome.error is None else held["error"]["message"]
