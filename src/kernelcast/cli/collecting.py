@@ -37,12 +37,15 @@ class Collected(Generic[T]):
         Of problems that no device takes, and what kept all devices from answering.
     is_interrupted : bool
         Whether Ctrl-C ended the asking.
+    when_interrupted : str
+        What is said then.
     """
 
     answers: list[T] = field(default_factory=list)
     failures: list[tuple[str, KernelcastError]] = field(default_factory=list)
     refusals: list[tuple[str, KernelcastError]] = field(default_factory=list)
     is_interrupted: bool = False
+    when_interrupted: str = "what was done by then is shown"
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
@@ -65,7 +68,7 @@ class Collected(Generic[T]):
         for name, error in (*self.failures, *self.refusals):
             complain(f"{name}: {error}" if name else str(error))
         if self.is_interrupted:
-            complain("interrupted; what was done by then is shown")
+            complain(f"interrupted; {self.when_interrupted}")
 
 
 @dataclass(slots=True)

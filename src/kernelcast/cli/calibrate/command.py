@@ -1,7 +1,6 @@
 """``kernelcast calibrate``."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -23,8 +22,6 @@ from kernelcast.cli.terminal import (
     show,
     show_json,
     show_line,
-    status_of,
-    worst,
 )
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machine_file import machine_to_plain
@@ -36,23 +33,7 @@ from kernelcast.reports.machine.page import save_page
 from kernelcast.reports.machine_comparison import compare_machines, comparison_to_json
 from kernelcast.reports.numbers import format_seconds
 
-
-@dataclass(slots=True)
-class _Outcomes(Collected[tuple[DeviceDescription, Calibration]]):
-    """What has been calibrated so far."""
-
-    failed: list[tuple[DeviceDescription, KernelcastError]] = field(default_factory=list)
-
-    @property
-    def status(self) -> ExitStatus:
-        """Exit status of the program."""
-        statuses = [status_of(error) for _, error in self.failed]
-        return worst([*statuses, ExitStatus.INTERRUPTED] if self.is_interrupted else statuses)
-
-    @property
-    def machines(self) -> list[MachineDescription]:
-        """Descriptions of the devices that answered."""
-        return [one.machine for _, one in self.answers]
+_Outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]]
 
 
 @click.command(short_help="Measure what devices can do; describe machines.")
@@ -176,8 +157,9 @@ def _calibrate(request: CalibrateRequest) -> ExitStatus:
             lambda one: tell(one.done, one.total, describe(one), one.remaining_s),
         )
     _present(outcomes, request)
-    if outcomes.machines:
-        _write_report(request, outcomes.machines)
+    machines = [one.machine for _, one in outcomes.answers if isinstance(one, Calibration)]
+    if machines:
+        _write_report(request, machines)
     return outcomes.status
 
 
@@ -200,7 +182,9 @@ def _collect(
 ) -> _Outcomes:
     """Calibrate device by device; Ctrl-C ends it and keeps what is there."""
     settings = request.settings()
-    outcomes = _Outcomes()
+    outcomes = _Outcomes(
+        when_interrupted="what was measured is kept, the same command goes on from there"
+    )
     with outcomes.until_interrupted():
         for device in devices:
             try:
@@ -208,24 +192,23 @@ def _collect(
             except InputError:
                 raise  # the same for every device, such as a folder that cannot be written
             except KernelcastError as error:
-                outcomes.failed.append((device, error))
+                outcomes.answers.append((device, error))
+                outcomes.failures.append(("", error))
     return outcomes
 
 
 def _present(outcomes: _Outcomes, request: CalibrateRequest) -> None:
     if request.as_json:
-        show_json([*map(_to_json, outcomes.answers), *map(_failure_to_json, outcomes.failed)])
-    else:
-        for _, one in outcomes.answers:
+        show_json([_to_json(device, one) for device, one in outcomes.answers])
+    for device, one in outcomes.answers:
+        if isinstance(one, KernelcastError):
+            continue
+        if not request.as_json:
             show(make_report(one.machine))
             show_line(_summarise(one))
-    for device, one in outcomes.answers:
         for name, reason in one.failed.items():
             complain(f"{device.id}: {name} failed: {reason}")
-    for _, error in outcomes.failed:
-        complain(str(error))
-    if outcomes.is_interrupted:
-        complain("interrupted; what was measured is kept, the same command goes on from there")
+    outcomes.complain()
 
 
 def _summarise(calibration: Calibration) -> str:
@@ -235,22 +218,18 @@ def _summarise(calibration: Calibration) -> str:
     return f"{ran} microbenchmarks in {took}{resumed}; written to {calibration.path}"
 
 
-def _to_json(outcome: tuple[DeviceDescription, Calibration]) -> dict[str, object]:
-    device, one = outcome
+def _to_json(device: DeviceDescription, one: Calibration | KernelcastError) -> dict[str, object]:
+    about = {"device": device.name, "device_id": device.id}
+    if isinstance(one, KernelcastError):
+        return {**about, "error_message": str(one)}
     return {
-        "device": device.name,
-        "device_id": device.id,
+        **about,
         "file": str(one.path),
         "durations_seconds": dict(one.durations_s),
         "resumed": list(one.resumed),
         "failed": dict(one.failed),
         "machine": machine_to_plain(one.machine),
     }
-
-
-def _failure_to_json(failure: tuple[DeviceDescription, KernelcastError]) -> dict[str, object]:
-    device, error = failure
-    return {"device": device.name, "device_id": device.id, "error_message": str(error)}
 
 
 def _write_report(request: CalibrateRequest, machines: Sequence[MachineDescription]) -> None:

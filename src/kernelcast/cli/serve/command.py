@@ -6,16 +6,14 @@ from typing import Any
 
 import click
 
+from kernelcast.cli.groups import LazyGroup
 from kernelcast.cli.options import (
     debug_option,
-    json_flag,
-    json_output,
     least_gain_option,
     timeout_option,
 )
 from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.records.errors import InputError
-from kernelcast.records.service_state import Scope
 from kernelcast.training.registry import MODELS_VARIABLE
 
 _HOST = "127.0.0.1"
@@ -122,66 +120,27 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
     Exit status: 0 when it ended in order, 1 when it could not start, 2 for bad input.
     """
     if ctx.invoked_subcommand is None:
-        _require_service()
+        require_service()
         from kernelcast.cli.serve.run import run_service
 
         run_service(**options)
 
 
-@serve.group("token", short_help="Make, list and revoke tokens.")
+@serve.group(
+    "token",
+    cls=LazyGroup,
+    places="""
+        create serve.tokens:create
+        list serve.tokens:list_
+        revoke serve.tokens:revoke
+    """,
+    short_help="Make, list and revoke tokens.",
+)
 def token() -> None:
     """Make, list and revoke tokens of the service."""
 
 
-@token.command("create", short_help="Make a token.", context_settings={"show_default": True})
-@click.argument("name", metavar="NAME")
-@click.option(
-    "--scope",
-    "scopes",
-    type=click.Choice([one.value for one in Scope]),
-    multiple=True,
-    default=(Scope.ESTIMATE.value,),
-    help="What the caller may do: ask for estimates, report observations, have submitted kernels "
-    "run, administrate; may be repeated.",
-)
-@database_option
-@json_output("Print JSON.")
-@debug_option
-def create(name: str, scopes: tuple[str, ...], database: str | None, *, as_json: bool) -> None:
-    """Make a token for NAME and print it.
-
-    It is shown this once: only a hash of it is kept.
-    """
-    _require_service()
-    from kernelcast.cli.serve.run import create_token
-
-    create_token(name, scopes, database, as_json=as_json)
-
-
-@token.command("list", short_help="List the tokens.")
-@database_option
-@json_flag
-@debug_option
-def list_(database: str | None, *, as_json: bool) -> None:
-    """List the tokens by their ids; secrets are not known."""
-    from kernelcast.cli.serve.run import list_tokens
-
-    list_tokens(database, as_json=as_json)
-
-
-@token.command("revoke", short_help="Refuse a token from now on.")
-@click.argument("token_id", metavar="ID")
-@database_option
-@json_output("Print JSON.")
-@debug_option
-def revoke(token_id: str, database: str | None, *, as_json: bool) -> None:
-    """Refuse a token from now on; running services see it within seconds."""
-    from kernelcast.cli.serve.run import revoke_token
-
-    revoke_token(token_id, database, as_json=as_json)
-
-
-def _require_service() -> None:
+def require_service() -> None:
     """Say how to install what only the service needs."""
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         if importlib.util.find_spec(module) is None:

@@ -1,11 +1,12 @@
 """Runs ``kernelcast train``."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from kernelcast.cli.collecting import Collected
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
 from kernelcast.cli.train.tables import (
@@ -14,7 +15,7 @@ from kernelcast.cli.train.tables import (
     make_training_table,
     trained_to_json,
 )
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.evidence_models import CalibratedEvidence, EvidenceRows
@@ -62,20 +63,8 @@ class TrainRequest:
         return TrainingSettings(with_validation=not self.skips_validation, jobs=self.jobs or -1)
 
 
-@dataclass(slots=True)
-class _Kept:
-    """Models that are trained, and where each has gone."""
-
-    models: list[tuple[TrainedModel, str]] = field(default_factory=list)
-    is_interrupted: bool = False
-    refused: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def status(self) -> ExitStatus:
-        """Exit status of the program."""
-        if self.is_interrupted:
-            return ExitStatus.INTERRUPTED
-        return ExitStatus.FAILED if self.refused else ExitStatus.ANSWERED
+_Kept = Collected[tuple[TrainedModel, str]]
+"""Models that are trained, and where each has gone."""
 
 
 def run_training(request: TrainRequest) -> ExitStatus:
@@ -91,21 +80,18 @@ def run_training(request: TrainRequest) -> ExitStatus:
     calibrated = [] if kept.is_interrupted else _calibrate(request, evidence)
     if request.as_json:
         show_json([
-            *(trained_to_json(one, place) for one, place in kept.models),
-            *({"name": one, "error_message": why} for one, why in kept.refused.items()),
+            *(trained_to_json(one, place) for one, place in kept.answers),
+            *({"name": one, "error_message": str(why)} for one, why in kept.failures),
             *(evidence_to_json(one, place) for one, place in calibrated),
         ])  # fmt: skip
-    elif kept.models:
-        show(make_training_table([one for one, _ in kept.models]))
-        for one, place in kept.models:
+    elif kept.answers:
+        show(make_training_table([one for one, _ in kept.answers]))
+        for one, place in kept.answers:
             show_line(f"{one.name}: written to {place}")
     if not request.as_json:
         for model, place in calibrated:
             show_line(f"{model.name}: {describe_evidence(model)}, written to {place}")
-    for refused, why in kept.refused.items():
-        complain(f"{refused}: {why}")
-    if kept.is_interrupted:
-        complain("interrupted; models that were ready are kept")
+    kept.complain()
     return kept.status
 
 
@@ -117,20 +103,17 @@ def _train(
     write: Callable[[TrainedModel], str],
 ) -> _Kept:
     """Train and write each model as soon as it is ready; Ctrl-C ends it and keeps what is there."""
-    kept = _Kept()
+    kept = _Kept(when_interrupted="models that were ready are kept")
 
     def keep(one: TrainedModel) -> None:
-        kept.models.append((one, write(one)))
+        kept.answers.append((one, write(one)))
 
-    try:
-        with progress_bar(is_wanted=not request.as_json) as tell:
-            outcome: TrainingOutcome = train(
-                table, name, request.settings(), evidence=evidence, keep=keep,
-                report=lambda done, total: tell(done, total, "fits"),
-            )  # fmt: skip
-        kept.refused.update(outcome.refused)
-    except KeyboardInterrupt:
-        kept.is_interrupted = True
+    with kept.until_interrupted(), progress_bar(is_wanted=not request.as_json) as tell:
+        outcome: TrainingOutcome = train(
+            table, name, request.settings(), evidence=evidence, keep=keep,
+            report=lambda done, total: tell(done, total, "fits"),
+        )  # fmt: skip
+        kept.failures += [(one, KernelcastError(why)) for one, why in outcome.refused.items()]
     return kept
 
 

@@ -10,8 +10,9 @@ import click
 from rich.table import Table
 
 from kernelcast.cli import terminal
+from kernelcast.cli.collecting import Collected
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, show, show_json, show_line
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
@@ -73,26 +74,23 @@ def run_tuning(request: TuneRequest) -> ExitStatus:
     if request.t4_file is not None and len(devices) > 1:
         msg = f"--t4 takes the results of one device, here are {len(devices)}: choose by --device"
         raise InputError(msg)
-    found: list[TuneReport | TuneFailure] = []
-    is_interrupted = False
-    try:
-        with several_processes(space) as executor:
-            for device in devices:
-                found.append(_tune(space, device, request, executor))  # noqa: PERF401 - kept so far
-    except KeyboardInterrupt:
-        is_interrupted = True
+    collected = Collected[TuneReport | TuneFailure](
+        when_interrupted="measured runs are kept, the same command goes on where this ended"
+    )
+    found = collected.answers
+    with collected.until_interrupted(), several_processes(space) as executor:
+        for device in devices:
+            found.append(_tune(space, device, request, executor))
     _show(found, request)
     if request.t4_file is not None and found and isinstance(found[0], TuneReport):
         with writing(request.t4_file):
             text = json.dumps(report_to_t4(found[0]), indent=1) + "\n"
             request.t4_file.write_text(text, encoding="utf-8")
-    failures = [one for one in found if isinstance(one, TuneFailure)]
-    for one in failures:
-        complain(one.message)
-    if is_interrupted:
-        complain("interrupted; measured runs are kept, the same command goes on where this ended")
-        return ExitStatus.INTERRUPTED
-    return ExitStatus.FAILED if failures else ExitStatus.ANSWERED
+    collected.failures = [
+        ("", KernelcastError(one.message)) for one in found if isinstance(one, TuneFailure)
+    ]
+    collected.complain()
+    return collected.status
 
 
 def _tune(

@@ -20,6 +20,11 @@ _BOUNDARIES = {
     "DRAM_to_L2": "DRAM to L2 (loads)",
     "L2_to_DRAM": "L2 to DRAM (stores)",
 }
+_NUMBERS = (
+    "time", "updates/s", "limited by", "B/update\nL2 to L1", "B/update\nDRAM to L2",
+    "B/update\nL2 to DRAM",
+)  # fmt: skip
+_RIGHT = (*_NUMBERS[:2], *_NUMBERS[3:])
 _BAR = 20
 _SHORT = ("L2_to_L1", "DRAM_to_L2", "L2_to_DRAM")
 
@@ -75,9 +80,7 @@ def advise(estimate: AnalyticEstimate) -> str:
 
 def make_machine_table(name: str, found: Sequence[Configuration]) -> Table:
     """Lay out one kernel's answers of several machines, a row each."""
-    titles = ("machine", "local size", "time", "updates/s", "limited by", "B/update\nL2 to L1",
-              "B/update\nDRAM to L2", "B/update\nL2 to DRAM")  # fmt: skip
-    table = make_table(*titles, right=[titles[2], titles[3], *titles[5:]], title=name)
+    table = make_table("machine", "local size", *_NUMBERS, right=_RIGHT, title=name)
     for one in found:
         table.add_row(one.estimate.machine, one.label, *_list_numbers(one))
     return table
@@ -85,9 +88,7 @@ def make_machine_table(name: str, found: Sequence[Configuration]) -> Table:
 
 def make_sweep_table(sweep: Sweep, shown: int) -> Table:
     """Lay out the fastest configurations, and the slowest one for comparison."""
-    titles = ("rank", "local size", "fold", "time", "updates/s", "limited by",
-              "B/update\nL2 to L1", "B/update\nDRAM to L2", "B/update\nL2 to DRAM")  # fmt: skip
-    table = make_table(*titles, right=[titles[0], titles[3], titles[4], *titles[6:]])
+    table = make_table("rank", "local size", "fold", *_NUMBERS, right=("rank", *_RIGHT))
     ranked = list(enumerate(sweep.configurations, start=1))
     rows = ranked if len(ranked) <= shown + 1 else [*ranked[:shown], ranked[-1]]
     for number, (rank, one) in enumerate(rows):
@@ -100,9 +101,7 @@ def make_sweep_table(sweep: Sweep, shown: int) -> Table:
 
 def make_size_table(name: str, rows: Sequence[tuple[int, Configuration]]) -> Table:
     """Lay out a sweep over sizes, a row each."""
-    titles = (name, "local size", "time", "updates/s", "limited by", "B/update\nL2 to L1",
-              "B/update\nDRAM to L2", "B/update\nL2 to DRAM")  # fmt: skip
-    table = make_table(*titles, right=[titles[0], titles[2], titles[3], *titles[5:]])
+    table = make_table(name, "local size", *_NUMBERS, right=(name, *_RIGHT))
     for value, one in rows:
         table.add_row(str(value), one.label, *_list_numbers(one))
     return table

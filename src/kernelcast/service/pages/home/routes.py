@@ -1,11 +1,11 @@
 """Routes of the home page and of the lists that lead from it."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.model_answers import UsedModel
     from kernelcast.training.registry import ModelVersions
 
+T = TypeVar("T")
 router = APIRouter(route_class=PageRoute)
 _MOST_ANSWERS: Final = 8
 _MOST_ENTRIES: Final = 200
@@ -138,17 +139,21 @@ async def _list_devices(service: Service) -> tuple[list[DeviceState], str]:
 def _list_used(registry: str | None) -> "tuple[tuple[UsedModel, ...], list[str]]":
     from kernelcast.reports.accuracy.model_answers import list_used_models
 
-    try:
-        return list_used_models(registry), []
-    except InputError as error:
-        return (), [message_of(error)]
+    return _try(list_used_models, registry)
 
 
 def _list_known(registry: str | None) -> "tuple[tuple[ModelVersions, ...], list[str]]":
     from kernelcast.training.model_admin import list_known_models
 
+    return _try(list_known_models, registry)
+
+
+def _try(
+    read: Callable[[str | None], tuple[T, ...]], registry: str | None
+) -> tuple[tuple[T, ...], list[str]]:
+    """Read what a registry has, or why it cannot be read."""
     try:
-        return list_known_models(registry), []
+        return read(registry), []
     except InputError as error:
         return (), [message_of(error)]
 
