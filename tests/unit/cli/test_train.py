@@ -150,7 +150,7 @@ def test_help_needs_no_heavy_library() -> None:
     """What takes long to import is imported when it is used."""
     code = (
         "import sys; from kernelcast.cli.train import command; "
-        "from kernelcast.cli.validate import command; from kernelcast.cli import models; "
+        "from kernelcast.cli.validate import command; from kernelcast.cli import groups; "
         "found = {'sklearn', 'scipy', 'numba', 'sqlalchemy', 'pyarrow'} & {*sys.modules}; "
         "print(*sorted(found))"
     )

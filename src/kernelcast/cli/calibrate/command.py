@@ -199,7 +199,8 @@ def _collect(
 
 def _present(outcomes: _Outcomes, request: CalibrateRequest) -> None:
     if request.as_json:
-        show_json([_to_json(device, one) for device, one in outcomes.answers])
+        last = sorted(outcomes.answers, key=lambda one: isinstance(one[1], KernelcastError))
+        show_json([_to_json(device, one) for device, one in last])
     for device, one in outcomes.answers:
         if isinstance(one, KernelcastError):
             continue
