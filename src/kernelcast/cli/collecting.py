@@ -25,27 +25,18 @@ Report = Callable[[str], None]
 
 @dataclass(slots=True)
 class Collected(Generic[T]):
-    """What has been answered so far, whatever ends the asking.
-
-    Parameters
-    ----------
-    answers : list
-        In the order of problems and devices.
-    failures : list of (str, KernelcastError)
-        Of single devices, with the names of problems.
-    refusals : list of (str, KernelcastError)
-        Of problems that no device takes, and what kept all devices from answering.
-    is_interrupted : bool
-        Whether Ctrl-C ended the asking.
-    when_interrupted : str
-        What is said then.
-    """
+    """What has been answered so far, whatever ends the asking."""
 
     answers: list[T] = field(default_factory=list)
+    """In the order of problems and devices."""
     failures: list[tuple[str, KernelcastError]] = field(default_factory=list)
+    """Of single devices, with the names of problems."""
     refusals: list[tuple[str, KernelcastError]] = field(default_factory=list)
+    """Of problems that no device takes, and what kept all devices from answering."""
     is_interrupted: bool = False
+    """Whether Ctrl-C ended the asking."""
     when_interrupted: str = "what was done by then is shown"
+    """What is said then."""
 
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:

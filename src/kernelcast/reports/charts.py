@@ -16,48 +16,32 @@ _SHORTEST_S, _LONGEST_S = 1e-9, 1e7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """An axis.
-
-    Parameters
-    ----------
-    title : str
-        What it shows.
-    unit : str
-        Of its numbers; moments are seconds since 1970.
-    is_log : bool
-        Whether steps are factors.
-    names : tuple of str
-        What stands at 0, 1, 2 and so on, where the axis has names and no numbers.
-    """
+    """An axis."""
 
     title: str
+    """What it shows."""
     unit: Unit = ""
+    """Of its numbers; moments are seconds since 1970."""
     is_log: bool = False
+    """Whether steps are factors."""
     names: tuple[str, ...] = ()
+    """What stands at 0, 1, 2 and so on, where the axis has names and no numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What is drawn at one place.
-
-    Parameters
-    ----------
-    x, y : float
-        Where.
-    low, high : float or None
-        Ends of its interval along `y`.
-    label : str
-        Its name.
-    link : str
-        Where a click leads; nowhere if empty.
-    """
+    """What is drawn at one place."""
 
     x: float
     y: float
+    """Where."""
     low: float | None = None
     high: float | None = None
+    """Ends of its interval along `y`."""
     label: str = ""
+    """Its name."""
     link: str = ""
+    """Where a click leads; nowhere if empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,21 +79,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class Versions:
-    """Counts of changes that answers depend on; see `kernelcast.service.change_watcher`.
-
-    Parameters
-    ----------
-    everything : int
-        Grows where any launch may have been observed, as by a collection.
-    observed : dict of str to int
-        Grow where a launch of that bucket was observed, see `kernelcast.service.changes`.
-    models : int
-        Changes with the models in use.
-    """
+    """Counts of changes that answers depend on; see `kernelcast.service.change_watcher`."""
 
     everything: int = 0
+    """Grows where any launch may have been observed, as by a collection."""
     observed: dict[str, int] = field(default_factory=dict)
+    """Grow where a launch of that bucket was observed, see `kernelcast.service.changes`."""
     models: int = 0
+    """Changes with the models in use."""
 
     def of(self, bucket: str) -> tuple[int, int]:
         """Give the counts of a launch."""

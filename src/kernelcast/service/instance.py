@@ -15,24 +15,16 @@ _VARIABLE: Final = "KERNELCAST_SERVICE_INSTANCE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A running service; nothing here is secret.
-
-    Parameters
-    ----------
-    id : str
-        Drawn when it starts.
-    version : str
-        Of kernelcast.
-    started_at : str
-        In ISO 8601, UTC.
-    pid : int
-        Of the process that was started.
-    """
+    """A running service; nothing here is secret."""
 
     id: str
+    """Drawn when it starts."""
     version: str
+    """Of kernelcast."""
     started_at: str
+    """In ISO 8601, UTC."""
     pid: int
+    """Of the process that was started."""
 
     @classmethod
     def make(cls) -> Self:

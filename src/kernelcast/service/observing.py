@@ -41,61 +41,40 @@ decide how much a work-item does."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """A measured launch as a caller reports it.
-
-    Parameters
-    ----------
-    key : str
-        The caller's name of this measurement: a second report with it changes nothing.
-    digest : str
-        Of the problem.
-    problem : Problem
-        What was launched.
-    device : DeviceIdentity
-        Where.
-    local_size : tuple of int or None
-        The local size it ran with, where the problem leaves it to the device.
-    seed : int
-        Of random buffer contents, as in the estimate.
-    durations_s : tuple of float
-        Each run, in seconds.
-    measured_at : datetime or None
-        When; the time of the report when left out.
-    flags : frozenset of ObservationFlag
-        Reasons for care.
-    caller : str
-        Who reports it.
-    """
+    """A measured launch as a caller reports it."""
 
     key: str
+    """The caller's name of this measurement: a second report with it changes nothing."""
     digest: str
+    """Of the problem."""
     problem: Problem
+    """What was launched."""
     device: DeviceIdentity
+    """Where."""
     local_size: tuple[int, ...] | None = None
+    """The local size it ran with, where the problem leaves it to the device."""
     seed: int = 0
+    """Of random buffer contents, as in the estimate."""
     durations_s: tuple[float, ...]
+    """Each run, in seconds."""
     measured_at: datetime | None = None
+    """When; the time of the report when left out."""
     flags: frozenset[ObservationFlag] = field(default_factory=frozenset)
+    """Reasons for care."""
     caller: str = ""
+    """Who reports it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubted:
-    """An observation that was stored and is not believed until it repeats.
-
-    Parameters
-    ----------
-    name : str
-        What the caller calls it.
-    key : str
-        Of the observation in the store.
-    reason : str
-        What it contradicts.
-    """
+    """An observation that was stored and is not believed until it repeats."""
 
     name: str
+    """What the caller calls it."""
     key: str
+    """Of the observation in the store."""
     reason: str
+    """What it contradicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,32 +24,22 @@ _MOST_ANSWERED: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """An answer, and what was observed then.
-
-    Parameters
-    ----------
-    when : datetime
-        When the observation came.
-    launch_key, device_id, kernel : str
-        What ran where.
-    tier : Tier
-        Of the answer.
-    interval : Interval
-        The answer, in seconds.
-    measured_s : float
-        What was observed, in seconds.
-    has_shifted : bool
-        Whether it made certain that the launch takes another time than was answered.
-    """
+    """An answer, and what was observed then."""
 
     when: datetime
+    """When the observation came."""
     launch_key: str
     device_id: str
     kernel: str
+    """What ran where."""
     tier: Tier
+    """Of the answer."""
     interval: Interval
+    """The answer, in seconds."""
     measured_s: float
+    """What was observed, in seconds."""
     has_shifted: bool
+    """Whether it made certain that the launch takes another time than was answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,54 +21,37 @@ _CONVERTER: Final = make_converter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a request may ask for.
-
-    Parameters
-    ----------
-    body_bytes : int
-        Of a request.
-    body_seconds : float
-        Time that a request's body may take to arrive.
-    header_seconds : float
-        Time that a request's headers may take to arrive.
-    header_bytes : int
-        Of a request's headers.
-    connections : int
-        At once, in each process.
-    source_bytes : int
-        Of a kernel's source.
-    buffer_bytes : int
-        Of all buffers of a problem together.
-    problems, devices, observations : int
-        In one request.
-    sample_seconds : float
-        Time limit of one sampling, build included.
-    wait_seconds : float
-        Longest wait for a device that is measured for somebody else, and for the answer without
-        running that is given instead.
-    queue : int
-        Samplings that may wait for one device, in each process of the service.
-    wrong_tokens : int
-        From one address, or of one token's id, within a minute; further ones are told to wait.
-    streams : int
-        Jobs that are followed at once, in each process: each stream looks twice a second.
-    """
+    """What a request may ask for."""
 
     body_bytes: int = 4 * _MIB
+    """Of a request."""
     body_seconds: float = 30.0
+    """Time that a request's body may take to arrive."""
     header_seconds: float = 10.0
+    """Time that a request's headers may take to arrive."""
     header_bytes: int = 64 * 1024
+    """Of a request's headers."""
     connections: int = 512
+    """At once, in each process."""
     source_bytes: int = 256 * 1024
+    """Of a kernel's source."""
     buffer_bytes: int = 1024 * _MIB
+    """Of all buffers of a problem together."""
     problems: int = 64
     devices: int = 16
     observations: int = 5000
+    """In one request."""
     sample_seconds: float = 60.0
+    """Time limit of one sampling, build included."""
     wait_seconds: float = 30.0
+    """Longest wait for a device that is measured for somebody else, and for the answer without
+    running that is given instead."""
     queue: int = 8
+    """Samplings that may wait for one device, in each process of the service."""
     wrong_tokens: int = 10
+    """From one address, or of one token's id, within a minute; further ones are told to wait."""
     streams: int = 64
+    """Jobs that are followed at once, in each process: each stream looks twice a second."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -79,58 +62,40 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """How a service is run.
-
-    Parameters
-    ----------
-    host : str
-        Address to listen at.
-    port : int
-        Port to listen at.
-    workers : int
-        Processes.
-    database : str or None
-        Store of observations and of the service's own state: a SQLite file, or a URL of
-        PostgreSQL. The user's own store when left out.
-    registry : str or None
-        Folder or URL of trained models; the user's own when left out.
-    allow_run : bool
-        Whether submitted kernels may be compiled and run at all.
-    sandbox : SandboxMode
-        Whether processes with submitted sources and kernels are confined.
-    require_tokens : bool
-        Whether callers need a token; always the case beyond loopback.
-    trusted_proxies : tuple of str
-        Addresses and networks of proxies that tell where requests began; such a service always
-        needs tokens, for whoever comes through a proxy may come from anywhere.
-    token_file : Path or None
-        Tokens beside those of the database; see `kernelcast.service.authentication`.
-    runs_jobs : bool
-        Whether this host does jobs.
-    refine_share : float
-        Of the time, which may go into sampling launches again that somebody has asked for, while no
-        request waits; 0: none.
-    least_gain : float
-        Where earlier samples of a launch or other sizes of its kernel are known: seconds by which a
-        second of sampling has to narrow the interval, unless a request says otherwise.
-    limits : Limits
-        What a request may ask for.
-    """
+    """How a service is run."""
 
     host: str = DEFAULT_HOST
+    """Address to listen at."""
     port: int = DEFAULT_PORT
+    """Port to listen at."""
     workers: int = 1
+    """Processes."""
     database: str | None = None
+    """Store of observations and of the service's own state: a SQLite file, or a URL of PostgreSQL.
+    The user's own store when left out."""
     registry: str | None = None
+    """Folder or URL of trained models; the user's own when left out."""
     allow_run: bool = False
+    """Whether submitted kernels may be compiled and run at all."""
     sandbox: SandboxMode = SandboxMode.AUTO
+    """Whether processes with submitted sources and kernels are confined."""
     require_tokens: bool = False
+    """Whether callers need a token; always the case beyond loopback."""
     trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies that tell where requests began; such a service always needs
+    tokens, for whoever comes through a proxy may come from anywhere."""
     token_file: Path | None = None
+    """Tokens beside those of the database; see `kernelcast.service.authentication`."""
     runs_jobs: bool = True
+    """Whether this host does jobs."""
     refine_share: float = 0.02
+    """Of the time, which may go into sampling launches again that somebody has asked for, while no
+    request waits; 0: none."""
     least_gain: float = DEFAULT_LEAST_GAIN
+    """Where earlier samples of a launch or other sizes of its kernel are known: seconds by which a
+    second of sampling has to narrow the interval, unless a request says otherwise."""
     limits: Limits = field(default_factory=Limits)
+    """What a request may ask for."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:

@@ -28,24 +28,16 @@ _MOST: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedOut:
-    """A sampling that was ended.
-
-    Parameters
-    ----------
-    at : datetime
-        When it was ended.
-    limit_s : float
-        Its time limit, in seconds.
-    reason : str
-        What was said then.
-    times : int
-        How often the launch did not end in time, one time after the other.
-    """
+    """A sampling that was ended."""
 
     at: datetime
+    """When it was ended."""
     limit_s: float
+    """Its time limit, in seconds."""
     reason: str
+    """What was said then."""
     times: int
+    """How often the launch did not end in time, one time after the other."""
 
     @property
     def until(self) -> datetime:

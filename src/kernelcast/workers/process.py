@@ -25,17 +25,12 @@ _LAST_S = 5.0
 
 @dataclass(slots=True, kw_only=True)
 class ChildProcess:
-    """A process, the channel to it, and what it wrote on standard error.
-
-    Parameters
-    ----------
-    process, channel, errors
-        Of `start`.
-    """
+    """A process, the channel to it, and what it wrote on standard error."""
 
     process: subprocess.Popen[bytes]
     channel: Channel
     errors: IO[bytes]
+    """Of `start`."""
 
     @classmethod
     def start(

@@ -47,22 +47,15 @@ _DROP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """What a confined process may see beside what any needs.
-
-    Parameters
-    ----------
-    readable : tuple of (Path, str)
-        Files and folders, and where they lie inside.
-    hidden : tuple of Path
-        Files and folders that must not be seen even where they lie in a folder that is, such as a
-        database in Python's.
-    environment : mapping of str to str
-        Variables inside.
-    """
+    """What a confined process may see beside what any needs."""
 
     readable: tuple[tuple[Path, str], ...] = ()
+    """Files and folders, and where they lie inside."""
     hidden: tuple[Path, ...] = ()
+    """Files and folders that must not be seen even where they lie in a folder that is, such as a
+    database in Python's."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables inside."""
 
 
 def confine(

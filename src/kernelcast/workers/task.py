@@ -35,25 +35,17 @@ class Reporter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task(Generic[R]):
-    """A function for a child process, and what it may answer.
-
-    Parameters
-    ----------
-    entry : str
-        ``module:function``; the child imports the module. The function takes the arguments and a
-        `Reporter`.
-    returns : type
-        Of its result: a record, plain value, container or union of them.
-    gives : type
-        Of what it hands over before the end.
-    most_items : int
-        That it may hand over; more are no answer.
-    """
+    """A function for a child process, and what it may answer."""
 
     entry: str
+    """``module:function``; the child imports the module. The function takes the arguments and a
+    `Reporter`."""
     returns: type[R] = NoneType  # type: ignore[assignment]  # a task without result has R = None
+    """Of its result: a record, plain value, container or union of them."""
     gives: Any = NoneType
+    """Of what it hands over before the end."""
     most_items: int = 1_000_000
+    """That it may hand over; more are no answer."""
 
     @property
     def name(self) -> str:

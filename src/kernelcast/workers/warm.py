@@ -30,18 +30,12 @@ MOST_TASKS = 200
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A file that children inherit, each opened by itself: so that one's locks hold against others.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is made where it is missing.
-    step : str
-        ``module:function``, called in a child with the file's descriptor as text.
-    """
+    """A file that each child opens by itself, so that one's locks hold against others."""
 
     path: Path
+    """The file; it is made where it is missing."""
     step: str
+    """``module:function``, called in a child with the file's descriptor as text."""
 
     @contextmanager
     def open(self) -> Iterator[int]:
@@ -57,23 +51,17 @@ class SharedFile:
 class WarmChild:
     """One child that does one task after the other; it is started when it is needed, or before.
 
-    Parameters
-    ----------
-    idle_s : float
-        It ends when it had no further task for so long, in seconds.
-    confinement : Confinement or None
-        What it may see; None: what we see.
-    shared : SharedFile or None
-        What it inherits.
-
     Notes
     -----
     Threads may share it; tasks wait for each other.
     """
 
     idle_s: float = IDLE_S
+    """It ends when it had no further task for so long, in seconds."""
     confinement: Confinement | None = None
+    """What it may see; None: what we see."""
     shared: SharedFile | None = None
+    """What it inherits."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _child: ChildProcess | None = None
     _done: int = 0
@@ -144,11 +132,6 @@ class WarmChild:
 class WarmChildren:
     """A child process for each key, which does one task after the other.
 
-    Parameters
-    ----------
-    idle_s : float
-        A child without a task ends after so long, in seconds.
-
     Notes
     -----
     Threads may share one; tasks of one key wait for each other. `close` ends the children; they
@@ -156,6 +139,7 @@ class WarmChildren:
     """
 
     idle_s: float = IDLE_S
+    """A child without a task ends after so long, in seconds."""
     _places: dict[str, WarmChild] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -35,36 +35,24 @@ _PAINTER = ThreadPoolExecutor(1, thread_name_prefix="pictures")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """What is drawn, and the numbers that are drawn.
-
-    Parameters
-    ----------
-    name : str
-        File name of downloads, without its ending.
-    alternative : str
-        Says what is to be seen to those who cannot.
-    columns : tuple of str
-        Names of the numbers, with units.
-    rows : sequence of sequences
-        The numbers.
-    draw : callable or None
-        Draws on an empty figure of matplotlib; None has the chart drawn.
-    caption : str
-        Below the picture.
-    height_inches : float
-        It is `WIDTH_INCHES` wide.
-    chart : Chart or None
-        What browsers with scripts draw in its place.
-    """
+    """What is drawn, and the numbers that are drawn."""
 
     name: str
+    """File name of downloads, without its ending."""
     alternative: str
+    """Says what is to be seen to those who cannot."""
     columns: tuple[str, ...]
+    """Names of the numbers, with units."""
     rows: Sequence[Sequence[Cell]]
+    """The numbers."""
     draw: "Callable[[Figure], None] | None" = None
+    """Draws on an empty figure of matplotlib; None has the chart drawn."""
     caption: str = ""
+    """Below the picture."""
     height_inches: float = 3.8
+    """It is `WIDTH_INCHES` wide."""
     chart: Chart | None = None
+    """What browsers with scripts draw in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

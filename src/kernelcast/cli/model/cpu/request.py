@@ -31,21 +31,14 @@ _YAML = frozenset({".yaml", ".yml"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Values of constants, one of them perhaps swept.
-
-    Parameters
-    ----------
-    fixed : mapping of str to int
-        Constants with one value.
-    name : str
-        The constant that is swept; empty for none.
-    values : tuple of int
-        Its values.
-    """
+    """Values of constants, one of them perhaps swept."""
 
     fixed: Mapping[str, int]
+    """Constants with one value."""
     name: str = ""
+    """The constant that is swept; empty for none."""
     values: tuple[int, ...] = ()
+    """Its values."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,18 +22,12 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSize:
-    """A size that was run.
-
-    Parameters
-    ----------
-    measurement : LoopMeasurement
-        Its times.
-    cycles : float
-        Core cycles per cache line of work, at the machine description's clock.
-    """
+    """A size that was run."""
 
     measurement: LoopMeasurement
+    """Its times."""
     cycles: float
+    """Core cycles per cache line of work, at the machine description's clock."""
 
 
 def make_report(

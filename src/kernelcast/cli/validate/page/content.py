@@ -15,26 +15,18 @@ _MOST_WORST = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeviceContent:
-    """One device.
-
-    Parameters
-    ----------
-    scores : tuple of DeviceScore
-        Of every model.
-    chosen : DeviceScore
-        Of the model that the pictures show.
-    noise : float or None
-        Mean noise of the measured times.
-    rows : DataFrame
-        Rows that the chosen model answered, as `ValidatedRows.to_frame` has them; ``is_inside``
-        tells whether the measured time lies inside the interval, ``noise`` is NaN where the
-        measured time's own is not known.
-    """
+    """One device."""
 
     scores: tuple[DeviceScore, ...]
+    """Of every model."""
     chosen: DeviceScore
+    """Of the model that the pictures show."""
     noise: float | None
+    """Mean noise of the measured times."""
     rows: Frame
+    """Rows that the chosen model answered, as `ValidatedRows.to_frame` has them; ``is_inside``
+    tells whether the measured time lies inside the interval, ``noise`` is NaN where the measured
+    time's own is not known."""
 
     @property
     def device(self) -> str:

@@ -203,26 +203,18 @@ def _gain(linear: float | None, learned: float | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedDevice:
-    """What the paper says of one device.
-
-    Parameters
-    ----------
-    name : str
-        The device.
-    linear, learned : float or None
-        Mean errors as shares; None where there was no learned model.
-    sampling_cost : float
-        Mean sampling time over the kernels' time.
-    classes : tuple of (float, float, float)
-        Of Table 3: mean errors of linear and learned model and the gain, as printed there, in the
-        classes 0-5 %, 5-10 % and beyond; empty where the paper gives none.
-    """
+    """What the paper says of one device."""
 
     name: str
+    """The device."""
     linear: float
     learned: float | None
+    """Mean errors as shares; None where there was no learned model."""
     sampling_cost: float
+    """Mean sampling time over the kernels' time."""
     classes: tuple[tuple[float, float, float], ...] = ()
+    """Of Table 3: mean errors of linear and learned model and the gain, as printed there, in the
+    classes 0-5 %, 5-10 % and beyond; empty where the paper gives none."""
 
 
 PUBLISHED = (

@@ -18,45 +18,31 @@ _MOST: Final = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A prediction of a launch and what was measured; a method predicts each launch once.
-
-    Parameters
-    ----------
-    method : str
-        What has predicted.
-    launch : str
-        Which launch, the same for every method.
-    kernel, device_id : str
-        What ran where.
-    measured_s, seconds : float
-        Measured and predicted time of the whole launch.
-    observations : int
-        What the measured time and its noise are of.
-    low, high : float or None
-        Ends of the prediction's interval, in seconds; None where it has none.
-    in_domain : bool or None
-        Whether the launch resembles those that were learned from; None where nothing was.
-    noise : float or None
-        Of the measured time: half the 10-90 % spread over the median.
-    when : datetime or None
-        When it was measured last.
-    shifted_at : datetime or None
-        When it became certain that the launch takes another time than before.
-    """
+    """A prediction of a launch and what was measured; a method predicts each launch once."""
 
     method: str
+    """What has predicted."""
     launch: str
+    """Which launch, the same for every method."""
     kernel: str
     device_id: str
+    """What ran where."""
     measured_s: float
     seconds: float
+    """Measured and predicted time of the whole launch."""
     observations: int = 1
+    """What the measured time and its noise are of."""
     low: float | None = None
     high: float | None = None
+    """Ends of the prediction's interval, in seconds; None where it has none."""
     in_domain: bool | None = None
+    """Whether the launch resembles those that were learned from; None where nothing was."""
     noise: float | None = None
+    """Of the measured time: half the 10-90 % spread over the median."""
     when: datetime | None = None
+    """When it was measured last."""
     shifted_at: datetime | None = None
+    """When it became certain that the launch takes another time than before."""
 
     @property
     def ratio(self) -> float:
@@ -78,110 +64,73 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodScore:
-    """How good a method was.
-
-    Parameters
-    ----------
-    method : str
-        Its name.
-    rows, kernels : int
-        Launches that it is judged by, and kernels that they are of.
-    beyond : int
-        Launches that it has predicted as well, and other methods have not.
-    noise : float or None
-        Mean noise of the measured times; None where none is known.
-    errors : ErrorSummary or None
-        Of |predicted - measured| / measured.
-    coverage : float or None
-        Share of measured times inside their intervals; None without intervals.
-    half_width : float or None
-        Median of the factor between the middle and the ends of intervals, less 1.
-    """
+    """How good a method was."""
 
     method: str
+    """Its name."""
     rows: int
     kernels: int
+    """Launches that it is judged by, and kernels that they are of."""
     beyond: int
+    """Launches that it has predicted as well, and other methods have not."""
     noise: float | None
+    """Mean noise of the measured times; None where none is known."""
     errors: ErrorSummary | None
+    """Of |predicted - measured| / measured."""
     coverage: float | None
+    """Share of measured times inside their intervals; None without intervals."""
     half_width: float | None
+    """Median of the factor between the middle and the ends of intervals, less 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelScore:
-    """How well one kernel was predicted.
-
-    Parameters
-    ----------
-    kernel : str
-        Its label.
-    rows : int
-        Predictions.
-    error : float
-        Their mean error.
-    ratio : float
-        Their median of predicted over measured.
-    linear_error : float or None
-        The linear model's mean error; None where it has no answer.
-    noise : float or None
-        Mean noise of the measured times.
-    inside : int or None
-        Rows inside their intervals; None without intervals.
-    in_domain : int or None
-        Rows inside the domain; None where nothing was learned.
-    shifted_at : datetime or None
-        When its times last shifted for good.
-    """
+    """How well one kernel was predicted."""
 
     kernel: str
+    """Its label."""
     rows: int
+    """Predictions."""
     error: float
+    """Their mean error."""
     ratio: float
+    """Their median of predicted over measured."""
     linear_error: float | None
+    """The linear model's mean error; None where it has no answer."""
     noise: float | None
+    """Mean noise of the measured times."""
     inside: int | None
+    """Rows inside their intervals; None without intervals."""
     in_domain: int | None
+    """Rows inside the domain; None where nothing was learned."""
     shifted_at: datetime | None
+    """When its times last shifted for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftBin:
-    """Predictions of a stretch of time.
-
-    Parameters
-    ----------
-    begin, end : datetime
-        Of the measurements.
-    rows : int
-        How many.
-    low, middle, high : float
-        10 %, 50 % and 90 % quantile of predicted over measured.
-    """
+    """Predictions of a stretch of time."""
 
     begin: datetime
     end: datetime
+    """Of the measurements."""
     rows: int
+    """How many."""
     low: float
     middle: float
     high: float
+    """10 %, 50 % and 90 % quantile of predicted over measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodScores:
-    """How good several methods were on the same launches.
-
-    Parameters
-    ----------
-    methods : tuple of MethodScore
-        In the order in which they first appear.
-    common : int
-        Launches that all of them have predicted. Where there are none, each is judged by its own
-        launches, and they cannot be compared.
-    """
+    """How good several methods were on the same launches."""
 
     methods: tuple[MethodScore, ...]
+    """In the order in which they first appear."""
     common: int
+    """Launches that all of them have predicted. Where there are none, each is judged by its own
+    launches, and they cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,33 +47,22 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AccuracyState:
-    """Everything that the page may show.
-
-    Parameters
-    ----------
-    held : HeldLaunches
-        What the store holds.
-    models : tuple of OpenModel
-        Models in use that could be loaded.
-    answers : mapping of str to mapping
-        Answers, by the models' kind and the launches' keys.
-    reports : tuple of ValidationReport
-        Of the models in use, or the one that was asked for.
-    compared : tuple of Compared
-        Answers of this process that were observed since.
-    explanations : tuple of ExplainedError
-        Of stored comparisons, newest first.
-    failures : tuple of str
-        What could not be read, and why.
-    """
+    """Everything that the page may show."""
 
     held: "HeldLaunches"
+    """What the store holds."""
     models: tuple["OpenModel", ...] = ()
+    """Models in use that could be loaded."""
     answers: Mapping[str, Mapping[str, "ModelAnswer"]] = field(default_factory=dict)
+    """Answers, by the models' kind and the launches' keys."""
     reports: tuple["ValidationReport", ...] = ()
+    """Of the models in use, or the one that was asked for."""
     compared: tuple[Compared, ...] = ()
+    """Answers of this process that were observed since."""
     explanations: tuple["ExplainedError", ...] = ()
+    """Of stored comparisons, newest first."""
     failures: tuple[str, ...] = ()
+    """What could not be read, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,47 +75,32 @@ class WorstKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyView:
-    """The page's content.
-
-    Parameters
-    ----------
-    source : Source
-        What was chosen.
-    devices, methods : tuple of str
-        What may be chosen.
-    device, method : str
-        What was chosen; empty where there is nothing to choose of.
-    scores : MethodScores
-        Every method on the device.
-    rows : tuple of Judged
-        Predictions of the method on the device, of other launches than the other methods' too.
-    kernels : tuple of KernelScore
-        Worst first.
-    worst : tuple of WorstKernel
-        The first of them.
-    drift : tuple of DriftBin
-        Oldest first.
-    noise : float or None
-        Mean noise of the measured times.
-    errors : tuple of MethodErrors
-        Of every method, on the launches that all have predicted.
-    noises : tuple of float
-        Of these launches, least first.
-    """
+    """The page's content."""
 
     source: Source
+    """What was chosen."""
     devices: tuple[str, ...]
     methods: tuple[str, ...]
+    """What may be chosen."""
     device: str
     method: str
+    """What was chosen; empty where there is nothing to choose of."""
     scores: MethodScores
+    """Every method on the device."""
     rows: tuple[Judged, ...]
+    """Predictions of the method on the device, of other launches than the other methods' too."""
     kernels: tuple[KernelScore, ...]
+    """Worst first."""
     worst: tuple[WorstKernel, ...]
+    """The first of them."""
     drift: tuple[DriftBin, ...]
+    """Oldest first."""
     noise: float | None
+    """Mean noise of the measured times."""
     errors: tuple[MethodErrors, ...] = ()
+    """Of every method, on the launches that all have predicted."""
     noises: tuple[float, ...] = ()
+    """Of these launches, least first."""
 
     @property
     def score(self) -> MethodScore | None:

@@ -33,36 +33,24 @@ class StoredJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparingView:
-    """The page's content.
-
-    Parameters
-    ----------
-    stored : tuple of StoredJob
-        What may be chosen, newest first.
-    chosen : str
-        Id of the job that is shown; empty where there is none.
-    models : tuple of str
-        Models of a validation, of which any two may be compared; empty for a comparison.
-    devices : tuple of str
-        What may be chosen.
-    comparison : Comparison or None
-        What is shown.
-    device : DeviceComparison or None
-        On the chosen device.
-    ablation : tuple of AblatedGroup
-        On the chosen device; empty where the validation left no group out.
-    explained : tuple of ExplainedError
-        On the chosen device.
-    """
+    """The page's content."""
 
     stored: tuple[StoredJob, ...]
+    """What may be chosen, newest first."""
     chosen: str = ""
+    """Id of the job that is shown; empty where there is none."""
     models: tuple[str, ...] = ()
+    """Models of a validation, of which any two may be compared; empty for a comparison."""
     devices: tuple[str, ...] = ()
+    """What may be chosen."""
     comparison: "Comparison | None" = None
+    """What is shown."""
     device: "DeviceComparison | None" = None
+    """On the chosen device."""
     ablation: "tuple[AblatedGroup, ...]" = ()
+    """On the chosen device; empty where the validation left no group out."""
     explained: "tuple[ExplainedError, ...]" = ()
+    """On the chosen device."""
 
 
 def list_stored(jobs: Sequence[JobRecord]) -> tuple[StoredJob, ...]:

@@ -29,21 +29,14 @@ _TIERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiter:
-    """What one part alone would take.
-
-    Parameters
-    ----------
-    name : str
-        The part: ``DRAM``, ``fp32``.
-    seconds : float
-        Its time.
-    share : float
-        Of the largest part, from 0 to 1.
-    """
+    """What one part alone would take."""
 
     name: str
+    """The part: ``DRAM``, ``fp32``."""
     seconds: float
+    """Its time."""
     share: float
+    """Of the largest part, from 0 to 1."""
 
 
 def read_answer(outcome: Outcome) -> dict[str, Any]:
