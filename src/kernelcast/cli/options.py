@@ -62,7 +62,27 @@ def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None
 
 def json_output(says: str) -> Callable[[Command], Command]:
     """Make ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help=says)
+    return flag_option("--json", "as_json", says=says)
+
+
+def flag_option(*names: str, says: str) -> Callable[[Command], Command]:
+    """Make an option that is given or not."""
+    return click.option(*names, is_flag=True, help=says)
+
+
+def count_option(
+    *names: str, says: str, default: int | None = None, least: int = 1, metavar: str = "N"
+) -> Callable[[Command], Command]:
+    """Make an option that takes a whole number of at least so much."""
+    kind = click.IntRange(min=least)
+    return click.option(*names, metavar=metavar, type=kind, default=default, help=says)
+
+
+def file_option(
+    *names: str, says: str, metavar: str = "FILE", multiple: bool = False
+) -> Callable[[Command], Command]:
+    """Make an option that names a file."""
+    return click.option(*names, metavar=metavar, type=FILE, multiple=multiple, help=says)
 
 
 def devices_option(says: str) -> Callable[[Command], Command]:
@@ -85,9 +105,7 @@ def parameters_with(says: str, *, has_letter: bool = True) -> Callable[[Command]
 
 def runs_option(default: int, says: str) -> Callable[[Command], Command]:
     """Make ``--runs``."""
-    return click.option(
-        "--runs", metavar="N", type=click.IntRange(min=1), default=default, help=says
-    )
+    return count_option("--runs", default=default, says=says)
 
 
 def timeout_option(
@@ -110,7 +128,7 @@ def folder_option(says: str) -> Callable[[Command], Command]:
 
 def plot_option(says: str, *, metavar: str = "FILE.png") -> Callable[[Command], Command]:
     """Make ``--plot``."""
-    return click.option("--plot", "plot_file", metavar=metavar, type=FILE, help=says)
+    return file_option("--plot", "plot_file", metavar=metavar, says=says)
 
 
 json_flag = json_output("Print JSON instead of a table.")
@@ -132,12 +150,8 @@ least_gain_option = click.option(
     help="Where earlier samples of a launch, or other sizes of its kernel, are known: seconds by "
     "which a second of sampling has to narrow the interval, or it is left out. 0: sample always.",
 )
-seed_option = click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Seed of random buffer contents and of the sampled places.",
+seed_option = count_option(
+    "--seed", default=0, least=0, says="Seed of random buffer contents and of the sampled places."
 )
 debug_option = click.option(
     "--debug",

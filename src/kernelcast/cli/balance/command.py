@@ -9,6 +9,7 @@ from kernelcast.cli.options import (
     FILE,
     debug_option,
     devices_option,
+    flag_option,
     folder_option,
     json_output,
     parameters_option,
@@ -51,11 +52,10 @@ _DEFAULTS = BalanceSettings()
     help="Part of the launch that each device runs to estimate its speed; it counts as done. A "
     "quarter of it where the source proves that all work-groups do the same.",
 )
-@click.option(
+@flag_option(
     "--independent",
     "assumes_independence",
-    is_flag=True,
-    help="Vouch that no work-group reads what another one writes, where that cannot be proven.",
+    says="Vouch that no work-group reads what another one writes, where that cannot be proven.",
 )
 @seed_option
 @parameters_option

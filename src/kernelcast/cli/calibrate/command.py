@@ -14,7 +14,13 @@ from kernelcast.calibration.calibration import (
 from kernelcast.cli.calibrate.request import CalibrateRequest
 from kernelcast.cli.calibrate.tables import make_comparison, make_report
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.options import FILE, debug_option, devices_option, json_output
+from kernelcast.cli.options import (
+    debug_option,
+    devices_option,
+    file_option,
+    flag_option,
+    json_output,
+)
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.terminal import (
     ExitStatus,
@@ -41,8 +47,8 @@ _Outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]]
     "Calibrate this device only (its id or the beginning of it, see `kernelcast devices`); may be "
     "repeated.  [default: all devices]"
 )
-@click.option("--quick", "is_quick", is_flag=True, help="Fewer points and repeats: a minute.")
-@click.option("--full", "is_full", is_flag=True, help="More points and repeats: five minutes.")
+@flag_option("--quick", "is_quick", says="Fewer points and repeats: a minute.")
+@flag_option("--full", "is_full", says="More points and repeats: five minutes.")
 @click.option(
     "--only",
     metavar="NAME",
@@ -50,24 +56,20 @@ _Outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]]
     help="Run this microbenchmark only and add what it finds to the description that is there; "
     "may be repeated.",
 )
-@click.option("--list", "wants_list", is_flag=True, help="List the microbenchmarks and end.")
-@click.option(
+@flag_option("--list", "wants_list", says="List the microbenchmarks and end.")
+@flag_option(
     "--fresh",
     "is_fresh",
-    is_flag=True,
-    help="Measure everything, also what an interrupted calibration has measured already.",
+    says="Measure everything, also what an interrupted calibration has measured already.",
 )
-@click.option(
+@file_option(
     "--output",
-    metavar="FILE",
-    type=FILE,
-    help="Write the description to FILE (YAML).  [default: machines/ID.yaml in the data folder]",
+    says="Write the description to FILE (YAML).  [default: machines/ID.yaml in the data folder]",
 )
-@click.option(
+@file_option(
     "--report",
     metavar="OUT.html",
-    type=FILE,
-    help="Also write a page with figures to OUT.html; needs kernelcast[plot].",
+    says="Also write a page with figures to OUT.html; needs kernelcast[plot].",
 )
 @click.option(
     "--machine",

@@ -8,8 +8,10 @@ import click
 from kernelcast.cli.data.options import store_option
 from kernelcast.cli.options import (
     POSITIVE,
+    count_option,
     debug_option,
     device_option,
+    flag_option,
     json_output,
     runs_option,
     seed_option,
@@ -48,28 +50,26 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Kernels of the corpus (`kernelcast corpus ls`), such as 'nbody' or 'npb_*/*'; may be "
     "repeated.  [default: all kernels]",
 )
-@click.option(
+@count_option(
     "--sizes",
-    metavar="K",
-    type=click.IntRange(min=1),
     default=_DEFAULTS.sizes,
-    help="Sizes of each kernel; other local sizes than the usual one get every other size.",
+    metavar="K",
+    says="Sizes of each kernel; other local sizes than the usual one get every other size.",
 )
-@click.option(
+@count_option(
     "--local-sizes",
-    metavar="L",
-    type=click.IntRange(min=1),
     default=_DEFAULTS.local_sizes,
-    help="Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
+    metavar="L",
+    says="Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
     "collection with more adds the others.",
 )
 @runs_option(_DEFAULTS.runs, "Whole runs of each launch; twice as many where they disagree.")
-@click.option(
+@count_option(
     "--multiples",
-    metavar="K",
-    type=click.IntRange(min=0),
     default=_DEFAULTS.multiples,
-    help="Sample at 1 and 2 up to K and K + 1 times saturation too, for the study of sampling "
+    least=0,
+    metavar="K",
+    says="Sample at 1 and 2 up to K and K + 1 times saturation too, for the study of sampling "
     "points; estimates do not need it.",
 )
 @click.option(
@@ -116,11 +116,10 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Go on where an earlier collection ended. That is what always happens: rows that are "
     "there are not measured again, unless they were disturbed or are of an earlier sampler.",
 )
-@click.option(
+@flag_option(
     "--retry-failures",
     "retries_failures",
-    is_flag=True,
-    help="Try launches again that failed in an earlier collection.",
+    says="Try launches again that failed in an earlier collection.",
 )
 @store_option
 @click.option(

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option, folder_option, json_output
+from kernelcast.cli.options import count_option, debug_option, folder_option, json_output
 from kernelcast.cli.train.options import (
     data_option,
     jobs_option,
@@ -33,12 +33,11 @@ _FEWEST_RESAMPLES = 100
 )
 @jobs_option
 @judged_rows_options
-@click.option(
+@count_option(
     "--resamples",
-    metavar="N",
-    type=click.IntRange(min=_FEWEST_RESAMPLES),
     default=_RESAMPLES,
-    help="How often kernels are drawn anew for the interval of the difference.",
+    least=_FEWEST_RESAMPLES,
+    says="How often kernels are drawn anew for the interval of the difference.",
 )
 @folder_option(
     "Write comparison.json and a page, comparison.html, into FOLDER; needs kernelcast[plot]."

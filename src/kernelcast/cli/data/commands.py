@@ -13,7 +13,7 @@ from kernelcast.cli.data.tables import (
     make_summary_table,
     show_observation,
 )
-from kernelcast.cli.options import FILE, debug_option, json_flag
+from kernelcast.cli.options import FILE, debug_option, file_option, flag_option, json_flag
 from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
 from kernelcast.collection.data_exchange import ImportRequest, import_file, merge_stores
 from kernelcast.launches.data_store import open_data_store
@@ -36,12 +36,11 @@ from kernelcast.training_data.summary import (
     show_default=True,
     help="Group observations by this.",
 )
-@click.option("--rows", "wants_rows", is_flag=True, help="List every observation with its key.")
-@click.option(
+@flag_option("--rows", "wants_rows", says="List every observation with its key.")
+@flag_option(
     "--failures",
     "wants_failures",
-    is_flag=True,
-    help="List launches that could not be observed, with the reason.",
+    says="List launches that could not be observed, with the reason.",
 )
 @selection_options
 @json_flag
@@ -103,12 +102,9 @@ def export_rows(file: Path, place: str | None, *, as_json: bool, **options: Any)
 
 @click.command("import", short_help="Add observations from files.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@click.option("--replace", is_flag=True, help="Replace observations that have the same key.")
-@click.option(
-    "--problem",
-    metavar="T1.json",
-    type=FILE,
-    help="For a tuner's results: what it tuned, in the T1 format.",
+@flag_option("--replace", says="Replace observations that have the same key.")
+@file_option(
+    "--problem", metavar="T1.json", says="For a tuner's results: what it tuned, in the T1 format."
 )
 @click.option(
     "--measured-on",
@@ -161,7 +157,7 @@ def import_files(
 
 
 @click.command("check", short_help="Look for damage and for rows that cannot be right.")
-@click.option("--remove", "removes", is_flag=True, help="Remove the rows that are found.")
+@flag_option("--remove", "removes", says="Remove the rows that are found.")
 @json_flag
 @store_option
 @debug_option
@@ -202,7 +198,7 @@ def check_rows(ctx: click.Context, place: str | None, *, removes: bool, as_json:
 
 @click.command("merge", short_help="Add the observations of other stores.")
 @click.argument("others", metavar="URL...", nargs=-1, required=True)
-@click.option("--replace", is_flag=True, help="Replace observations that have the same key.")
+@flag_option("--replace", says="Replace observations that have the same key.")
 @json_flag
 @store_option
 @debug_option

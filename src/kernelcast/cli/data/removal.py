@@ -8,7 +8,7 @@ import click
 
 from kernelcast.cli.data.options import make_selection, selection_options, store_option
 from kernelcast.cli.data.tables import make_row_table
-from kernelcast.cli.options import POSITIVE, debug_option, json_flag
+from kernelcast.cli.options import POSITIVE, debug_option, flag_option, json_flag
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.collection.data_editing import find_observations, remove_by_hand
 from kernelcast.launches.data_store import open_data_store
@@ -83,8 +83,8 @@ def _read_moment(_: click.Context, __: click.Parameter, text: str | None) -> dat
     type=POSITIVE,
     help="Only times of at most so long.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would go, and remove nothing.")
-@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@flag_option("--dry-run", says="Show what would go, and remove nothing.")
+@flag_option("--yes", "is_sure", says="Do not ask.")
 @json_flag
 @store_option
 @debug_option

@@ -9,6 +9,8 @@ from kernelcast.cli.options import (
     FILE,
     debug_option,
     device_option,
+    file_option,
+    flag_option,
     json_option,
     least_gain_option,
     parameters_option,
@@ -35,9 +37,7 @@ _DEFAULTS = EstimateSettings()
 )
 @click.argument("problem_files", metavar="P.yaml...", nargs=-1, type=FILE)
 @device_option
-@click.option(
-    "--measure", is_flag=True, help="Also time whole runs of the kernel and show the error."
-)
+@flag_option("--measure", says="Also time whole runs of the kernel and show the error.")
 @runs_option(
     _DEFAULTS.measured_runs, "Whole runs timed by --measure, after one that is not counted."
 )
@@ -73,37 +73,25 @@ _DEFAULTS = EstimateSettings()
     "100 ms apart or more, each at its share of the budget. Two moments unless given.",
 )
 @least_gain_option
-@click.option(
-    "--no-history",
-    is_flag=True,
-    help="Sample also where this very launch was observed or sampled before.",
+@flag_option(
+    "--no-history", says="Sample also where this very launch was observed or sampled before."
 )
-@click.option(
+@flag_option(
     "--no-sampling",
-    is_flag=True,
-    help="Run nothing: answer from earlier observations, or from the source by the analytic model "
+    says="Run nothing: answer from earlier observations, or from the source by the analytic model "
     "of a calibrated device and the shipped model that corrects it.",
 )
-@click.option(
+@flag_option(
     "--explain",
-    is_flag=True,
-    help="Say how each answer was obtained, and why not in a better way. With --json it is always "
+    says="Say how each answer was obtained, and why not in a better way. With --json it is always "
     "there.",
 )
 @json_option
-@click.option(
-    "--record",
-    "record_file",
-    metavar="FILE",
-    type=FILE,
-    help="Write the raw samples to FILE (JSON), for --replay.",
-)
-@click.option(
+@file_option("--record", "record_file", says="Write the raw samples to FILE (JSON), for --replay.")
+@file_option(
     "--replay",
     "replay_file",
-    metavar="FILE",
-    type=FILE,
-    help="Answer from the samples in FILE instead of from devices, with the budget and seed they "
+    says="Answer from the samples in FILE instead of from devices, with the budget and seed they "
     "were recorded with. Without P.yaml, all that is in FILE.",
 )
 @plot_option(

@@ -14,6 +14,7 @@ from kernelcast.cli.options import (
     FILE,
     debug_option,
     device_option,
+    flag_option,
     json_output,
     parameters_with,
     seed_option,
@@ -70,18 +71,14 @@ class _Request:
     short_help="Show what is known of kernels: operations, addresses, features.",
 )
 @click.argument("problem_files", metavar="P.yaml...", nargs=-1, required=True, type=FILE)
-@click.option(
+@flag_option(
     "--source",
     "shows_source",
-    is_flag=True,
-    help="Show the source instead, with what each line executes and where it touches memory.",
+    says="Show the source instead, with what each line executes and where it touches memory.",
 )
 @device_option
-@click.option(
-    "--no-device",
-    "without_devices",
-    is_flag=True,
-    help="Ask no device: only what source and launch tell.",
+@flag_option(
+    "--no-device", "without_devices", says="Ask no device: only what source and launch tell."
 )
 @click.option(
     "--group",

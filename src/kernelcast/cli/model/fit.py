@@ -10,7 +10,7 @@ from rich.table import Table
 
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
 from kernelcast.cli.model.plot import draw_hit_rates
-from kernelcast.cli.options import FILE, debug_option, parameters_option, plot_option
+from kernelcast.cli.options import FILE, debug_option, file_option, parameters_option, plot_option
 from kernelcast.cli.terminal import make_table, show, show_line
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.hit_rate_file import (
@@ -62,12 +62,11 @@ class _Request:
     short_help="Fit hit rates of a GPU's caches to measurements.",
 )
 @click.argument("measurements", metavar="MEASUREMENTS.csv|json", type=FILE)
-@click.option(
+@file_option(
     "--problem",
     "problem_file",
     metavar="P.yaml",
-    type=FILE,
-    help="The kernel that was measured, where the measurements are volumes.",
+    says="The kernel that was measured, where the measurements are volumes.",
 )
 @click.option("--machine", metavar="NAME", help="The device it was measured on.")
 @parameters_option

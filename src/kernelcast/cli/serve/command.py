@@ -8,7 +8,9 @@ import click
 
 from kernelcast.cli.groups import LazyGroup
 from kernelcast.cli.options import (
+    count_option,
     debug_option,
+    flag_option,
     least_gain_option,
     timeout_option,
 )
@@ -49,13 +51,7 @@ database_option = click.option(
     envvar=MODELS_VARIABLE,
     help=f"Trained models.  [default: {MODELS_VARIABLE}, or models in the data folder]",
 )
-@click.option(
-    "--workers",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Processes that answer; all share the database.",
-)
+@count_option("--workers", default=1, says="Processes that answer; all share the database.")
 @click.option(
     "--token-file",
     metavar="FILE",
@@ -63,10 +59,8 @@ database_option = click.option(
     help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each; only its owner "
     "may be able to read it.",
 )
-@click.option(
-    "--require-tokens",
-    is_flag=True,
-    help="Need a token on loopback too; any other address always needs one.",
+@flag_option(
+    "--require-tokens", says="Need a token on loopback too; any other address always needs one."
 )
 @click.option(
     "--trusted-proxy",
@@ -77,10 +71,8 @@ database_option = click.option(
     "(X-Forwarded-For and -Proto, or Forwarded); may be repeated. Callers then need tokens, on "
     "loopback too.",
 )
-@click.option(
-    "--allow-run",
-    is_flag=True,
-    help="Compile and run submitted kernels, for callers with the scope 'run'.",
+@flag_option(
+    "--allow-run", says="Compile and run submitted kernels, for callers with the scope 'run'."
 )
 @click.option(
     "--sandbox",
@@ -99,13 +91,11 @@ database_option = click.option(
     "request waits, so that the next answer is better; 0: none.",
 )
 @least_gain_option
-@click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
-@click.option(
+@flag_option("--no-jobs", says="Leave jobs to other hosts.")
+@count_option(
     "--queue",
-    metavar="N",
-    type=click.IntRange(min=1),
     default=_QUEUE,
-    help="Samplings that may wait for a device in each process; more are told to come again.",
+    says="Samplings that may wait for a device in each process; more are told to come again.",
 )
 @timeout_option(_TIMEOUT_S, "Limit for each sampling, build included.")
 @debug_option

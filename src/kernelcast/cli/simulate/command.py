@@ -4,7 +4,13 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
+from kernelcast.cli.options import (
+    count_option,
+    debug_option,
+    file_option,
+    json_output,
+    plot_option,
+)
 
 _SHAPES = ("independent", "cholesky", "fork-join", "layered")
 _COUNT = click.IntRange(min=1)
@@ -60,12 +66,8 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
     callback=_parse_errors,
     help="Mean errors of estimates, log-normal: |estimated - true| / true.",
 )
-@click.option(
-    "--validation",
-    "validation_file",
-    metavar="FILE",
-    type=FILE,
-    help="Also take the errors of a validation's models (JSON).",
+@file_option(
+    "--validation", "validation_file", says="Also take the errors of a validation's models (JSON)."
 )
 @click.option(
     "--model",
@@ -87,9 +89,7 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
     default=8,
     help="Tasks that may be placed and not yet done, per device.",
 )
-@click.option(
-    "--seed", metavar="N", type=click.IntRange(min=0), default=0, help="Of everything random."
-)
+@count_option("--seed", default=0, least=0, says="Of everything random.")
 @plot_option("Draw makespans over errors to FILE (png, pdf, svg); needs kernelcast[plot].")
 @json_output("Print JSON instead of a table: a list, one object per shape and way of knowing.")
 @debug_option

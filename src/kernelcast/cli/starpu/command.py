@@ -5,7 +5,15 @@ from typing import Any
 import click
 
 from kernelcast.cli.data.options import store_option
-from kernelcast.cli.options import FILE, debug_option, json_output, timeout_option
+from kernelcast.cli.options import (
+    FILE,
+    count_option,
+    debug_option,
+    file_option,
+    flag_option,
+    json_output,
+    timeout_option,
+)
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 
 _DEFAULTS = EstimateSettings()
@@ -48,36 +56,29 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     help="The OpenCL device behind a worker, such as opencl0=ID (its id or the beginning of it, "
     "see `kernelcast devices`); replaces the file's `device`; may be repeated.",
 )
-@click.option(
+@file_option(
     "--estimates",
     "estimate_files",
-    metavar="FILE",
     multiple=True,
-    type=FILE,
-    help="What `kernelcast estimate --json` has written, instead of estimating now; may be "
+    says="What `kernelcast estimate --json` has written, instead of estimating now; may be "
     "repeated.",
 )
-@click.option(
-    "--observed",
-    is_flag=True,
-    help="Take times from the store where it has the very launch, before estimates.",
+@flag_option(
+    "--observed", says="Take times from the store where it has the very launch, before estimates."
 )
 @store_option
-@click.option(
+@file_option(
     "--times",
     "times_files",
-    metavar="FILE",
     multiple=True,
-    type=FILE,
-    help="Samples or seconds of functions that are no OpenCL kernels, as CPU implementations are "
+    says="Samples or seconds of functions that are no OpenCL kernels, as CPU implementations are "
     "(JSON); may be repeated.",
 )
-@click.option(
+@file_option(
     "--into",
     "folder",
     metavar="FOLDER",
-    type=FILE,
-    help="What STARPU_PERF_MODEL_DIR will name.  [default: STARPU_PERF_MODEL_DIR, or "
+    says="What STARPU_PERF_MODEL_DIR will name.  [default: STARPU_PERF_MODEL_DIR, or "
     "~/.starpu/sampling]",
 )
 @click.option(
@@ -86,12 +87,10 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     help="Name of the machine that will run the program.  [default: STARPU_HOSTNAME, or this "
     "machine's]",
 )
-@click.option(
+@count_option(
     "--samples",
-    metavar="N",
-    type=click.IntRange(min=1),
     default=10,
-    help="Measurements that each time counts as. StarPU believes 10, and forgets a time after as "
+    says="Measurements that each time counts as. StarPU believes 10, and forgets a time after as "
     "many measurements that contradict it.",
 )
 @click.option(

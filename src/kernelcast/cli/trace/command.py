@@ -10,6 +10,7 @@ import click
 from kernelcast.cli.collecting import Collected, Report, prefix
 from kernelcast.cli.options import (
     FILE,
+    count_option,
     debug_option,
     device_option,
     json_option,
@@ -54,11 +55,9 @@ class _Request:
 )
 @click.argument("problem_file", metavar="P.yaml", type=FILE)
 @device_option
-@click.option(
+@count_option(
     "--work-groups",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Trace about the first N work-groups: part of a row, whole rows or whole planes.  "
+    says="Trace about the first N work-groups: part of a row, whole rows or whole planes.  "
     "[default: all, at most 10000]",
 )
 @click.option(

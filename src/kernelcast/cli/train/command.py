@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option, json_output
+from kernelcast.cli.options import debug_option, flag_option, json_output
 from kernelcast.cli.train.options import (
     data_option,
     jobs_option,
@@ -28,11 +28,10 @@ from kernelcast.training.settings import DEFAULT_MODEL
     help="The model; a wrong name lists all.",
 )
 @rows_device_option
-@click.option(
+@flag_option(
     "--pooled",
     "is_pooled",
-    is_flag=True,
-    help="One model of all devices on dimensionless features (hybrid_pooled): it serves devices "
+    says="One model of all devices on dimensionless features (hybrid_pooled): it serves devices "
     "that it has not seen once they are calibrated.",
 )
 @click.option(
@@ -43,11 +42,10 @@ from kernelcast.training.settings import DEFAULT_MODEL
     help="Write the model into one file instead of the registry.",
 )
 @registry_option
-@click.option(
+@flag_option(
     "--no-validation",
     "skips_validation",
-    is_flag=True,
-    help="Do not validate: the file then does not say how good the model is.",
+    says="Do not validate: the file then does not say how good the model is.",
 )
 @jobs_option
 @json_output("Print JSON instead of a table: a list, one object per model.")

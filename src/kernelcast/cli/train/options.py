@@ -2,7 +2,7 @@
 
 import click
 
-from kernelcast.cli.options import Command, devices_option
+from kernelcast.cli.options import Command, count_option, devices_option
 from kernelcast.training.registry import MODELS_VARIABLE
 from kernelcast.training.settings import RowFilter
 
@@ -17,11 +17,8 @@ data_option = click.option(
 rows_device_option = devices_option(
     "Only rows of this device (its id or the beginning of it); may be repeated."
 )
-jobs_option = click.option(
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Processes that work side by side.  [default: one per processor]",
+jobs_option = count_option(
+    "--jobs", says="Processes that work side by side.  [default: one per processor]"
 )
 registry_option = click.option(
     "--registry",
@@ -35,12 +32,11 @@ registry_option = click.option(
 def judged_rows_options(command: Command) -> Command:
     """Add ``--shortest`` and ``--least-work-groups``."""
     usual = RowFilter()
-    fewest = click.option(
+    fewest = count_option(
         "--least-work-groups",
-        metavar="N",
-        type=click.IntRange(min=0),
         default=usual.least_work_groups,
-        help="Leave launches out that have fewer work-groups, likewise.",
+        least=0,
+        says="Leave launches out that have fewer work-groups, likewise.",
     )
     shortest = click.option(
         "--shortest",

@@ -6,8 +6,11 @@ import click
 
 from kernelcast.cli.options import (
     FILE,
+    count_option,
     debug_option,
     device_option,
+    file_option,
+    flag_option,
     json_option,
     parameters_with,
     runs_option,
@@ -33,21 +36,19 @@ _DEFAULTS = TuneSettings()
     help="What ranks configurations: the analytic model alone, which runs nothing, or a few "
     "work-groups of those that it likes best as well.",
 )
-@click.option(
+@count_option(
     "--top",
-    metavar="K",
-    type=click.IntRange(min=1),
     default=_DEFAULTS.top,
-    help="Configurations that are shown, and measured with --measure.",
-)
-@click.option("--measure", is_flag=True, help="Measure the best K as a whole, in turn.")
-@runs_option(_DEFAULTS.runs, "Measured runs of each; their median counts.")
-@click.option(
-    "--sampled",
     metavar="K",
-    type=click.IntRange(min=1),
+    says="Configurations that are shown, and measured with --measure.",
+)
+@flag_option("--measure", says="Measure the best K as a whole, in turn.")
+@runs_option(_DEFAULTS.runs, "Measured runs of each; their median counts.")
+@count_option(
+    "--sampled",
     default=_DEFAULTS.sampled,
-    help="Configurations that `--models hybrid` samples.",
+    metavar="K",
+    says="Configurations that `--models hybrid` samples.",
 )
 @parameters_with(
     "Fix a value of the problem file's `parameters`, for example N=2**20; may be repeated.",
@@ -55,27 +56,23 @@ _DEFAULTS = TuneSettings()
 )
 @seed_option
 @timeout_option(_DEFAULTS.timeout_s, "Give a configuration up that runs for so long.")
-@click.option(
+@file_option(
     "--save",
     "save_file",
-    metavar="FILE",
-    type=FILE,
-    help="Keep measured runs in FILE, one JSON object a line, and take them up again from it.  "
+    says="Keep measured runs in FILE, one JSON object a line, and take them up again from it.  "
     "[default: a file in the user's data folder]",
 )
-@click.option(
+@file_option(
     "--t1",
     "t1_file",
     metavar="T1.json",
-    type=FILE,
-    help="Read the problem from a file in the auto-tuning community's T1 format.",
+    says="Read the problem from a file in the auto-tuning community's T1 format.",
 )
-@click.option(
+@file_option(
     "--t4",
     "t4_file",
     metavar="T4.json",
-    type=FILE,
-    help="Write what was measured to a file in the T4 format; for one device.",
+    says="Write what was measured to a file in the T4 format; for one device.",
 )
 @json_option
 @debug_option

@@ -5,7 +5,14 @@ from typing import Any
 import click
 
 from kernelcast.cli.model.cpu.request import CpuRequest
-from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
+from kernelcast.cli.options import (
+    FILE,
+    debug_option,
+    file_option,
+    flag_option,
+    json_output,
+    plot_option,
+)
 
 
 @click.command(
@@ -66,12 +73,10 @@ from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
     help="Time in the core from OSACA of the loop as the C compiler compiles it here, or from the "
     "machine's instruction table; auto takes OSACA where it can, and says why where it cannot.",
 )
-@click.option(
+@file_option(
     "--assembly",
     "assembly_file",
-    metavar="FILE",
-    type=FILE,
-    help="Body of the compiled innermost loop for OSACA, instead of compiling it here; needs "
+    says="Body of the compiled innermost loop for OSACA, instead of compiling it here; needs "
     "--per-pass.",
 )
 @click.option(
@@ -107,11 +112,10 @@ from kernelcast.cli.options import FILE, debug_option, json_output, plot_option
     metavar="NAME",
     help="Solve layer conditions for this constant.  [default: the one swept, else the last -D]",
 )
-@click.option(
+@flag_option(
     "--measure",
     "measures",
-    is_flag=True,
-    help="Compile and run the loop here as well, and show it beside the prediction.",
+    says="Compile and run the loop here as well, and show it beside the prediction.",
 )
 @click.option(
     "--compiler",

@@ -16,7 +16,10 @@ from kernelcast.cli.model.gpu.output import (
 from kernelcast.cli.model.gpu.request import GpuRequest, SizeSweep
 from kernelcast.cli.options import (
     FILE,
+    count_option,
     debug_option,
+    file_option,
+    flag_option,
     json_output,
     parameters_option,
     parse_parameters,
@@ -62,29 +65,21 @@ from kernelcast.records.machine import MachineDescription
     multiple=True,
     help="Let each work-item compute so many updates along an axis; may be repeated.",
 )
-@click.option(
-    "--sweep-local",
-    "sweeps_local",
-    is_flag=True,
-    help="Rank all local sizes with powers of two.",
-)
-@click.option(
+@flag_option("--sweep-local", "sweeps_local", says="Rank all local sizes with powers of two.")
+@flag_option(
     "--sweep-fold",
     "sweeps_fold",
-    is_flag=True,
-    help="Rank the foldings 2y and 2z as well, each with all local sizes.",
+    says="Rank the foldings 2y and 2z as well, each with all local sizes.",
 )
 @click.option(
     "--sweep-size",
     metavar="NAME=A:B:STEP",
     help="Vary a parameter of the file from A to B: shows where caches become too small.",
 )
-@click.option(
+@file_option(
     "--measured",
     "measured_file",
-    metavar="FILE",
-    type=FILE,
-    help="Compare with measured launches, a table (.csv or .json) as `model fit` takes them, also "
+    says="Compare with measured launches, a table (.csv or .json) as `model fit` takes them, also "
     "with the column updates_per_s.",
 )
 @click.option(
@@ -130,11 +125,8 @@ from kernelcast.records.machine import MachineDescription
 )
 @click.option("--global", "global_size", metavar="X,Y,Z", help="Global size, for accesses as text.")
 @click.option("--offset", "global_offset", metavar="X,Y,Z", help="Global offset, likewise.")
-@click.option(
-    "--registers",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="32-bit registers per work-item, which limit how many run at once.",
+@count_option(
+    "--registers", says="32-bit registers per work-item, which limit how many run at once."
 )
 @click.option(
     "--hit-rates",
@@ -143,14 +135,7 @@ from kernelcast.records.machine import MachineDescription
     help="Hit rates of the caches: a shipped set, or a file that `model fit` wrote; paper-2022 "
     "takes the paper's limiters as well.",
 )
-@click.option(
-    "--top",
-    "shown",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=10,
-    help="Rows of the ranking.",
-)
+@count_option("--top", "shown", default=10, says="Rows of the ranking.")
 @plot_option("Draw the result, as .png or .svg.", metavar="FILE")
 @json_output("Print JSON; times in seconds.")
 @debug_option

@@ -16,6 +16,7 @@ from kernelcast.cli.model.scratchpad.tables import (
 )
 from kernelcast.cli.options import (
     FILE,
+    count_option,
     debug_option,
     json_output,
     parameters_with,
@@ -47,11 +48,8 @@ from kernelcast.launches.modelling.scratchpad_formats import (
     type=click.Choice(("dma", "double-buffer", "cpes")),
     help="Ask what smaller DMA requests, double buffering or other numbers of active CPEs save.",
 )
-@click.option(
-    "--active-cpes",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Active CPEs, instead of the file's.  [default: the file's, else 64]",
+@count_option(
+    "--active-cpes", says="Active CPEs, instead of the file's.  [default: the file's, else 64]"
 )
 @click.option(
     "--cpes",
