@@ -3,7 +3,7 @@
 import click
 from rich.table import Table
 
-from kernelcast.cli.options import debug_option, json_option
+from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, make_table, progress, show, show_json
 from kernelcast.launches.devices import examine_devices
 from kernelcast.records.device import DeviceDescription, DeviceReport
@@ -23,8 +23,8 @@ _NARROW_COLUMNS = (
 
 
 @click.command()
-@json_option
-@debug_option
+@option.json_list
+@option.debug
 @click.pass_context
 def devices(ctx: click.Context, *, as_json: bool) -> None:
     """List the OpenCL devices of this machine and try each.

@@ -60,17 +60,17 @@ def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None
     ctx.meta[_DEBUG] = value
 
 
-def json_output(says: str) -> Callable[[Command], Command]:
+def json(says: str) -> Callable[[Command], Command]:
     """Make ``--json``."""
-    return flag_option("--json", "as_json", says=says)
+    return flag("--json", "as_json", says=says)
 
 
-def flag_option(*names: str, says: str) -> Callable[[Command], Command]:
+def flag(*names: str, says: str) -> Callable[[Command], Command]:
     """Make an option that is given or not."""
     return click.option(*names, is_flag=True, help=says)
 
 
-def count_option(
+def count(
     *names: str, says: str, default: int | None = None, least: int = 1, metavar: str = "N"
 ) -> Callable[[Command], Command]:
     """Make an option that takes a whole number of at least so much."""
@@ -78,14 +78,14 @@ def count_option(
     return click.option(*names, metavar=metavar, type=kind, default=default, help=says)
 
 
-def file_option(
+def file(
     *names: str, says: str, metavar: str = "FILE", multiple: bool = False
 ) -> Callable[[Command], Command]:
     """Make an option that names a file."""
     return click.option(*names, metavar=metavar, type=FILE, multiple=multiple, help=says)
 
 
-def devices_option(says: str) -> Callable[[Command], Command]:
+def devices(says: str) -> Callable[[Command], Command]:
     """Make ``--device``, which may be repeated."""
     return click.option("--device", "device_ids", metavar="ID", multiple=True, help=says)
 
@@ -103,12 +103,12 @@ def parameters_with(says: str, *, has_letter: bool = True) -> Callable[[Command]
     )
 
 
-def runs_option(default: int, says: str) -> Callable[[Command], Command]:
+def runs(default: int, says: str) -> Callable[[Command], Command]:
     """Make ``--runs``."""
-    return count_option("--runs", default=default, says=says)
+    return count("--runs", default=default, says=says)
 
 
-def timeout_option(
+def timeout(
     default_s: float,
     says: str,
     *,
@@ -121,28 +121,28 @@ def timeout_option(
     )
 
 
-def folder_option(says: str) -> Callable[[Command], Command]:
+def folder(says: str) -> Callable[[Command], Command]:
     """Make ``--out`` of a folder."""
     return click.option("--out", "folder", metavar="FOLDER", type=FOLDER, help=says)
 
 
-def plot_option(says: str, *, metavar: str = "FILE.png") -> Callable[[Command], Command]:
+def plot(says: str, *, metavar: str = "FILE.png") -> Callable[[Command], Command]:
     """Make ``--plot``."""
-    return file_option("--plot", "plot_file", metavar=metavar, says=says)
+    return file("--plot", "plot_file", metavar=metavar, says=says)
 
 
-json_flag = json_output("Print JSON instead of a table.")
-json_option = json_output(
+json_flag = json("Print JSON instead of a table.")
+json_list = json(
     "Print a JSON list, one object per device, instead of a table. Times are in seconds."
 )
-device_option = devices_option(
+device = devices(
     "Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
     "repeated.  [default: all devices]"
 )
-parameters_option = parameters_with(
+parameters = parameters_with(
     "Replace a value of the problem file's `parameters`, for example N=2**20; may be repeated."
 )
-least_gain_option = click.option(
+least_gain = click.option(
     "--least-gain",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
@@ -150,10 +150,10 @@ least_gain_option = click.option(
     help="Where earlier samples of a launch, or other sizes of its kernel, are known: seconds by "
     "which a second of sampling has to narrow the interval, or it is left out. 0: sample always.",
 )
-seed_option = count_option(
+seed = count(
     "--seed", default=0, least=0, says="Seed of random buffer contents and of the sampled places."
 )
-debug_option = click.option(
+debug = click.option(
     "--debug",
     is_flag=True,
     is_eager=True,

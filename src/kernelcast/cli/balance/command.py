@@ -5,19 +5,8 @@ from typing import Any
 import click
 
 from kernelcast.balancing.settings import BalanceSettings
-from kernelcast.cli.options import (
-    FILE,
-    debug_option,
-    devices_option,
-    flag_option,
-    folder_option,
-    json_output,
-    parameters_option,
-    plot_option,
-    seed_option,
-    take_fields,
-    timeout_option,
-)
+from kernelcast.cli import options as option
+from kernelcast.cli.options import take_fields
 
 _DEFAULTS = BalanceSettings()
 
@@ -26,8 +15,8 @@ _DEFAULTS = BalanceSettings()
     context_settings={"show_default": True},
     short_help="Run one kernel over several devices at once.",
 )
-@click.argument("problem_file", metavar="P.yaml", type=FILE)
-@devices_option(
+@click.argument("problem_file", metavar="P.yaml", type=option.FILE)
+@option.devices(
     "Use this device (its id or the beginning of it); may be repeated.  [default: all devices]"
 )
 @click.option(
@@ -52,20 +41,20 @@ _DEFAULTS = BalanceSettings()
     help="Part of the launch that each device runs to estimate its speed; it counts as done. A "
     "quarter of it where the source proves that all work-groups do the same.",
 )
-@flag_option(
+@option.flag(
     "--independent",
     "assumes_independence",
     says="Vouch that no work-group reads what another one writes, where that cannot be proven.",
 )
-@seed_option
-@parameters_option
-@timeout_option(
+@option.seed
+@option.parameters
+@option.timeout(
     _DEFAULTS.timeout_s, "Give a device up that shows no sign of life for so long.", kind=float
 )
-@folder_option("Write each buffer that the kernel writes to FOLDER, as .npy files.")
-@json_output("Print JSON instead of a table. Times are in seconds.")
-@plot_option("Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot].")
-@debug_option
+@option.folder("Write each buffer that the kernel writes to FOLDER, as .npy files.")
+@option.json("Print JSON instead of a table. Times are in seconds.")
+@option.plot("Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot].")
+@option.debug
 @click.pass_context
 def balance(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - BalanceRequest has the types
     """Run the kernel of a problem file over several devices, so that all finish together.

@@ -11,16 +11,10 @@ from kernelcast.calibration.calibration import (
     calibrate_device,
     list_benchmarks,
 )
+from kernelcast.cli import options as option
 from kernelcast.cli.calibrate.request import CalibrateRequest
 from kernelcast.cli.calibrate.tables import make_comparison, make_report
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.options import (
-    debug_option,
-    devices_option,
-    file_option,
-    flag_option,
-    json_output,
-)
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.terminal import (
     ExitStatus,
@@ -43,12 +37,12 @@ _Outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]]
 
 
 @click.command(short_help="Measure what devices can do; describe machines.")
-@devices_option(
+@option.devices(
     "Calibrate this device only (its id or the beginning of it, see `kernelcast devices`); may be "
     "repeated.  [default: all devices]"
 )
-@flag_option("--quick", "is_quick", says="Fewer points and repeats: a minute.")
-@flag_option("--full", "is_full", says="More points and repeats: five minutes.")
+@option.flag("--quick", "is_quick", says="Fewer points and repeats: a minute.")
+@option.flag("--full", "is_full", says="More points and repeats: five minutes.")
 @click.option(
     "--only",
     metavar="NAME",
@@ -56,17 +50,17 @@ _Outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]]
     help="Run this microbenchmark only and add what it finds to the description that is there; "
     "may be repeated.",
 )
-@flag_option("--list", "wants_list", says="List the microbenchmarks and end.")
-@flag_option(
+@option.flag("--list", "wants_list", says="List the microbenchmarks and end.")
+@option.flag(
     "--fresh",
     "is_fresh",
     says="Measure everything, also what an interrupted calibration has measured already.",
 )
-@file_option(
+@option.file(
     "--output",
     says="Write the description to FILE (YAML).  [default: machines/ID.yaml in the data folder]",
 )
-@file_option(
+@option.file(
     "--report",
     metavar="OUT.html",
     says="Also write a page with figures to OUT.html; needs kernelcast[plot].",
@@ -84,11 +78,11 @@ _Outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]]
     nargs=2,
     help="Measure nothing: show two descriptions side by side.",
 )
-@json_output(
+@option.json(
     "Print JSON instead of tables: a list with one object per device, microbenchmark or compared "
     "number."
 )
-@debug_option
+@option.debug
 @click.pass_context
 def calibrate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - CalibrateRequest has the types
     """Measure what devices can do and write machine descriptions.

@@ -5,19 +5,9 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.data.options import store_option
-from kernelcast.cli.options import (
-    POSITIVE,
-    count_option,
-    debug_option,
-    device_option,
-    flag_option,
-    json_output,
-    runs_option,
-    seed_option,
-    take_fields,
-    timeout_option,
-)
+from kernelcast.cli.options import take_fields
 from kernelcast.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
 
 _DEFAULTS = CollectionSettings()
@@ -41,7 +31,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     context_settings={"show_default": True},
     short_help="Measure the benchmark corpus: samples, features, whole runs.",
 )
-@device_option
+@option.device
 @click.option(
     "--kernels",
     "patterns",
@@ -50,21 +40,21 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Kernels of the corpus (`kernelcast corpus ls`), such as 'nbody' or 'npb_*/*'; may be "
     "repeated.  [default: all kernels]",
 )
-@count_option(
+@option.count(
     "--sizes",
     default=_DEFAULTS.sizes,
     metavar="K",
     says="Sizes of each kernel; other local sizes than the usual one get every other size.",
 )
-@count_option(
+@option.count(
     "--local-sizes",
     default=_DEFAULTS.local_sizes,
     metavar="L",
     says="Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
     "collection with more adds the others.",
 )
-@runs_option(_DEFAULTS.runs, "Whole runs of each launch; twice as many where they disagree.")
-@count_option(
+@option.runs(_DEFAULTS.runs, "Whole runs of each launch; twice as many where they disagree.")
+@option.count(
     "--multiples",
     default=_DEFAULTS.multiples,
     least=0,
@@ -82,7 +72,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     "--shortest",
     "shortest_s",
     metavar="SECONDS",
-    type=POSITIVE,
+    type=option.POSITIVE,
     default=_DEFAULTS.shortest_s,
     help="Shortest time of a whole launch that sizes are chosen for.",
 )
@@ -90,7 +80,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     "--longest",
     "longest_s",
     metavar="SECONDS",
-    type=POSITIVE,
+    type=option.POSITIVE,
     default=_DEFAULTS.longest_s,
     help="Longest time of a whole launch that sizes are chosen for.",
 )
@@ -116,7 +106,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Go on where an earlier collection ended. That is what always happens: rows that are "
     "there are not measured again, unless they were disturbed or are of an earlier sampler.",
 )
-@flag_option(
+@option.flag(
     "--retry-failures",
     "retries_failures",
     says="Try launches again that failed in an earlier collection.",
@@ -128,10 +118,10 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     help="Collect over a Dask cluster, such as tcp://host:8786: one worker per machine, rows into "
     "a store that all of them reach; needs kernelcast[cluster].",
 )
-@seed_option
-@timeout_option(DEFAULT_ROW_TIMEOUT_S, "Time limit of one row.", name="row_timeout_s")
-@json_output("Print JSON instead of a table: a list, one object per device.")
-@debug_option
+@option.seed
+@option.timeout(DEFAULT_ROW_TIMEOUT_S, "Time limit of one row.", name="row_timeout_s")
+@option.json("Print JSON instead of a table: a list, one object per device.")
+@option.debug
 @click.pass_context
 def collect_command(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - CollectRequest has the types
     """Measure kernels of the corpus and keep what models learn from.

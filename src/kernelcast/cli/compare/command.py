@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import count_option, debug_option, folder_option, json_output
+from kernelcast.cli import options as option
 from kernelcast.cli.train.options import (
     data_option,
     jobs_option,
@@ -33,17 +33,17 @@ _FEWEST_RESAMPLES = 100
 )
 @jobs_option
 @judged_rows_options
-@count_option(
+@option.count(
     "--resamples",
     default=_RESAMPLES,
     least=_FEWEST_RESAMPLES,
     says="How often kernels are drawn anew for the interval of the difference.",
 )
-@folder_option(
+@option.folder(
     "Write comparison.json and a page, comparison.html, into FOLDER; needs kernelcast[plot]."
 )
-@json_output("Print JSON instead of tables: what comparison.json holds.")
-@debug_option
+@option.json("Print JSON instead of tables: what comparison.json holds.")
+@option.debug
 @click.pass_context
 def compare(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - CompareRequest has the types
     """Predict the same kernels by models A and B that have not seen them, and compare.

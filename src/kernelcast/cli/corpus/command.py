@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.corpus.tables import (
     kernel_to_json,
@@ -12,14 +13,6 @@ from kernelcast.cli.corpus.tables import (
     make_check_table,
     make_kernel_table,
     outcome_to_json,
-)
-from kernelcast.cli.options import (
-    FOLDER,
-    debug_option,
-    device_option,
-    json_option,
-    parameters_with,
-    timeout_option,
 )
 from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
 from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus
@@ -41,8 +34,8 @@ def corpus() -> None:
 
 
 @corpus.command("ls")
-@json_option
-@debug_option
+@option.json_list
+@option.debug
 def list_kernels(*, as_json: bool) -> None:
     """List the kernels with their size parameters and local sizes."""
     applications = find_applications()
@@ -54,10 +47,10 @@ def list_kernels(*, as_json: bool) -> None:
 
 @corpus.command(context_settings={"show_default": True})
 @click.argument("pattern", default="*")
-@device_option
-@timeout_option(DEFAULT_CHECK_TIMEOUT_S, "Time limit in seconds for each kernel on each device.")
-@json_option
-@debug_option
+@option.device
+@option.timeout(DEFAULT_CHECK_TIMEOUT_S, "Time limit in seconds for each kernel on each device.")
+@option.json_list
+@option.debug
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -92,12 +85,12 @@ def check(
 
 @corpus.command()
 @click.argument("pattern")
-@click.argument("folder", type=FOLDER)
-@parameters_with(
+@click.argument("folder", type=option.FOLDER)
+@option.parameters_with(
     "Replace a parameter of the problem files that have it, for example N=2**20; may be repeated.",
     has_letter=False,
 )
-@debug_option
+@option.debug
 def write(*, pattern: str, folder: Path, parameters: Mapping[str, int]) -> None:
     """Write the kernels that match PATTERN into FOLDER, ready to be run and changed.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.data.options import make_selection, selection_options, store_option
 from kernelcast.cli.data.tables import (
     make_failure_table,
@@ -13,7 +14,6 @@ from kernelcast.cli.data.tables import (
     make_summary_table,
     show_observation,
 )
-from kernelcast.cli.options import FILE, debug_option, file_option, flag_option, json_flag
 from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
 from kernelcast.collection.data_exchange import ImportRequest, import_file, merge_stores
 from kernelcast.launches.data_store import open_data_store
@@ -36,16 +36,16 @@ from kernelcast.training_data.summary import (
     show_default=True,
     help="Group observations by this.",
 )
-@flag_option("--rows", "wants_rows", says="List every observation with its key.")
-@flag_option(
+@option.flag("--rows", "wants_rows", says="List every observation with its key.")
+@option.flag(
     "--failures",
     "wants_failures",
     says="List launches that could not be observed, with the reason.",
 )
 @selection_options
-@json_flag
+@option.json_flag
 @store_option
-@debug_option
+@option.debug
 def list_rows(place: str | None, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - see the options
     """List what is in the store: a line per group, per observation or per failure."""
     wanted = make_selection(options)
@@ -64,9 +64,9 @@ def list_rows(place: str | None, *, as_json: bool, **options: Any) -> None:  # n
 
 @click.command("show", short_help="Show observations in full.")
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
-@json_flag
+@option.json_flag
 @store_option
-@debug_option
+@option.debug
 def show_rows(keys: tuple[str, ...], place: str | None, *, as_json: bool) -> None:
     """Show observations in full, by their keys or the beginnings of them."""
     with open_data_store(place, must_exist=True) as store:
@@ -79,11 +79,11 @@ def show_rows(keys: tuple[str, ...], place: str | None, *, as_json: bool) -> Non
 
 
 @click.command("export", short_help="Write observations into a Parquet file.")
-@click.argument("file", metavar="FILE.parquet", type=FILE)
+@click.argument("file", metavar="FILE.parquet", type=option.FILE)
 @selection_options
-@json_flag
+@option.json_flag
 @store_option
-@debug_option
+@option.debug
 def export_rows(file: Path, place: str | None, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - see the options
     """Write observations into a Parquet file that others can read and import."""
     from kernelcast.training_data.parquet import export_parquet  # needs an extra
@@ -101,9 +101,9 @@ def export_rows(file: Path, place: str | None, *, as_json: bool, **options: Any)
 
 
 @click.command("import", short_help="Add observations from files.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-@flag_option("--replace", says="Replace observations that have the same key.")
-@file_option(
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=option.FILE)
+@option.flag("--replace", says="Replace observations that have the same key.")
+@option.file(
     "--problem", metavar="T1.json", says="For a tuner's results: what it tuned, in the T1 format."
 )
 @click.option(
@@ -117,9 +117,9 @@ def export_rows(file: Path, place: str | None, *, as_json: bool, **options: Any)
     type=click.Choice(sorted(UNITS)),
     help="For a tuner's results: unit of run times, where its files do not say it.",
 )
-@json_flag
+@option.json_flag
 @store_option
-@debug_option
+@option.debug
 def import_files(
     files: tuple[Path, ...],
     place: str | None,
@@ -157,10 +157,10 @@ def import_files(
 
 
 @click.command("check", short_help="Look for damage and for rows that cannot be right.")
-@flag_option("--remove", "removes", says="Remove the rows that are found.")
-@json_flag
+@option.flag("--remove", "removes", says="Remove the rows that are found.")
+@option.json_flag
 @store_option
-@debug_option
+@option.debug
 @click.pass_context
 def check_rows(ctx: click.Context, place: str | None, *, removes: bool, as_json: bool) -> None:
     """Look for damage in the database, and for rows that cannot be right.
@@ -198,10 +198,10 @@ def check_rows(ctx: click.Context, place: str | None, *, removes: bool, as_json:
 
 @click.command("merge", short_help="Add the observations of other stores.")
 @click.argument("others", metavar="URL...", nargs=-1, required=True)
-@flag_option("--replace", says="Replace observations that have the same key.")
-@json_flag
+@option.flag("--replace", says="Replace observations that have the same key.")
+@option.json_flag
 @store_option
-@debug_option
+@option.debug
 def merge_rows(others: tuple[str, ...], place: str | None, *, replace: bool, as_json: bool) -> None:
     """Add observations and failures of other stores, files or URLs, to the store."""
     sources = [open_data_store(other, must_exist=True) for other in others]

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.data.options import make_selection, selection_options, store_option
 from kernelcast.cli.data.tables import make_row_table
-from kernelcast.cli.options import POSITIVE, debug_option, flag_option, json_flag
 from kernelcast.cli.terminal import complain, show, show_json, show_line
 from kernelcast.collection.data_editing import find_observations, remove_by_hand
 from kernelcast.launches.data_store import open_data_store
@@ -73,21 +73,21 @@ def _read_moment(_: click.Context, __: click.Parameter, text: str | None) -> dat
     "--least",
     "least_seconds",
     metavar="SECONDS",
-    type=POSITIVE,
+    type=option.POSITIVE,
     help="Only times of at least so long.",
 )
 @click.option(
     "--most",
     "most_seconds",
     metavar="SECONDS",
-    type=POSITIVE,
+    type=option.POSITIVE,
     help="Only times of at most so long.",
 )
-@flag_option("--dry-run", says="Show what would go, and remove nothing.")
-@flag_option("--yes", "is_sure", says="Do not ask.")
-@json_flag
+@option.flag("--dry-run", says="Show what would go, and remove nothing.")
+@option.flag("--yes", "is_sure", says="Do not ask.")
+@option.json_flag
 @store_option
-@debug_option
+@option.debug
 def remove_rows(
     keys: tuple[str, ...],
     place: str | None,

@@ -5,20 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernelcast.cli.options import (
-    FILE,
-    debug_option,
-    device_option,
-    file_option,
-    flag_option,
-    json_option,
-    least_gain_option,
-    parameters_option,
-    plot_option,
-    runs_option,
-    seed_option,
-    timeout_option,
-)
+from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, progress, show, show_json, show_line
 from kernelcast.launches.child_processes import start_ahead
 from kernelcast.launches.settings import DEFAULT_COVERAGE, DEFAULT_TIMEOUT_S, EstimateSettings
@@ -35,10 +22,10 @@ _DEFAULTS = EstimateSettings()
     context_settings={"show_default": True},
     short_help="Predict how long kernels take on each device.",
 )
-@click.argument("problem_files", metavar="P.yaml...", nargs=-1, type=FILE)
-@device_option
-@flag_option("--measure", says="Also time whole runs of the kernel and show the error.")
-@runs_option(
+@click.argument("problem_files", metavar="P.yaml...", nargs=-1, type=option.FILE)
+@option.device
+@option.flag("--measure", says="Also time whole runs of the kernel and show the error.")
+@option.runs(
     _DEFAULTS.measured_runs, "Whole runs timed by --measure, after one that is not counted."
 )
 @click.option(
@@ -56,9 +43,9 @@ _DEFAULTS = EstimateSettings()
     default=DEFAULT_COVERAGE,
     help="Share of true times that the interval shall hold: between 0 and 1.",
 )
-@seed_option
-@parameters_option
-@timeout_option(
+@option.seed
+@option.parameters
+@option.timeout(
     DEFAULT_TIMEOUT_S,
     "Time limit in seconds for each problem on each device, build and measurement included; the "
     "process that runs the kernel is stopped then.",
@@ -72,33 +59,33 @@ _DEFAULTS = EstimateSettings()
     help="Take so long for each answer, at most 60 s: work-groups run at as many moments as fit, "
     "100 ms apart or more, each at its share of the budget. Two moments unless given.",
 )
-@least_gain_option
-@flag_option(
+@option.least_gain
+@option.flag(
     "--no-history", says="Sample also where this very launch was observed or sampled before."
 )
-@flag_option(
+@option.flag(
     "--no-sampling",
     says="Run nothing: answer from earlier observations, or from the source by the analytic model "
     "of a calibrated device and the shipped model that corrects it.",
 )
-@flag_option(
+@option.flag(
     "--explain",
     says="Say how each answer was obtained, and why not in a better way. With --json it is always "
     "there.",
 )
-@json_option
-@file_option("--record", "record_file", says="Write the raw samples to FILE (JSON), for --replay.")
-@file_option(
+@option.json_list
+@option.file("--record", "record_file", says="Write the raw samples to FILE (JSON), for --replay.")
+@option.file(
     "--replay",
     "replay_file",
     says="Answer from the samples in FILE instead of from devices, with the budget and seed they "
     "were recorded with. Without P.yaml, all that is in FILE.",
 )
-@plot_option(
+@option.plot(
     "Draw predicted times with their intervals, beside measured ones, to FILE (png, pdf, svg); "
     "needs kernelcast[plot]."
 )
-@debug_option
+@option.debug
 @click.pass_context
 def estimate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - EstimateRequest has the types
     """Predict how long the kernels of problem files take on each device.

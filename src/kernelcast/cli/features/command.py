@@ -7,19 +7,10 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected, Report, prefix, read_problems
 from kernelcast.cli.features.annotated_source import AnnotatedSource
 from kernelcast.cli.features.tables import make_report
-from kernelcast.cli.options import (
-    FILE,
-    debug_option,
-    device_option,
-    flag_option,
-    json_output,
-    parameters_with,
-    seed_option,
-    timeout_option,
-)
 from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.features import (
@@ -70,14 +61,14 @@ class _Request:
     context_settings={"show_default": True},
     short_help="Show what is known of kernels: operations, addresses, features.",
 )
-@click.argument("problem_files", metavar="P.yaml...", nargs=-1, required=True, type=FILE)
-@flag_option(
+@click.argument("problem_files", metavar="P.yaml...", nargs=-1, required=True, type=option.FILE)
+@option.flag(
     "--source",
     "shows_source",
     says="Show the source instead, with what each line executes and where it touches memory.",
 )
-@device_option
-@flag_option(
+@option.device
+@option.flag(
     "--no-device", "without_devices", says="Ask no device: only what source and launch tell."
 )
 @click.option(
@@ -88,18 +79,18 @@ class _Request:
     help="Features of this group only; may be repeated. `sampled` times a few work-groups.  "
     f"[default: {', '.join(one for one in _GROUPS if one in DEFAULT_GROUPS)}]",
 )
-@seed_option
-@parameters_with(
+@option.seed
+@option.parameters_with(
     "Replace a value of the problem files' `parameters`, for example N=2**20; may be repeated."
 )
-@timeout_option(
+@option.timeout(
     DEFAULT_TIMEOUT_S,
     "Time limit in seconds for each problem on each device; the process that runs the kernel is "
     "stopped then.",
     kind=float,
 )
-@json_output("Print a JSON list, one object per problem, with everything that is known.")
-@debug_option
+@option.json("Print a JSON list, one object per problem, with everything that is known.")
+@option.debug
 @click.pass_context
 def features(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _Request has the types
     """Show what is known of the kernels of problem files, and their feature vectors.

@@ -9,8 +9,8 @@ import click
 from rich.table import Table
 
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
+from kernelcast.cli import options as option
 from kernelcast.cli.model.plot import draw_hit_rates
-from kernelcast.cli.options import FILE, debug_option, file_option, parameters_option, plot_option
 from kernelcast.cli.terminal import make_table, show, show_line
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.hit_rate_file import (
@@ -61,25 +61,25 @@ class _Request:
     context_settings={"show_default": True},
     short_help="Fit hit rates of a GPU's caches to measurements.",
 )
-@click.argument("measurements", metavar="MEASUREMENTS.csv|json", type=FILE)
-@file_option(
+@click.argument("measurements", metavar="MEASUREMENTS.csv|json", type=option.FILE)
+@option.file(
     "--problem",
     "problem_file",
     metavar="P.yaml",
     says="The kernel that was measured, where the measurements are volumes.",
 )
 @click.option("--machine", metavar="NAME", help="The device it was measured on.")
-@parameters_option
+@option.parameters
 @click.option(
     "--out",
     "out_file",
     metavar="FILE.yaml",
-    type=FILE,
+    type=option.FILE,
     default=Path("hit_rates.yaml"),
     help="Where to write the hit rates; `model gpu --hit-rates` reads them.",
 )
-@plot_option("Draw points and curves.", metavar="FILE")
-@debug_option
+@option.plot("Draw points and curves.", metavar="FILE")
+@option.debug
 def fit(**options: Any) -> None:  # noqa: ANN401 - _Request has the types
     """Fit hit rates of a GPU's caches to measurements, with the standard errors of the constants.
 

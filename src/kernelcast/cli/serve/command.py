@@ -6,14 +6,8 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.groups import LazyGroup
-from kernelcast.cli.options import (
-    count_option,
-    debug_option,
-    flag_option,
-    least_gain_option,
-    timeout_option,
-)
 from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.records.errors import InputError
 from kernelcast.training.registry import MODELS_VARIABLE
@@ -51,7 +45,7 @@ database_option = click.option(
     envvar=MODELS_VARIABLE,
     help=f"Trained models.  [default: {MODELS_VARIABLE}, or models in the data folder]",
 )
-@count_option("--workers", default=1, says="Processes that answer; all share the database.")
+@option.count("--workers", default=1, says="Processes that answer; all share the database.")
 @click.option(
     "--token-file",
     metavar="FILE",
@@ -59,7 +53,7 @@ database_option = click.option(
     help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each; only its owner "
     "may be able to read it.",
 )
-@flag_option(
+@option.flag(
     "--require-tokens", says="Need a token on loopback too; any other address always needs one."
 )
 @click.option(
@@ -71,7 +65,7 @@ database_option = click.option(
     "(X-Forwarded-For and -Proto, or Forwarded); may be repeated. Callers then need tokens, on "
     "loopback too.",
 )
-@flag_option(
+@option.flag(
     "--allow-run", says="Compile and run submitted kernels, for callers with the scope 'run'."
 )
 @click.option(
@@ -90,15 +84,15 @@ database_option = click.option(
     help="Share of the time that may go into sampling again what somebody has asked for, while no "
     "request waits, so that the next answer is better; 0: none.",
 )
-@least_gain_option
-@flag_option("--no-jobs", says="Leave jobs to other hosts.")
-@count_option(
+@option.least_gain
+@option.flag("--no-jobs", says="Leave jobs to other hosts.")
+@option.count(
     "--queue",
     default=_QUEUE,
     says="Samplings that may wait for a device in each process; more are told to come again.",
 )
-@timeout_option(_TIMEOUT_S, "Limit for each sampling, build included.")
-@debug_option
+@option.timeout(_TIMEOUT_S, "Limit for each sampling, build included.")
+@option.debug
 @click.pass_context
 def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ServiceSettings has the types
     """Answer over HTTP, until Ctrl-C or a signal ends it.

@@ -2,7 +2,7 @@
 
 import click
 
-from kernelcast.cli.options import debug_option, json_flag, json_output
+from kernelcast.cli import options as option
 from kernelcast.cli.serve.command import database_option, require_service
 from kernelcast.cli.terminal import complain, make_table, show, show_json, show_line
 from kernelcast.launches.data_store import choose_store
@@ -25,8 +25,8 @@ _SECRET = ("salt", "digest")
     "run, administrate; may be repeated.",
 )
 @database_option
-@json_output("Print JSON.")
-@debug_option
+@option.json("Print JSON.")
+@option.debug
 def create(name: str, scopes: tuple[str, ...], database: str | None, *, as_json: bool) -> None:
     """Make a token for NAME and print it.
 
@@ -47,8 +47,8 @@ def create(name: str, scopes: tuple[str, ...], database: str | None, *, as_json:
 
 @click.command("list", short_help="List the tokens.")
 @database_option
-@json_flag
-@debug_option
+@option.json_flag
+@option.debug
 def list_(database: str | None, *, as_json: bool) -> None:
     """List the tokens by their ids; secrets are not known."""
     with _open(database) as state:
@@ -70,8 +70,8 @@ def list_(database: str | None, *, as_json: bool) -> None:
 @click.command("revoke", short_help="Refuse a token from now on.")
 @click.argument("token_id", metavar="ID")
 @database_option
-@json_output("Print JSON.")
-@debug_option
+@option.json("Print JSON.")
+@option.debug
 def revoke(token_id: str, database: str | None, *, as_json: bool) -> None:
     """Refuse a token from now on; running services see it within seconds."""
     with _open(database) as state:

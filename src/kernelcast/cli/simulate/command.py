@@ -4,13 +4,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import (
-    count_option,
-    debug_option,
-    file_option,
-    json_output,
-    plot_option,
-)
+from kernelcast.cli import options as option
 
 _SHAPES = ("independent", "cholesky", "fork-join", "layered")
 _COUNT = click.IntRange(min=1)
@@ -66,7 +60,7 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
     callback=_parse_errors,
     help="Mean errors of estimates, log-normal: |estimated - true| / true.",
 )
-@file_option(
+@option.file(
     "--validation", "validation_file", says="Also take the errors of a validation's models (JSON)."
 )
 @click.option(
@@ -89,10 +83,10 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
     default=8,
     help="Tasks that may be placed and not yet done, per device.",
 )
-@count_option("--seed", default=0, least=0, says="Of everything random.")
-@plot_option("Draw makespans over errors to FILE (png, pdf, svg); needs kernelcast[plot].")
-@json_output("Print JSON instead of a table: a list, one object per shape and way of knowing.")
-@debug_option
+@option.count("--seed", default=0, least=0, says="Of everything random.")
+@option.plot("Draw makespans over errors to FILE (png, pdf, svg); needs kernelcast[plot].")
+@option.json("Print JSON instead of a table: a list, one object per shape and way of knowing.")
+@option.debug
 @click.pass_context
 def simulate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - StudySettings has the types
     """Simulate what accurate estimates are worth to a cluster.

@@ -4,16 +4,8 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.data.options import store_option
-from kernelcast.cli.options import (
-    FILE,
-    count_option,
-    debug_option,
-    file_option,
-    flag_option,
-    json_output,
-    timeout_option,
-)
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 
 _DEFAULTS = EstimateSettings()
@@ -46,7 +38,9 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     context_settings={"show_default": True},
     short_help="Write performance models that StarPU reads.",
 )
-@click.argument("codelet_files", metavar="CODELETS.yaml...", nargs=-1, required=True, type=FILE)
+@click.argument(
+    "codelet_files", metavar="CODELETS.yaml...", nargs=-1, required=True, type=option.FILE
+)
 @click.option(
     "--device",
     "devices",
@@ -56,25 +50,25 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     help="The OpenCL device behind a worker, such as opencl0=ID (its id or the beginning of it, "
     "see `kernelcast devices`); replaces the file's `device`; may be repeated.",
 )
-@file_option(
+@option.file(
     "--estimates",
     "estimate_files",
     multiple=True,
     says="What `kernelcast estimate --json` has written, instead of estimating now; may be "
     "repeated.",
 )
-@flag_option(
+@option.flag(
     "--observed", says="Take times from the store where it has the very launch, before estimates."
 )
 @store_option
-@file_option(
+@option.file(
     "--times",
     "times_files",
     multiple=True,
     says="Samples or seconds of functions that are no OpenCL kernels, as CPU implementations are "
     "(JSON); may be repeated.",
 )
-@file_option(
+@option.file(
     "--into",
     "folder",
     metavar="FOLDER",
@@ -87,7 +81,7 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     help="Name of the machine that will run the program.  [default: STARPU_HOSTNAME, or this "
     "machine's]",
 )
-@count_option(
+@option.count(
     "--samples",
     default=10,
     says="Measurements that each time counts as. StarPU believes 10, and forgets a time after as "
@@ -100,9 +94,9 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     default=_DEFAULTS.plan.budget,
     help="Device time that an estimate's sampling may take, as a share of the predicted time.",
 )
-@timeout_option(DEFAULT_TIMEOUT_S, "Time limit in seconds for each estimate.", kind=float)
-@json_output("Print a JSON list, one object per time, instead of a table.")
-@debug_option
+@option.timeout(DEFAULT_TIMEOUT_S, "Time limit in seconds for each estimate.", kind=float)
+@option.json("Print a JSON list, one object per time, instead of a table.")
+@option.debug
 @click.pass_context
 def export(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ExportRequest has the types
     """Write performance models that StarPU reads, one file per codelet.

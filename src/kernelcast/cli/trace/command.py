@@ -7,19 +7,9 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected, Report, prefix
-from kernelcast.cli.options import (
-    FILE,
-    count_option,
-    debug_option,
-    device_option,
-    json_option,
-    parameters_option,
-    plot_option,
-    seed_option,
-    take_fields,
-    timeout_option,
-)
+from kernelcast.cli.options import take_fields
 from kernelcast.cli.terminal import ExitStatus, progress, show, show_json, show_line
 from kernelcast.cli.trace.plot import save_trace_plot
 from kernelcast.cli.trace.table import list_remarks, make_table, trace_to_json
@@ -53,9 +43,9 @@ class _Request:
     context_settings={"show_default": True},
     short_help="Show when each work-group of a kernel begins and ends.",
 )
-@click.argument("problem_file", metavar="P.yaml", type=FILE)
-@device_option
-@count_option(
+@click.argument("problem_file", metavar="P.yaml", type=option.FILE)
+@option.device
+@option.count(
     "--work-groups",
     says="Trace about the first N work-groups: part of a row, whole rows or whole planes.  "
     "[default: all, at most 10000]",
@@ -66,16 +56,16 @@ class _Request:
     default=TraceMethod.AUTO.value,
     help="By a clock on the device, by the steps of t(n), or by what the device offers.",
 )
-@seed_option
-@parameters_option
-@timeout_option(
+@option.seed
+@option.parameters
+@option.timeout(
     DEFAULT_TIMEOUT_S,
     "Time limit in seconds for each device; the process that runs the kernel is stopped then.",
     kind=float,
 )
-@json_option
-@plot_option("Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot].")
-@debug_option
+@option.json_list
+@option.plot("Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot].")
+@option.debug
 @click.pass_context
 def trace(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - _Request has the types
     """Show when each work-group of a problem file's kernel begins and ends on each device.

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option, flag_option, json_output
+from kernelcast.cli import options as option
 from kernelcast.cli.train.options import (
     data_option,
     jobs_option,
@@ -28,7 +28,7 @@ from kernelcast.training.settings import DEFAULT_MODEL
     help="The model; a wrong name lists all.",
 )
 @rows_device_option
-@flag_option(
+@option.flag(
     "--pooled",
     "is_pooled",
     says="One model of all devices on dimensionless features (hybrid_pooled): it serves devices "
@@ -42,14 +42,14 @@ from kernelcast.training.settings import DEFAULT_MODEL
     help="Write the model into one file instead of the registry.",
 )
 @registry_option
-@flag_option(
+@option.flag(
     "--no-validation",
     "skips_validation",
     says="Do not validate: the file then does not say how good the model is.",
 )
 @jobs_option
-@json_output("Print JSON instead of a table: a list, one object per model.")
-@debug_option
+@option.json("Print JSON instead of a table: a list, one object per model.")
+@option.debug
 @click.pass_context
 def train(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - TrainRequest has the types
     """Train a model for each device, or one for all, on collected observations.

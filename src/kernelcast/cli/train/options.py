@@ -2,7 +2,8 @@
 
 import click
 
-from kernelcast.cli.options import Command, count_option, devices_option
+from kernelcast.cli import options as option
+from kernelcast.cli.options import Command
 from kernelcast.training.registry import MODELS_VARIABLE
 from kernelcast.training.settings import RowFilter
 
@@ -14,10 +15,10 @@ data_option = click.option(
     help="Observations: a store (file or URL), a Parquet file or a folder of them; may be "
     "repeated.  [default: KERNELCAST_STORE, or observations.sqlite in the data folder]",
 )
-rows_device_option = devices_option(
+rows_device_option = option.devices(
     "Only rows of this device (its id or the beginning of it); may be repeated."
 )
-jobs_option = count_option(
+jobs_option = option.count(
     "--jobs", says="Processes that work side by side.  [default: one per processor]"
 )
 registry_option = click.option(
@@ -32,7 +33,7 @@ registry_option = click.option(
 def judged_rows_options(command: Command) -> Command:
     """Add ``--shortest`` and ``--least-work-groups``."""
     usual = RowFilter()
-    fewest = count_option(
+    fewest = option.count(
         "--least-work-groups",
         default=usual.least_work_groups,
         least=0,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from kernelcast.cli.options import debug_option, json_flag
+from kernelcast.cli import options as option
 from kernelcast.cli.terminal import make_table, show, show_json, show_line
 from kernelcast.cli.train.options import registry_option
 from kernelcast.cli.train.tables import make_score_table
@@ -27,8 +27,8 @@ from kernelcast.training.registry import (
 
 @click.command("ls", short_help="List the models.")
 @registry_option
-@json_flag
-@debug_option
+@option.json_flag
+@option.debug
 def list_versions(registry_url: str | None, *, as_json: bool) -> None:
     """List the models of the registry with their versions."""
     registry = open_registry(registry_url)
@@ -50,8 +50,8 @@ def list_versions(registry_url: str | None, *, as_json: bool) -> None:
     help="A version or the beginning of it.  [default: the one in use]",
 )
 @registry_option
-@json_flag
-@debug_option
+@option.json_flag
+@option.debug
 def show_model(name: str, version: str | None, registry_url: str | None, *, as_json: bool) -> None:
     """Show what a model has learned from, how good it is, and what it takes."""
     registry = open_registry(registry_url)
@@ -72,8 +72,8 @@ def show_model(name: str, version: str | None, registry_url: str | None, *, as_j
 @click.argument("name", metavar="NAME")
 @click.argument("version", metavar="VERSION")
 @registry_option
-@json_flag
-@debug_option
+@option.json_flag
+@option.debug
 def pin_version(name: str, version: str, registry_url: str | None, *, as_json: bool) -> None:
     """Use one version (or the one that begins so), whatever is trained later."""
     _tell(activate_version(name, version, registry_url), as_json=as_json)
@@ -82,8 +82,8 @@ def pin_version(name: str, version: str, registry_url: str | None, *, as_json: b
 @click.command("unpin", short_help="Use the latest version again.")
 @click.argument("name", metavar="NAME")
 @registry_option
-@json_flag
-@debug_option
+@option.json_flag
+@option.debug
 def unpin_version(name: str, registry_url: str | None, *, as_json: bool) -> None:
     """Use the latest version again."""
     _tell(activate_version(name, None, registry_url), as_json=as_json)
@@ -92,8 +92,8 @@ def unpin_version(name: str, registry_url: str | None, *, as_json: bool) -> None
 @click.command("rollback", short_help="Make the version before the latest the latest.")
 @click.argument("name", metavar="NAME")
 @registry_option
-@json_flag
-@debug_option
+@option.json_flag
+@option.debug
 def roll_back(name: str, registry_url: str | None, *, as_json: bool) -> None:
     """Make the version before the latest the latest; nothing is deleted."""
     _tell(model_admin.roll_back(name, registry_url), as_json=as_json)

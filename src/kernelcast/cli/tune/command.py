@@ -4,20 +4,8 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import (
-    FILE,
-    count_option,
-    debug_option,
-    device_option,
-    file_option,
-    flag_option,
-    json_option,
-    parameters_with,
-    runs_option,
-    seed_option,
-    take_fields,
-    timeout_option,
-)
+from kernelcast.cli import options as option
+from kernelcast.cli.options import take_fields
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 
 _DEFAULTS = TuneSettings()
@@ -27,8 +15,8 @@ _DEFAULTS = TuneSettings()
     context_settings={"show_default": True},
     short_help="Find the best launch configuration of a kernel by models.",
 )
-@click.argument("problem_file", metavar="[P.yaml]", required=False, type=FILE)
-@device_option
+@click.argument("problem_file", metavar="[P.yaml]", required=False, type=option.FILE)
+@option.device
 @click.option(
     "--models",
     type=click.Choice([one.value for one in TuneModels]),
@@ -36,46 +24,46 @@ _DEFAULTS = TuneSettings()
     help="What ranks configurations: the analytic model alone, which runs nothing, or a few "
     "work-groups of those that it likes best as well.",
 )
-@count_option(
+@option.count(
     "--top",
     default=_DEFAULTS.top,
     metavar="K",
     says="Configurations that are shown, and measured with --measure.",
 )
-@flag_option("--measure", says="Measure the best K as a whole, in turn.")
-@runs_option(_DEFAULTS.runs, "Measured runs of each; their median counts.")
-@count_option(
+@option.flag("--measure", says="Measure the best K as a whole, in turn.")
+@option.runs(_DEFAULTS.runs, "Measured runs of each; their median counts.")
+@option.count(
     "--sampled",
     default=_DEFAULTS.sampled,
     metavar="K",
     says="Configurations that `--models hybrid` samples.",
 )
-@parameters_with(
+@option.parameters_with(
     "Fix a value of the problem file's `parameters`, for example N=2**20; may be repeated.",
     has_letter=False,
 )
-@seed_option
-@timeout_option(_DEFAULTS.timeout_s, "Give a configuration up that runs for so long.")
-@file_option(
+@option.seed
+@option.timeout(_DEFAULTS.timeout_s, "Give a configuration up that runs for so long.")
+@option.file(
     "--save",
     "save_file",
     says="Keep measured runs in FILE, one JSON object a line, and take them up again from it.  "
     "[default: a file in the user's data folder]",
 )
-@file_option(
+@option.file(
     "--t1",
     "t1_file",
     metavar="T1.json",
     says="Read the problem from a file in the auto-tuning community's T1 format.",
 )
-@file_option(
+@option.file(
     "--t4",
     "t4_file",
     metavar="T4.json",
     says="Write what was measured to a file in the T4 format; for one device.",
 )
-@json_option
-@debug_option
+@option.json_list
+@option.debug
 @click.pass_context
 def tune(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - TuneRequest has the types
     """Search the configurations of a problem file for the fastest, by models.

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from kernelcast.cli.options import debug_option, folder_option, json_output, take_fields
+from kernelcast.cli import options as option
+from kernelcast.cli.options import take_fields
 from kernelcast.cli.train.options import (
     data_option,
     jobs_option,
@@ -60,11 +61,11 @@ def parse_names(_: click.Context, __: click.Parameter, text: str | None) -> tupl
     help="Share of true times that intervals shall hold.",
 )
 @judged_rows_options
-@folder_option(
+@option.folder(
     "Write validation.json, sampling_points.json and a page, validation.html, into FOLDER."
 )
-@json_output("Print JSON instead of tables: what validation.json holds.")
-@debug_option
+@option.json("Print JSON instead of tables: what validation.json holds.")
+@option.debug
 @click.pass_context
 def validate(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ValidateRequest has the types
     """Hold kernels, applications or devices out and predict them by models that have not seen them.

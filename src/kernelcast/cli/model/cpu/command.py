@@ -4,22 +4,15 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.model.cpu.request import CpuRequest
-from kernelcast.cli.options import (
-    FILE,
-    debug_option,
-    file_option,
-    flag_option,
-    json_output,
-    plot_option,
-)
 
 
 @click.command(
     context_settings={"show_default": True},
     short_help="ECM, Roofline and layer conditions of a C loop, or time of an OpenCL kernel.",
 )
-@click.argument("file", metavar="FILE", type=FILE)
+@click.argument("file", metavar="FILE", type=option.FILE)
 @click.option(
     "--machine",
     "machine_name",
@@ -73,7 +66,7 @@ from kernelcast.cli.options import (
     help="Time in the core from OSACA of the loop as the C compiler compiles it here, or from the "
     "machine's instruction table; auto takes OSACA where it can, and says why where it cannot.",
 )
-@file_option(
+@option.file(
     "--assembly",
     "assembly_file",
     says="Body of the compiled innermost loop for OSACA, instead of compiling it here; needs "
@@ -112,7 +105,7 @@ from kernelcast.cli.options import (
     metavar="NAME",
     help="Solve layer conditions for this constant.  [default: the one swept, else the last -D]",
 )
-@flag_option(
+@option.flag(
     "--measure",
     "measures",
     says="Compile and run the loop here as well, and show it beside the prediction.",
@@ -130,9 +123,9 @@ from kernelcast.cli.options import (
     metavar="ID",
     help="Record on this OpenCL device where accesses of the problem go that depend on data.",
 )
-@plot_option("Draw the sweep, as .png or .svg.", metavar="FILE")
-@json_output("Print JSON; cycles are per cache line.")
-@debug_option
+@option.plot("Draw the sweep, as .png or .svg.", metavar="FILE")
+@option.json("Print JSON; cycles are per cache line.")
+@option.debug
 def cpu(**options: Any) -> None:  # noqa: ANN401 - CpuRequest has the types
     """Model a loop on a CPU: cache traffic, ECM, Roofline, saturation, where to block.
 

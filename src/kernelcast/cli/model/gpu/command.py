@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from kernelcast.cli import options as option
 from kernelcast.cli.model.gpu.output import (
     Answers,
     present_answers,
@@ -14,17 +15,7 @@ from kernelcast.cli.model.gpu.output import (
     present_sweeps,
 )
 from kernelcast.cli.model.gpu.request import GpuRequest, SizeSweep
-from kernelcast.cli.options import (
-    FILE,
-    count_option,
-    debug_option,
-    file_option,
-    flag_option,
-    json_output,
-    parameters_option,
-    parse_parameters,
-    plot_option,
-)
+from kernelcast.cli.options import parse_parameters
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.terminal import progress
 from kernelcast.launches.modelling.comparison import compare_with_measured
@@ -41,7 +32,7 @@ from kernelcast.records.machine import MachineDescription
     context_settings={"show_default": True},
     short_help="Time, limiters and data volumes of a kernel on a GPU.",
 )
-@click.argument("file", metavar="[P.yaml]", required=False, type=FILE)
+@click.argument("file", metavar="[P.yaml]", required=False, type=option.FILE)
 @click.option(
     "--machine",
     "machines",
@@ -65,8 +56,8 @@ from kernelcast.records.machine import MachineDescription
     multiple=True,
     help="Let each work-item compute so many updates along an axis; may be repeated.",
 )
-@flag_option("--sweep-local", "sweeps_local", says="Rank all local sizes with powers of two.")
-@flag_option(
+@option.flag("--sweep-local", "sweeps_local", says="Rank all local sizes with powers of two.")
+@option.flag(
     "--sweep-fold",
     "sweeps_fold",
     says="Rank the foldings 2y and 2z as well, each with all local sizes.",
@@ -76,7 +67,7 @@ from kernelcast.records.machine import MachineDescription
     metavar="NAME=A:B:STEP",
     help="Vary a parameter of the file from A to B: shows where caches become too small.",
 )
-@file_option(
+@option.file(
     "--measured",
     "measured_file",
     says="Compare with measured launches, a table (.csv or .json) as `model fit` takes them, also "
@@ -89,7 +80,7 @@ from kernelcast.records.machine import MachineDescription
     help="Record on this OpenCL device where accesses go that depend on data; it need not be the "
     "machine that is modelled.",
 )
-@parameters_option
+@option.parameters
 @click.option(
     "--array",
     "arrays",
@@ -125,7 +116,7 @@ from kernelcast.records.machine import MachineDescription
 )
 @click.option("--global", "global_size", metavar="X,Y,Z", help="Global size, for accesses as text.")
 @click.option("--offset", "global_offset", metavar="X,Y,Z", help="Global offset, likewise.")
-@count_option(
+@option.count(
     "--registers", says="32-bit registers per work-item, which limit how many run at once."
 )
 @click.option(
@@ -135,10 +126,10 @@ from kernelcast.records.machine import MachineDescription
     help="Hit rates of the caches: a shipped set, or a file that `model fit` wrote; paper-2022 "
     "takes the paper's limiters as well.",
 )
-@count_option("--top", "shown", default=10, says="Rows of the ranking.")
-@plot_option("Draw the result, as .png or .svg.", metavar="FILE")
-@json_output("Print JSON; times in seconds.")
-@debug_option
+@option.count("--top", "shown", default=10, says="Rows of the ranking.")
+@option.plot("Draw the result, as .png or .svg.", metavar="FILE")
+@option.json("Print JSON; times in seconds.")
+@option.debug
 def gpu(**options: Any) -> None:  # noqa: ANN401 - GpuRequest has the types
     """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from kernelcast.analytic.scratchpad.what_if import CpeSweep
+from kernelcast.cli import options as option
 from kernelcast.cli.model.scratchpad.request import ScratchpadRequest
 from kernelcast.cli.model.scratchpad.tables import (
     make_cpe_table,
@@ -13,14 +14,6 @@ from kernelcast.cli.model.scratchpad.tables import (
     make_granularity_table,
     make_kernel_table,
     make_report,
-)
-from kernelcast.cli.options import (
-    FILE,
-    count_option,
-    debug_option,
-    json_output,
-    parameters_with,
-    plot_option,
 )
 from kernelcast.cli.terminal import show, show_json, show_line
 from kernelcast.launches.modelling.scratchpad_formats import (
@@ -35,7 +28,7 @@ from kernelcast.launches.modelling.scratchpad_formats import (
     context_settings={"show_default": True},
     short_help="Time of a kernel on a processor with scratchpads (SW26010).",
 )
-@click.argument("files", metavar="KERNEL.yaml...", nargs=-1, required=True, type=FILE)
+@click.argument("files", metavar="KERNEL.yaml...", nargs=-1, required=True, type=option.FILE)
 @click.option(
     "--machine",
     metavar="NAME",
@@ -48,7 +41,7 @@ from kernelcast.launches.modelling.scratchpad_formats import (
     type=click.Choice(("dma", "double-buffer", "cpes")),
     help="Ask what smaller DMA requests, double buffering or other numbers of active CPEs save.",
 )
-@count_option(
+@option.count(
     "--active-cpes", says="Active CPEs, instead of the file's.  [default: the file's, else 64]"
 )
 @click.option(
@@ -65,12 +58,12 @@ from kernelcast.launches.modelling.scratchpad_formats import (
     help="Average instruction-level parallelism of a problem file, which no source tells.  "
     "[default: 1]",
 )
-@parameters_with("Replace a value of the file's `parameters`; may be repeated.")
-@plot_option(
+@option.parameters_with("Replace a value of the file's `parameters`; may be repeated.")
+@option.plot(
     "Draw breakdown and timeline, or what --what-if found, as .png or .svg.", metavar="FILE"
 )
-@json_output("Print JSON; times in seconds.")
-@debug_option
+@option.json("Print JSON; times in seconds.")
+@option.debug
 def scratchpad(**options: Any) -> None:  # noqa: ANN401 - ScratchpadRequest has the types
     """Model kernels on a processor whose cores copy data to scratchpads themselves.
 
