@@ -7,29 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NoReturn
 
-from kernelcast.records.errors import (
-    BrokenDeviceError,
-    CompileError,
-    DeviceError,
-    DeviceLimitError,
-    EstimateTimeoutError,
-    InputError,
-    KernelcastError,
-    KernelNotFoundError,
-    KernelRunError,
-    MachineFileError,
-    MeasurementError,
-    MissingExtraError,
-    NDRangeError,
-    NoDeviceError,
-    OverrunError,
-    PersistentKernelError,
-    ProblemFileError,
-    RecordingError,
-    SignatureError,
-    UnknownDeviceError,
-    UnknownMachineError,
-)
+from kernelcast.records import errors
 from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import StoreError
 
@@ -70,28 +48,28 @@ _AWAY = HTTPStatus.SERVICE_UNAVAILABLE
 # Every kind of error; of a class that is not here its nearest base counts. What a submitted
 # kernel does to a driver is no failure of the service: it is contained, and stays 422.
 KINDS: Final[dict[type[Exception], ErrorKind]] = {
-    KernelcastError: ErrorKind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error"),
+    errors.KernelcastError: ErrorKind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error"),
     StoreError: ErrorKind(_AWAY, "database_unavailable"),
-    InputError: ErrorKind(_UNUSABLE, "invalid_input"),
-    ProblemFileError: ErrorKind(_UNUSABLE, "invalid_problem"),
-    MachineFileError: ErrorKind(_UNUSABLE, "invalid_machine"),
-    UnknownMachineError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_machine"),
-    NDRangeError: ErrorKind(_UNUSABLE, "invalid_sizes"),
-    SignatureError: ErrorKind(_UNUSABLE, "arguments_do_not_fit"),
-    OverrunError: ErrorKind(_UNUSABLE, "leaves_a_buffer"),
-    KernelNotFoundError: ErrorKind(_UNUSABLE, "kernel_not_found"),
-    CompileError: ErrorKind(_UNUSABLE, "compile_error"),
-    PersistentKernelError: ErrorKind(_UNUSABLE, "persistent_kernel"),
-    MissingExtraError: ErrorKind(HTTPStatus.NOT_IMPLEMENTED, "missing_extra"),
-    UnknownDeviceError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_device"),
-    RecordingError: ErrorKind(_UNUSABLE, "invalid_recording"),
-    DeviceError: ErrorKind(_UNUSABLE, "device_cannot_answer"),
-    NoDeviceError: ErrorKind(_AWAY, "no_device"),
-    BrokenDeviceError: ErrorKind(_AWAY, "broken_device"),
-    DeviceLimitError: ErrorKind(_UNUSABLE, "device_limit"),
-    KernelRunError: ErrorKind(_UNUSABLE, "kernel_crashed"),
-    MeasurementError: ErrorKind(_UNUSABLE, "measurement_failed"),
-    EstimateTimeoutError: ErrorKind(_UNUSABLE, "kernel_timeout"),
+    errors.InputError: ErrorKind(_UNUSABLE, "invalid_input"),
+    errors.ProblemFileError: ErrorKind(_UNUSABLE, "invalid_problem"),
+    errors.MachineFileError: ErrorKind(_UNUSABLE, "invalid_machine"),
+    errors.UnknownMachineError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_machine"),
+    errors.NDRangeError: ErrorKind(_UNUSABLE, "invalid_sizes"),
+    errors.SignatureError: ErrorKind(_UNUSABLE, "arguments_do_not_fit"),
+    errors.OverrunError: ErrorKind(_UNUSABLE, "leaves_a_buffer"),
+    errors.KernelNotFoundError: ErrorKind(_UNUSABLE, "kernel_not_found"),
+    errors.CompileError: ErrorKind(_UNUSABLE, "compile_error"),
+    errors.PersistentKernelError: ErrorKind(_UNUSABLE, "persistent_kernel"),
+    errors.MissingExtraError: ErrorKind(HTTPStatus.NOT_IMPLEMENTED, "missing_extra"),
+    errors.UnknownDeviceError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_device"),
+    errors.RecordingError: ErrorKind(_UNUSABLE, "invalid_recording"),
+    errors.DeviceError: ErrorKind(_UNUSABLE, "device_cannot_answer"),
+    errors.NoDeviceError: ErrorKind(_AWAY, "no_device"),
+    errors.BrokenDeviceError: ErrorKind(_AWAY, "broken_device"),
+    errors.DeviceLimitError: ErrorKind(_UNUSABLE, "device_limit"),
+    errors.KernelRunError: ErrorKind(_UNUSABLE, "kernel_crashed"),
+    errors.MeasurementError: ErrorKind(_UNUSABLE, "measurement_failed"),
+    errors.EstimateTimeoutError: ErrorKind(_UNUSABLE, "kernel_timeout"),
 }
 
 
@@ -100,7 +78,7 @@ def kind_of(error: BaseException) -> ErrorKind:
 
     Examples
     --------
-    >>> kind_of(CompileError("no")).code
+    >>> kind_of(errors.CompileError("no")).code
     'compile_error'
     >>> int(kind_of(ZeroDivisionError()).status)
     500
@@ -108,7 +86,7 @@ def kind_of(error: BaseException) -> ErrorKind:
     if isinstance(error, ApiError):
         return ErrorKind(error.status, error.code)
     known = (KINDS[one] for one in type(error).__mro__ if one in KINDS)
-    return next(known, KINDS[KernelcastError])
+    return next(known, KINDS[errors.KernelcastError])
 
 
 def message_of(error: BaseException) -> str:
@@ -118,7 +96,7 @@ def message_of(error: BaseException) -> str:
     --------
     >>> message_of(StoreError("postgresql://db.example/rows: connection refused"))
     'the database does not answer as it should; try again in a moment'
-    >>> message_of(CompileError("line 3: no"))
+    >>> message_of(errors.CompileError("line 3: no"))
     'line 3: no'
     """
     kind = kind_of(error)

@@ -14,19 +14,9 @@ from kernelcast.models.validation.comparison import (
     Comparison,
     DeviceComparison,
 )
+from kernelcast.reports import html
 from kernelcast.reports.error_charts import chart_errors
-from kernelcast.reports.html import (
-    Html,
-    chart_svg,
-    make_article,
-    make_definitions,
-    make_figure,
-    make_note,
-    make_row,
-    make_section,
-    make_table,
-    save_document,
-)
+from kernelcast.reports.html import Html
 from kernelcast.reports.numbers import format_error
 
 _MOST_WON = 10
@@ -38,9 +28,9 @@ def save_comparison_page(path: Path, comparison: Comparison) -> None:
     parts = [_make_device(comparison, one) for one in comparison.devices]
     if comparison.refused:
         entries = [*comparison.refused.items()]
-        parts.append(make_section("What could not be trained", make_definitions(entries)))
+        parts.append(html.make_section("What could not be trained", html.make_definitions(entries)))
     title = f"{comparison.first} and {comparison.second} compared"
-    save_document(path, title, Html("\n".join(parts)))
+    html.save_document(path, title, Html("\n".join(parts)))
 
 
 def _make_device(comparison: Comparison, device: DeviceComparison) -> Html:
@@ -54,21 +44,21 @@ def _make_device(comparison: Comparison, device: DeviceComparison) -> Html:
         else "",
     ]
     errors = [
-        make_row([name, *list_errors(one)])
+        html.make_row([name, *list_errors(one)])
         for name, one in zip(names, (device.first_errors, device.second_errors), strict=True)
     ]
-    classes = [make_row(cells) for cells in list_classes(device)]
-    return make_article(
+    classes = [html.make_row(cells) for cells in list_classes(device)]
+    return html.make_article(
         device.device,
         about,
-        make_section(
+        html.make_section(
             "Errors",
-            make_table(["model", "mean", "median", "90th percentile", "worst"], errors),
-            make_definitions(_list_facts(comparison, device)),
+            html.make_table(["model", "mean", "median", "90th percentile", "worst"], errors),
+            html.make_definitions(_list_facts(comparison, device)),
         ),
-        make_section(
+        html.make_section(
             "Error classes (the paper's Table 3)",
-            make_table(["error of linear", f"{comparison.split}s", *names], classes),
+            html.make_table(["error of linear", f"{comparison.split}s", *names], classes),
         ),
         _make_picture(comparison, device),
         *(_make_wins(comparison, device, name) for name in names),
@@ -96,7 +86,9 @@ def _make_picture(comparison: Comparison, device: DeviceComparison) -> Html:
         "measured times vary."
     )
     chart = chart_errors(comparison.first, comparison.second, device.kernels)
-    return make_section("Errors by kernel", make_figure(chart_svg(_PICTURE_INCHES, chart), caption))
+    return html.make_section(
+        "Errors by kernel", html.make_figure(html.chart_svg(_PICTURE_INCHES, chart), caption)
+    )
 
 
 def _make_wins(comparison: Comparison, device: DeviceComparison, model: str) -> Html:
@@ -104,14 +96,14 @@ def _make_wins(comparison: Comparison, device: DeviceComparison, model: str) -> 
     if not won:
         return Html("")
     rows = [
-        make_row([
+        html.make_row([
             one.kernel, str(one.rows), format_error(one.first_error),
             format_error(one.second_error), format_error(one.noise),
         ])
         for one in won
     ]  # fmt: skip
     columns = ["kernel", "rows", comparison.first, comparison.second, "noise"]
-    return make_section(f"Where {model} is most ahead", make_table(columns, rows))
+    return html.make_section(f"Where {model} is most ahead", html.make_table(columns, rows))
 
 
 def _make_reasons(comparison: Comparison, device: DeviceComparison) -> Html:
@@ -122,10 +114,10 @@ def _make_reasons(comparison: Comparison, device: DeviceComparison) -> Html:
     for one in explained:
         first, *rest = tell_explanation(one)
         entries.append((first, "\n".join(rest)))
-    return make_section(
+    return html.make_section(
         f"Where {explained[0].attribution.model} errs most, and why",
-        make_definitions(entries),
-        make_note(
+        html.make_definitions(entries),
+        html.make_note(
             "Each is told by a fit that has not seen the kernel. The groups' points are Shapley "
             "values and add up to the correction less that at the training's medians; single "
             "columns are replaced by their medians one at a time, and do not add up."

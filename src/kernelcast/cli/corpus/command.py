@@ -7,13 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.corpus.tables import (
-    kernel_to_json,
-    list_complaints,
-    make_check_table,
-    make_kernel_table,
-    outcome_to_json,
-)
+from kernelcast.cli.corpus import tables
 from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
 from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus
 from kernelcast.collection.corpus.checks import DEFAULT_CHECK_TIMEOUT_S, check_on_devices
@@ -40,9 +34,11 @@ def list_kernels(*, as_json: bool) -> None:
     """List the kernels with their size parameters and local sizes."""
     applications = find_applications()
     if as_json:
-        show_json([kernel_to_json(one, kernel) for one in applications for kernel in one.kernels])
+        show_json(
+            [tables.kernel_to_json(one, kernel) for one in applications for kernel in one.kernels]
+        )
     else:
-        show(make_kernel_table(applications))
+        show(tables.make_kernel_table(applications))
 
 
 @corpus.command(context_settings={"show_default": True})
@@ -79,7 +75,7 @@ def check(
     collected.complain()
     if collected.is_interrupted:
         ctx.exit(ExitStatus.INTERRUPTED)
-    if list_complaints(collected.answers):
+    if tables.list_complaints(collected.answers):
         ctx.exit(ExitStatus.FAILED)
 
 
@@ -110,10 +106,10 @@ def write(*, pattern: str, folder: Path, parameters: Mapping[str, int]) -> None:
 def _present(outcomes: list[CheckOutcome], *, as_json: bool) -> None:
     """Print the outcomes to standard output, what did not pass to standard error as well."""
     if as_json:
-        show_json([outcome_to_json(one) for one in outcomes])
+        show_json([tables.outcome_to_json(one) for one in outcomes])
     elif outcomes:
-        show(make_check_table(outcomes))
+        show(tables.make_check_table(outcomes))
         counts = {status: sum(one.status is status for one in outcomes) for status in CheckStatus}
         show_line(", ".join(f"{count} {status}" for status, count in counts.items() if count))
-    for complaint in list_complaints(outcomes):
+    for complaint in tables.list_complaints(outcomes):
         complain(complaint)

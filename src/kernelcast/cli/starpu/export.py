@@ -11,16 +11,9 @@ from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import DEFAULT_COVERAGE, make_settings
 from kernelcast.records.errors import InputError
 from kernelcast.reports.numbers import format_seconds
+from kernelcast.scheduling.starpu import export
 from kernelcast.scheduling.starpu.codelet_file import Codelet, read_codelets
 from kernelcast.scheduling.starpu.estimated_now import EstimatesNow
-from kernelcast.scheduling.starpu.export import (
-    ExportedModel,
-    ExportedTime,
-    default_folder,
-    default_host,
-    make_model,
-    save_model,
-)
 from kernelcast.scheduling.starpu.records import Worker, parse_worker
 from kernelcast.scheduling.starpu.times import (
     EstimateFiles,
@@ -71,8 +64,8 @@ class ExportRequest:
 def run_export(request: ExportRequest) -> ExitStatus:
     """Find all times, write all files, show what they hold."""
     codelets = request.codelets()
-    folder = request.folder or default_folder()
-    host = request.host or default_host()
+    folder = request.folder or export.default_folder()
+    host = request.host or export.default_host()
     with ExitStack() as stack:
         tell = stack.enter_context(progress_bar(is_wanted=not request.as_json))
         total = sum(len(one.sizes) * len(one.workers) for one in codelets)
@@ -85,10 +78,11 @@ def run_export(request: ExportRequest) -> ExitStatus:
 
         sources = _open_sources(request, stack)
         models = [
-            make_model(one, sources, samples=request.samples, report=report) for one in codelets
+            export.make_model(one, sources, samples=request.samples, report=report)
+            for one in codelets
         ]
     # Files are written when all times are known: a failure leaves StarPU's folder as it was.
-    paths = [save_model(one.model, folder, host=host) for one in models]
+    paths = [export.save_model(one.model, folder, host=host) for one in models]
     _present(models, paths, request)
     return ExitStatus.ANSWERED
 
@@ -115,7 +109,7 @@ def _put_devices(codelet: Codelet, devices: Mapping[Worker, str]) -> Codelet:
     return replace(codelet, workers=workers)
 
 
-def _present(models: list[ExportedModel], paths: list[Path], request: ExportRequest) -> None:
+def _present(models: list[export.ExportedModel], paths: list[Path], request: ExportRequest) -> None:
     rows = [(one, path) for model, path in zip(models, paths, strict=True) for one in model.times]
     if request.as_json:
         show_json([_describe(one, path) for one, path in rows])
@@ -137,7 +131,7 @@ def _present(models: list[ExportedModel], paths: list[Path], request: ExportRequ
         show_line(f"wrote {path}")
 
 
-def _describe(one: ExportedTime, path: Path) -> dict[str, object]:
+def _describe(one: export.ExportedTime, path: Path) -> dict[str, object]:
     return {
         "codelet": one.wanted.symbol,
         "worker": str(one.wanted.worker),

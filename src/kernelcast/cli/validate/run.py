@@ -8,14 +8,7 @@ from pathlib import Path
 
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
-from kernelcast.cli.train.tables import (
-    make_class_table,
-    make_point_table,
-    make_ranking_table,
-    make_score_table,
-    make_worst_table,
-    point_to_json,
-)
+from kernelcast.cli.train import tables
 from kernelcast.models.validation import ValidationReport, report_to_json
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
@@ -80,18 +73,18 @@ def _present(report: ValidationReport, points: Sequence[SamplingPointScore]) -> 
     last = rows.models[-1].model
     for device in report.devices:
         show_line(f"\n{device}")
-        show(make_score_table(report, device))
+        show(tables.make_score_table(report, device))
         show_line(f"by class of the linear model's error: its own -> the model's (number of "
                   f"{report.split}s)")  # fmt: skip
-        show(make_class_table(report, device))
+        show(tables.make_class_table(report, device))
         show_line(f"worst of {last}")
-        show(make_worst_table(report.score(last, device), report.split))
+        show(tables.make_worst_table(report.score(last, device), report.split))
     if report.rankings:
         show_line("\nwhich device is fastest")
-        show(make_ranking_table(report.rankings))
+        show(tables.make_ranking_table(report.rankings))
     if points:
         show_line("\nlinear model over sampling points")
-        show(make_point_table(points))
+        show(tables.make_point_table(points))
 
 
 def _write(
@@ -104,7 +97,7 @@ def _write(
     # Figures need a library that only the page needs.
     from kernelcast.cli.validate.page.page import write_validation_page
 
-    plain = json.dumps([point_to_json(one) for one in points], indent=1)
+    plain = json.dumps([tables.point_to_json(one) for one in points], indent=1)
     with writing(folder):
         (folder / REPORT_FILE).write_text(report_to_json(report), encoding="utf-8")
         (folder / POINTS_FILE).write_text(plain, encoding="utf-8")

@@ -4,14 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelcast.records.machine import MachineDescription
-from kernelcast.reports.html import (
-    Html,
-    chart_svg,
-    find_part,
-    make_article,
-    make_figure,
-    save_document,
-)
+from kernelcast.reports import html
+from kernelcast.reports.html import Html
 from kernelcast.reports.machine.charts import find_height, make_charts
 from kernelcast.reports.machine.figures import plan_figures
 from kernelcast.reports.machine.tables import make_tables
@@ -20,7 +14,7 @@ from kernelcast.reports.machine.tables import make_tables
 def save_page(path: Path, machines: Sequence[MachineDescription]) -> None:
     """Write the report of descriptions to an HTML file."""
     title = "Calibration: " + ", ".join(one.id for one in machines)
-    save_document(path, title, Html("\n").join(map(_make_article, machines)))
+    html.save_document(path, title, Html("\n").join(map(_make_article, machines)))
 
 
 def _make_article(machine: MachineDescription) -> Html:
@@ -29,10 +23,12 @@ def _make_article(machine: MachineDescription) -> Html:
     figures = [
         (
             one.title,
-            make_figure(chart_svg(find_height(one), *make_charts(one, machine)), one.caption),
+            html.make_figure(
+                html.chart_svg(find_height(one), *make_charts(one, machine)), one.caption
+            ),
         )
         for one in plan_figures(machine)
     ]
-    measured = find_part("machine.html", "measured")
+    measured = html.find_part("machine.html", "measured")
     body = measured(machine, make_tables(machine), figures, f"{machine.id}-")
-    return make_article(machine.name, [*about, day], body)
+    return html.make_article(machine.name, [*about, day], body)

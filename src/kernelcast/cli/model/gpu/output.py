@@ -3,15 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from kernelcast.cli.model.gpu import tables
 from kernelcast.cli.model.gpu.request import GpuRequest
-from kernelcast.cli.model.gpu.tables import (
-    describe_transition,
-    make_comparison_table,
-    make_machine_table,
-    make_report,
-    make_size_table,
-    make_sweep_table,
-)
 from kernelcast.cli.model.plot import draw_breakdown, draw_ranking, draw_scatter, draw_sizes
 from kernelcast.cli.terminal import show, show_json, show_line
 from kernelcast.launches.modelling.comparison import Comparison
@@ -42,10 +35,10 @@ def present_answers(answers: Answers, request: GpuRequest) -> None:
     if request.as_json:
         show_json([configuration_to_json(answers.name, one) for one in answers.found])
     elif len(answers.found) == 1:
-        for part in make_report(answers.name, answers.found[0]):
+        for part in tables.make_report(answers.name, answers.found[0]):
             show(part)
     else:
-        show(make_machine_table(answers.name, answers.found))
+        show(tables.make_machine_table(answers.name, answers.found))
         notes = dict.fromkeys(note for one in answers.found for note in one.estimate.notes)
         for note in notes:
             show_line(f"note: {note}")
@@ -61,7 +54,7 @@ def present_sweeps(name: str, sweeps: Sequence[tuple[str, Sweep]], request: GpuR
     for machine, sweep in () if request.as_json else sweeps:
         count = len(sweep.configurations)
         show_line(f"{name} on {machine}: {count} configurations, fastest first")
-        show(make_sweep_table(sweep, request.shown))
+        show(tables.make_sweep_table(sweep, request.shown))
         if sweep.refused:
             label, reason = sweep.refused[0]
             more = f" and {len(sweep.refused) - 1} more" if len(sweep.refused) > 1 else ""
@@ -89,9 +82,9 @@ def present_sizes(
             },
         })  # fmt: skip
     else:
-        show(make_size_table(parameter, rows))
+        show(tables.make_size_table(parameter, rows))
         for label, one in transitions.items():
-            show_line(describe_transition(parameter, label, one))
+            show_line(tables.describe_transition(parameter, label, one))
     if request.plot_file is not None:
         draw_sizes(request.plot_file, parameter, _group(rows), transitions)
 
@@ -102,7 +95,7 @@ def present_comparisons(title: str, found: Sequence[Comparison], request: GpuReq
         show_json([comparison_to_json(one) for one in found])
     else:
         show_line(title)
-        show(make_comparison_table(found))
+        show(tables.make_comparison_table(found))
         for one in found:
             if one.quantity == RATE:
                 best = format_share(one.best_share)

@@ -7,14 +7,8 @@ import click
 
 from kernelcast.analytic.scratchpad.what_if import CpeSweep
 from kernelcast.cli import options as option
+from kernelcast.cli.model.scratchpad import tables
 from kernelcast.cli.model.scratchpad.request import ScratchpadRequest
-from kernelcast.cli.model.scratchpad.tables import (
-    make_cpe_table,
-    make_double_buffer_report,
-    make_granularity_table,
-    make_kernel_table,
-    make_report,
-)
 from kernelcast.cli.terminal import show, show_json, show_line
 from kernelcast.launches.modelling.scratchpad_formats import (
     cpes_to_json,
@@ -87,10 +81,10 @@ def _answer(request: ScratchpadRequest) -> None:
     if request.as_json:
         show_json([terms_to_json(one, request.processor) for one in found])
     elif len(found) == 1:
-        for part in make_report(found[0], request.processor):
+        for part in tables.make_report(found[0], request.processor):
             show(part)
     else:
-        show(make_kernel_table(found))
+        show(tables.make_kernel_table(found))
     _show_notes(request, (note for one in found for note in one.kernel.notes))
     if request.plot_file is not None:
         from kernelcast.cli.model.scratchpad.plot import draw_kernels  # matplotlib takes a while
@@ -105,7 +99,7 @@ def _answer_granularity(request: ScratchpadRequest) -> None:
         show_json({"kernel": kernel.name, "granularity": granularity_to_json(steps)})
     else:
         show_line(f"{kernel.name} on {request.processor.name}: smaller DMA requests")
-        show(make_granularity_table(steps))
+        show(tables.make_granularity_table(steps))
         if len(steps) == 1:
             show_line(
                 "no request can be divided: its half would be less than a transaction of "
@@ -124,7 +118,7 @@ def _answer_double_buffering(request: ScratchpadRequest) -> None:
     if request.as_json:
         show_json({"kernel": kernel.name, "double_buffering": double_buffering_to_json(found)})
     else:
-        for part in make_double_buffer_report(found, request.processor):
+        for part in tables.make_double_buffer_report(found, request.processor):
             show(part)
     _show_notes(request, kernel.notes)
     if request.plot_file is not None:
@@ -140,7 +134,7 @@ def _answer_cpes(request: ScratchpadRequest) -> None:
         show_json({"kernel": kernel.name, **cpes_to_json(sweep)})
     else:
         show_line(f"{kernel.name} on {request.processor.name}: active CPEs")
-        show(make_cpe_table(sweep.points, request.processor))
+        show(tables.make_cpe_table(sweep.points, request.processor))
         show_line(_tell_best(sweep))
     notes = [*kernel.notes, *(f"{count} CPEs: {reason}" for count, reason in sweep.refused)]
     if not request.changes_with_cpes():

@@ -3,18 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kernelcast.cli.validate.page import tables
 from kernelcast.cli.validate.page.content import DeviceContent, choose_model, gather
 from kernelcast.cli.validate.page.figures import draw_bars, draw_predictions, draw_sampling_points
-from kernelcast.cli.validate.page.tables import (
-    make_classes,
-    make_intervals,
-    make_paper,
-    make_ranking,
-    make_refused,
-    make_scores,
-    make_summary,
-    make_worst,
-)
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.reports.html import Html, make_article, make_figure, make_section, save_document
@@ -63,11 +54,11 @@ def _make_overview(report: ValidationReport, chosen: str) -> Html:
     return make_article(
         f"Leave one {report.split} out",
         about,
-        make_summary(report, chosen),
-        make_intervals(report, chosen),
-        make_ranking(report, chosen),
-        make_refused(report.refused),
-        make_paper(),
+        tables.make_summary(report, chosen),
+        tables.make_intervals(report, chosen),
+        tables.make_ranking(report, chosen),
+        tables.make_refused(report.refused),
+        tables.make_paper(),
     )
 
 
@@ -77,11 +68,11 @@ def _make_device(content: DeviceContent, points: Sequence[SamplingPointScore], s
     return make_article(
         content.device,
         [f"{len(content.rows)} rows of {len(content.chosen.groups)} {split}s"],
-        make_scores(content, model),
-        make_classes(content.chosen.classes, model, split),
+        tables.make_scores(content, model),
+        tables.make_classes(content.chosen.classes, model, split),
         *_make_pictures(content, model, split),
         _make_points(mine),
-        make_worst(content.worst, model, split) if len(content.worst) else Html(""),
+        tables.make_worst(content.worst, model, split) if len(content.worst) else Html(""),
     )
 
 
