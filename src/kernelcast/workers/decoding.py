@@ -28,19 +28,7 @@ class NotDecodableError(ValueError):
 
 
 def decode(text: bytes | str, expected: Any) -> Any:  # noqa: ANN401 - any type
-    """Read a value of an expected type.
-
-    Parameters
-    ----------
-    text : bytes or str
-        As `kernelcast.workers.encoding.encode` writes.
-    expected : type
-        What it must be.
-
-    Raises
-    ------
-    NotDecodableError
-        If it is anything else.
+    """Read a value of an expected type from what `encode` wrote; refuse anything else.
 
     Examples
     --------
@@ -58,13 +46,7 @@ def decode(text: bytes | str, expected: Any) -> Any:  # noqa: ANN401 - any type
 
 
 def structure(plain: object, expected: Any) -> Any:  # noqa: ANN401 - any type
-    """Make a value of an expected type from what JSON holds.
-
-    Raises
-    ------
-    NotDecodableError
-        If it is anything else.
-    """
+    """Make a value of an expected type from what JSON holds; refuse anything else."""
     try:
         return _converter().structure(plain, expected)
     except NotDecodableError:

@@ -76,15 +76,7 @@ class Channel:
         self._held = bytearray()
 
     def send(self, content: bytes, *, within_s: float | None = None) -> None:
-        """Send a frame.
-
-        Raises
-        ------
-        TimeoutError
-            If the other end does not take it in time.
-        ClosedError
-            If there is no other end any more.
-        """
+        """Send a frame: a TimeoutError if it is not taken in time, a ClosedError if by nobody."""
         self.socket.settimeout(within_s)
         try:
             self.socket.sendall(_LENGTH.pack(len(content)))
@@ -149,20 +141,7 @@ def name_error(error: KernelcastError) -> str:
 
 
 def read_message(frame: bytes, *, returns: Any, gives: Any) -> Message:  # noqa: ANN401 - types
-    """Read what a child sent.
-
-    Parameters
-    ----------
-    frame : bytes
-        As it came.
-    returns, gives : type
-        Of a result, and of an item.
-
-    Raises
-    ------
-    NotDecodableError
-        If it is no message, or holds something else.
-    """
+    """Read what a child sent: a result or an item is of the type that its task says."""
     kind, content = decode(frame, tuple[str, Any])
     if kind not in set(MessageKind):
         msg = f"a message of kind {kind!r:.50}"

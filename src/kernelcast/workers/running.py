@@ -74,13 +74,7 @@ def take_result(
     subject: str,
     report: Callable[[str], None] = lambda _: None,
 ) -> R:
-    """Wait for a task's result.
-
-    Raises
-    ------
-    KernelcastError
-        If it ended without one.
-    """
+    """Wait for a task's result."""
     results: list[R] = []
     for message in messages:  # to their end: a warm child is ended where somebody leaves before
         if message.kind is MessageKind.RESULT:
@@ -103,22 +97,7 @@ def stream_isolated(
 ) -> Iterator[Message]:
     """Run a task in a child process of its own and give what it tells as it comes.
 
-    Parameters
-    ----------
-    task, arguments, subject, confinement
-        As of `run_isolated`.
-    timeout_s : float
-        The child is killed after so many seconds, counted anew from each item.
-
-    Yields
-    ------
-    Message
-        Stages and items; the result is the last.
-
-    Raises
-    ------
-    KernelcastError, KernelRunError, EstimateTimeoutError
-        As `run_isolated`.
+    Its time limit is counted anew from each item; errors are those of `run_isolated`.
     """
     child = ChildProcess.start(confinement=confinement)
     try:
@@ -134,20 +113,8 @@ def converse(
 ) -> Iterator[Message]:
     """Give a child a task and pass on what it tells.
 
-    Parameters
-    ----------
-    child : ChildProcess
-        Fresh, or done with all earlier tasks. After any error but one that the task raised it is
-        of no more use.
-    task, arguments, timeout_s, subject
-        As of `stream_isolated`.
-
-    Raises
-    ------
-    UnheardError
-        If it died without a word.
-    KernelcastError, KernelRunError, EstimateTimeoutError
-        As `run_isolated`.
+    The child is fresh, or done with all earlier tasks. After any error but one that the task raised
+    it is of no more use; one that died without a word is an `UnheardError`.
     """
     heard = _Heard(subject=subject, timeout_s=timeout_s, most_items=task.most_items)
     try:
@@ -195,13 +162,7 @@ class _Heard:
         return max(0.0, self._began_s + self.timeout_s - time.monotonic())
 
     def note(self, message: Message) -> None:
-        """Take note of a message; raise what the child raised.
-
-        Raises
-        ------
-        NotDecodableError
-            If there are more than the task can have.
-        """
+        """Take note of a message; raise what the child raised, or that it tells too much."""
         self.is_any = True
         match message.kind:
             case MessageKind.PROGRESS:

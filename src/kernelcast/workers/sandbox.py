@@ -61,17 +61,7 @@ class Confinement:
 def confine(
     command: Sequence[str], environment: Mapping[str, str], confinement: Confinement
 ) -> tuple[list[str], dict[str, str]]:
-    """Give the command that runs a command confined, and its environment.
-
-    Parameters
-    ----------
-    command : sequence of str
-        Of this Python.
-    environment : mapping of str to str
-        What it would have.
-    confinement : Confinement
-        What it may see.
-    """
+    """Give the command that runs a command of this Python confined, and its environment."""
     seen = [one for one in (*_list_system(environment), *_list_python()) if one.exists()]
     options = ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-net",
                "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]  # fmt: skip

@@ -74,13 +74,7 @@ class WarmChild:
     def stream(
         self, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
     ) -> Iterator[Message]:
-        """Have it do a task and give what it tells as it comes.
-
-        Parameters
-        ----------
-        task, arguments, timeout_s, subject
-            As of `kernelcast.workers.stream_isolated`.
-        """
+        """Have it do a task and give what it tells as it comes, see `stream_isolated`."""
         with self._lock:
             for is_last_try in (False, True):
                 try:
@@ -144,15 +138,7 @@ class WarmChildren:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start_ahead(self, steps: Sequence[str]) -> None:
-        """Start a spare child that gets ready while we do something else.
-
-        Nothing happens where there are children already.
-
-        Parameters
-        ----------
-        steps : sequence of str
-            As of `kernelcast.workers.process.ChildProcess.start`.
-        """
+        """Start a spare child that gets ready by steps, unless there are children already."""
         with self._lock:
             if self._places:
                 return
@@ -162,15 +148,7 @@ class WarmChildren:
     def stream(
         self, key: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
     ) -> Iterator[Message]:
-        """Have the key's child do a task and give what it tells as it comes.
-
-        Parameters
-        ----------
-        key : str
-            Which child; `SPARE` for one that a later key may have.
-        task, arguments, timeout_s, subject
-            As of `kernelcast.workers.stream_isolated`.
-        """
+        """Have the key's child do a task, see `WarmChild.stream`; `SPARE` is a later key's."""
         with self._lock:
             if key not in self._places:
                 is_spare = SPARE in self._places

@@ -7,7 +7,6 @@ import click
 from kernelcast.cli import options as option
 
 _SHAPES = ("independent", "cholesky", "fork-join", "layered")
-_COUNT = click.IntRange(min=1)
 
 
 def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[float, ...]:
@@ -23,8 +22,8 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
     context_settings={"show_default": True},
     short_help="Simulate what accurate estimates are worth to a cluster.",
 )
-@click.option("--devices", metavar="N", type=_COUNT, default=100, help="Devices of the cluster.")
-@click.option("--tasks", metavar="N", type=_COUNT, default=5000, help="Tasks of the program.")
+@option.count("--devices", default=100, says="Devices of the cluster.")
+@option.count("--tasks", default=5000, says="Tasks of the program.")
 @click.option(
     "--shape",
     "shapes",
@@ -32,19 +31,13 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
     multiple=True,
     help="How tasks depend on each other; may be repeated.  [default: all of them]",
 )
-@click.option(
-    "--models",
-    metavar="N",
-    type=_COUNT,
-    default=10,
-    help="Models that the devices are of; those of one model are equal.",
+@option.count(
+    "--models", default=10, says="Models that the devices are of; those of one model are equal."
 )
-@click.option(
+@option.count(
     "--launches",
-    metavar="N",
-    type=_COUNT,
     default=50,
-    help="Kinds of tasks: kernels at a size. A Cholesky factorisation has four.",
+    says="Kinds of tasks: kernels at a size. A Cholesky factorisation has four.",
 )
 @click.option(
     "--heterogeneity",
@@ -69,19 +62,13 @@ def _parse_errors(_: click.Context, __: click.Parameter, text: str) -> tuple[flo
     metavar="NAME",
     help="Of --validation, this model only.",
 )
-@click.option(
+@option.count(
     "--repeats",
-    metavar="N",
-    type=_COUNT,
     default=5,
-    help="Clusters and programs that are drawn; figures are medians over them.",
+    says="Clusters and programs that are drawn; figures are medians over them.",
 )
-@click.option(
-    "--lookahead",
-    metavar="N",
-    type=_COUNT,
-    default=8,
-    help="Tasks that may be placed and not yet done, per device.",
+@option.count(
+    "--lookahead", default=8, says="Tasks that may be placed and not yet done, per device."
 )
 @option.count("--seed", default=0, least=0, says="Of everything random.")
 @option.plot("Draw makespans over errors to FILE (png, pdf, svg); needs kernelcast[plot].")
