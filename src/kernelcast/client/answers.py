@@ -31,88 +31,60 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device(_Answer):
-    """A device of the service's host.
-
-    Parameters
-    ----------
-    id, name, platform, driver : str
-        Stable id, and the driver's own words.
-    compute_units : int
-        Of the device.
-    is_calibrated : bool
-        Whether analytic models know it.
-    content : mapping
-        The whole answer.
-    """
+    """A device of the service's host."""
 
     id: str
     name: str
     platform: str
     driver: str
+    """Stable id, and the driver's own words."""
     compute_units: int
+    """Of the device."""
     is_calibrated: bool
+    """Whether analytic models know it."""
     content: Plain = field(repr=False)
+    """The whole answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateAnswer(_Answer):
-    """What one device says of one problem.
-
-    Parameters
-    ----------
-    device_id, problem, problem_digest, kernel : str
-        Who says it of what.
-    seconds, low, high : float or None
-        Predicted time and its interval, in seconds; None where the device has no answer.
-    coverage : float or None
-        Share of times that the interval is meant to hold.
-    now : mapping or None
-        ``seconds``, ``low`` and ``high`` beside other programs that are at work, and the
-        ``slowdown``; None on an idle machine.
-    tier : str or None
-        ``history``, ``hybrid``, ``linear`` or ``analytic``, best first.
-    limiter : str or None
-        What bounds the time.
-    warnings : tuple of str
-        What to know before the answer is relied on.
-    error : ServiceError or None
-        Why the device has no answer.
-    content : mapping
-        The whole answer.
-    """
+    """What one device says of one problem."""
 
     device_id: str
     problem: str
     problem_digest: str
     kernel: str
+    """Who says it of what."""
     seconds: float | None = None
     low: float | None = None
     high: float | None = None
+    """Predicted time and its interval, in seconds; None where the device has no answer."""
     coverage: float | None = None
+    """Share of times that the interval is meant to hold."""
     now: Plain | None = None
+    """``seconds``, ``low`` and ``high`` beside other programs that are at work, and the
+    ``slowdown``; None on an idle machine."""
     tier: str | None = None
+    """``history``, ``hybrid``, ``linear`` or ``analytic``, best first."""
     limiter: str | None = None
+    """What bounds the time."""
     warnings: tuple[str, ...] = ()
+    """What to know before the answer is relied on."""
     error: ServiceError | None = None
+    """Why the device has no answer."""
     content: Plain = field(repr=False)
+    """The whole answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRows:
-    """What became of observations; they are stored.
-
-    Parameters
-    ----------
-    added, known : int
-        New ones, and those whose key was there.
-    doubted : mapping of str to str
-        By their keys, those that are kept but not believed until they repeat: what each
-        contradicts.
-    """
+    """What became of observations; they are stored."""
 
     added: int
     known: int
+    """New ones, and those whose key was there."""
     doubted: Mapping[str, str] = field(default_factory=dict)
+    """By their keys, those that are kept but not believed until they repeat: what each contradicts."""
 
     @classmethod
     def read(cls, content: Plain) -> Self:
@@ -123,49 +95,33 @@ class StoredRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model(_Answer):
-    """Versions of a learned model.
-
-    Parameters
-    ----------
-    name : str
-        ``model/device``, or the model alone.
-    versions : tuple of str
-        In the order they were published.
-    used, latest, pinned : str or None
-        The one in use, the newest, and the one that was chosen.
-    """
+    """Versions of a learned model."""
 
     name: str
+    """``model/device``, or the model alone."""
     versions: tuple[str, ...]
+    """In the order they were published."""
     used: str | None = None
     latest: str | None = None
     pinned: str | None = None
+    """The one in use, the newest, and the one that was chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(_Answer):
-    """A job of the service.
-
-    Parameters
-    ----------
-    id, kind : str
-        Its name, and what is done.
-    state : str
-        ``queued``, ``running``, ``done``, ``failed`` or ``cancelled``.
-    progress : mapping
-        ``done``, ``total``, ``stage`` and what else the kind tells.
-    error : ServiceError or None
-        Why it failed.
-    content : mapping
-        The whole answer.
-    """
+    """A job of the service."""
 
     id: str
     kind: str
+    """Its name, and what is done."""
     state: str
+    """``queued``, ``running``, ``done``, ``failed`` or ``cancelled``."""
     progress: Plain
+    """``done``, ``total``, ``stage`` and what else the kind tells."""
     error: ServiceError | None = None
+    """Why it failed."""
     content: Plain = field(repr=False)
+    """The whole answer."""
 
     @property
     def is_over(self) -> bool:

@@ -16,27 +16,18 @@ _API: Final = "1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceIdentity:
-    """What a service says of itself.
-
-    Parameters
-    ----------
-    instance : str
-        Drawn when the service starts.
-    version : str
-        Of kernelcast.
-    api : str
-        Version of its API.
-    started_at : str
-        In ISO 8601, UTC.
-    pid : int
-        Of the process that was started, on the service's host.
-    """
+    """What a service says of itself."""
 
     instance: str
+    """Drawn when the service starts."""
     version: str
+    """Of kernelcast."""
     api: str
+    """Version of its API."""
     started_at: str
+    """In ISO 8601, UTC."""
     pid: int
+    """Of the process that was started, on the service's host."""
 
     @classmethod
     def read(cls, url: str, content: Any) -> Self:  # noqa: ANN401 - whoever answers says anything

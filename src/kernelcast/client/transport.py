@@ -24,24 +24,16 @@ _LONGEST_PAUSE_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a client waits.
-
-    Parameters
-    ----------
-    timeout_s : float
-        For an answer, in seconds.
-    connect_s : float
-        For a connection, in seconds.
-    retries : int
-        How often a request is sent again.
-    sleep : callable
-        Waits; for tests.
-    """
+    """How long a client waits."""
 
     timeout_s: float = 120.0
+    """For an answer, in seconds."""
     connect_s: float = 5.0
+    """For a connection, in seconds."""
     retries: int = 4
+    """How often a request is sent again."""
     sleep: Callable[[float], None] = time.sleep
+    """Waits; for tests."""
 
     def __post_init__(self) -> None:
         if min(self.timeout_s, self.connect_s) <= 0 or self.retries < 0:

@@ -50,33 +50,11 @@ class Question(Protocol[Q_contra, R_co]):
 
 @dataclass(slots=True, kw_only=True)
 class Service:
-    """A running service; `kernelcast.service.app` gives it to every request.
-
-    Parameters
-    ----------
-    settings : ServiceSettings
-        How it is run.
-    database : str
-        Where observations and state are.
-    backend : Backend
-        Asks the predictor.
-    state, metrics, authenticator, devices, problems, predictions, estimating, repeats, observing,
-    editing
-        Its parts.
-    watcher, runner
-        What runs beside requests.
-    protection : Protection
-        Of what is ours from submitted sources and kernels.
-    static_work : BoundedPool
-        Answers questions about sources and loops that run nothing.
-    stopping : asyncio.Event
-        Is set when the service ends: streams end then.
-    streams : int
-        Of events, open now.
-    """
+    """A running service; `kernelcast.service.app` gives it to every request."""
 
     settings: ServiceSettings
     database: str
+    """Where observations and state are."""
     backend: Backend
     state: ServiceState
     metrics: Metrics
@@ -91,9 +69,13 @@ class Service:
     watcher: ChangeWatcher
     runner: JobRunner
     protection: Protection
+    """Of what is ours from submitted sources and kernels."""
     static_work: BoundedPool
+    """Answers questions about sources and loops that run nothing."""
     stopping: asyncio.Event
+    """Is set when the service ends: streams end then."""
     streams: int = 0
+    """Of events, open now."""
     _tasks: list[asyncio.Task[None]]
 
     @classmethod
