@@ -84,7 +84,7 @@ class StoredRows:
     known: int
     """New ones, and those whose key was there."""
     doubted: Mapping[str, str] = field(default_factory=dict)
-    """By their keys, those that are kept but not believed until they repeat: what each contradicts."""
+    """By their keys, those that are not believed until they repeat: what each contradicts."""
 
     @classmethod
     def read(cls, content: Plain) -> Self:
