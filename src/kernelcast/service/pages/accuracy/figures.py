@@ -89,13 +89,13 @@ def _chart_launches(rows: Sequence[Judged]) -> Chart:
 
 def _picture_errors(view: AccuracyView) -> Picture:
     """Show which share of launches is predicted to within an error, by each method."""
-    series = [(one.method, one.errors) for one in view.errors if one.errors]
+    series = [(method, own) for method, own in view.errors.items() if own]
+    count = len(series[0][1]) if series else 0
     told = "; ".join(
         f"{name}: half within {write_share(float(np.median(own)))}" for name, own in series
     )
     if view.noises:
         series.append(("noise of measured times", view.noises))
-    count = len(view.errors[0].errors) if view.errors else 0
     return Picture(
         name=f"errors-{view.device}",
         alternative=(

@@ -133,31 +133,20 @@ class MethodScores:
     launches, and they cannot be compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MethodErrors:
-    """Errors of one method on the launches that all methods have predicted, least first."""
-
-    method: str
-    errors: tuple[float, ...]
-
-
-def list_errors(rows: Iterable[Judged]) -> tuple[tuple[MethodErrors, ...], tuple[float, ...]]:
-    """Give every method's errors on common launches, and the noise of their measured times."""
+def list_errors(rows: Iterable[Judged]) -> tuple[dict[str, list[float]], list[float]]:
+    """Give errors by method on common launches, and the noise of their times, each least first."""
     found, common = _group(rows)
-    methods = tuple(
-        MethodErrors(
-            method=method,
-            errors=tuple(sorted(one.error for key, one in own.items() if key in common)),
-        )
+    errors = {
+        method: sorted(one.error for key, one in own.items() if key in common)
         for method, own in found.items()
-    )
+    }
     noise = {
         key: one.noise
         for own in found.values()
         for key, one in own.items()
         if key in common and one.noise is not None
     }
-    return methods, tuple(sorted(noise.values()))
+    return errors, sorted(noise.values())
 
 
 def score_methods(rows: Iterable[Judged]) -> MethodScores:

@@ -11,7 +11,6 @@ from kernelcast.service.pages.accuracy.scores import (
     DriftBin,
     Judged,
     KernelScore,
-    MethodErrors,
     MethodScore,
     MethodScores,
     bin_by_time,
@@ -97,9 +96,9 @@ class AccuracyView:
     """Oldest first."""
     noise: float | None
     """Mean noise of the measured times."""
-    errors: tuple[MethodErrors, ...] = ()
-    """Of every method, on the launches that all have predicted."""
-    noises: tuple[float, ...] = ()
+    errors: Mapping[str, Sequence[float]]
+    """By method, on the launches that all have predicted."""
+    noises: Sequence[float]
     """Of these launches, least first."""
 
     @property
