@@ -49,15 +49,8 @@ async def show_report(
     if is_evidence(name):
         refuse_unknown("report", name)  # it is calibrated, and answers nothing alone
     versions, told = await asyncio.to_thread(show_model, name, version, service.settings.registry)
-    return ModelReport(
-        **describe_model(versions).model_dump(),
-        version=told["version"],
-        schema_id=told["schema"],
-        features=told["features"],
-        learned=told["learned"],
-        trained_with=told["trained_with"],
-        validation=told["validation"],
-    )
+    schema_id = told.pop("schema")
+    return ModelReport(**describe_model(versions).model_dump(), schema_id=schema_id, **told)
 
 
 @router.post("/models/{name:path}/activate")
