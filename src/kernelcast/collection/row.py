@@ -65,6 +65,7 @@ class _Row:
         """Sample as an estimate does, at places of their own, as long as there are any left."""
         run = self.sampler.take_moment()
         if run is not None:
+            run = self.sampler.weigh(run)
             self._keep(run, 0, len(self.moments))
             self.moments.append(run)
 

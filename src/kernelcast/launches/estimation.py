@@ -82,7 +82,7 @@ class LaunchSampling:
         self._begun_s = time.perf_counter() if started_s is None else started_s
         self._ended_s = -math.inf
         self._runs: list[SampleRun] = []
-        self._sampler = _open_sampler(launch, kernel, settings.plan, arguments)
+        self._sampler, self._weigh = _open_sampler(launch, kernel, settings.plan, arguments)
 
     @property
     def runs(self) -> tuple[SampleRun, ...]:
@@ -101,7 +101,7 @@ class LaunchSampling:
             run = self._sampler.take_moment()
         self._ended_s = time.perf_counter()
         if run is not None:
-            self._runs.append(run)
+            self._runs.append(self._weigh(run))
         return run is not None
 
     def take_rest(self, *, wait: Callable[[float], None] = time.sleep) -> None:
@@ -174,13 +174,15 @@ def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
 
 def _open_sampler(
     launch: PreparedLaunch, kernel: Kernel | str, plan: SamplingPlan, arguments: Sequence[Argument]
-) -> MomentSampler:
+) -> tuple[MomentSampler, Callable[[SampleRun], SampleRun]]:
+    """Give what samples a launch, and what weighs its samples."""
     if isinstance(kernel, str):
-        return open_sampler(launch, plan)
+        return open_sampler(launch, plan), lambda run: run
     # Source analysis takes longer to import than samples to take.
     from kernelcast.launches.weighing import SourceSampler
 
-    return SourceSampler(launch, plan, kernel, arguments)
+    sampler = SourceSampler(launch, plan, kernel, arguments)
+    return sampler, sampler.weigh
 
 
 def estimate_runs(

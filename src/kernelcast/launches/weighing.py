@@ -64,7 +64,7 @@ _LEAST_WEIGHT = 0.02
 
 
 class SourceSampler:
-    """Samples a launch moment by moment, chosen and weighed by what its source tells of the work.
+    """Samples a launch moment by moment where its source says, and weighs by that what it timed.
 
     Raises
     ------
@@ -93,16 +93,17 @@ class SourceSampler:
         return self._sampler.has_more
 
     def take_moment(self) -> SampleRun | None:
-        """Time a few work-groups; give them, or None if there is nothing more to time.
+        """Time a few work-groups; give them, not weighed, or None if there is nothing more to time.
 
         Raises
         ------
         DeviceError
             If the device fails.
         """
-        run = self._sampler.take_moment()
-        if run is None:
-            return None
+        return self._sampler.take_moment()
+
+    def weigh(self, run: SampleRun) -> SampleRun:
+        """Weigh what was timed in a moment; nobody needs the device meanwhile."""
         if self._gpu is None:
             # What is the same everywhere would be counted once more to weigh nothing.
             return run if self._is_even else weigh_run(run, self._kernel, self._arguments)
@@ -124,11 +125,12 @@ def sample_by_source(
     DeviceError
         If the device fails.
     """
-    run = SourceSampler(launch, replace(plan, moments=1), kernel, arguments).take_moment()
+    sampler = SourceSampler(launch, replace(plan, moments=1), kernel, arguments)
+    run = sampler.take_moment()
     if run is None:  # the first moment of a launch has work-groups
         msg = "the first moment timed nothing"
         raise AssertionError(msg)
-    return run
+    return sampler.weigh(run)
 
 
 def plan_by_source(

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from kernelcast.launches.estimation import estimate_runs, measure, sample_launch
+from kernelcast.launches import weighing
+from kernelcast.launches.estimation import MOMENTS_APART_S, estimate_runs, measure, sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.testing.fakes import Disturbance, SyntheticLaunch
 
@@ -88,6 +91,21 @@ def test_moments_lie_apart() -> None:
     assert 0 < waits[0] <= 0.1  # less what stages have taken: a busy machine is slow
     patient = EstimateSettings(within_s=1.0)
     assert len(sample_launch(make_launch(), "triad", patient).runs) >= 3
+
+
+def test_samples_are_weighed_between_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits for the next moment no longer than since the last sample, whatever weighing takes."""
+    source = "kernel void triad(global float *a) { if (a[0] > 0) a[1] = sqrt(a[2]); }"
+    waits: list[float] = []
+
+    def weigh_slowly(run: SampleRun, *_: object) -> SampleRun:
+        time.sleep(MOMENTS_APART_S)
+        return run
+
+    monkeypatch.setattr(weighing, "weigh_run", weigh_slowly)
+    kernel = Kernel(name="triad", source=source)
+    sample_launch(make_launch(), kernel, EstimateSettings(), wait=waits.append)
+    assert waits == [0.0]
 
 
 def test_samples_of_a_recording_repeat_the_estimate() -> None:
