@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,9 @@ class _Joined(Condition):
     """Conditions joined by one word; their order is the program's and does not distinguish."""
 
     parts: tuple[Condition, ...]
+
+    decides: ClassVar[bool]
+    """What a part must be to settle it."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Joined) or type(other) is not type(self):
@@ -39,62 +43,49 @@ class _Joined(Condition):
         """Tell whether all expressions that it compares are quasi-affine."""
         return all(part.is_quasi_affine() for part in self.parts)
 
-    def _decide(self, bindings: Bindings, *, deciding: bool) -> Truth:
-        """Evaluate part after part until `deciding`, element by element, settles it."""
-        result: Truth = not deciding
+    def evaluate(self, bindings: Bindings) -> Truth:
+        """Evaluate part after part until one, element by element, settles it."""
+        decides = self.decides
+        result: Truth = not decides
         for part in self.parts:
             value: Truth
             if isinstance(result, np.ndarray):
-                is_open = ~result if deciding else result
+                is_open = ~result if decides else result
                 value = np.asarray(evaluate_where(part, is_open, bindings), dtype=np.bool_)
             else:
                 value = part.evaluate(bindings)
-            result = (result | value) if deciding else (result & value)
-            if result is deciding:
+            result = (result | value) if decides else (result & value)
+            if result is decides:
                 break
         return result
+
+    def substitute(self, replacements: Replacements) -> Condition:
+        """Put expressions or numbers in the place of symbols, and simplify."""
+        make = disjunction if self.decides else conjunction
+        return make(*(part.substitute(replacements) for part in self.parts))
+
+    def negated(self) -> Condition:
+        """Give what holds where this does not: each part negated, joined by the other word."""
+        make = conjunction if self.decides else disjunction
+        return make(*(part.negated() for part in self.parts))
+
+    def __str__(self) -> str:
+        word = " or " if self.decides else " and "
+        return word.join(f"({one})" if isinstance(one, _Joined) else str(one) for one in self.parts)
 
 
 class And(_Joined):
     """Conditions that hold together."""
 
     __slots__ = ()
-
-    def evaluate(self, bindings: Bindings) -> Truth:
-        """Tell whether all hold for these values of their symbols."""
-        return self._decide(bindings, deciding=False)
-
-    def substitute(self, replacements: Replacements) -> Condition:
-        """Put expressions or numbers in the place of symbols, and simplify."""
-        return conjunction(*(part.substitute(replacements) for part in self.parts))
-
-    def negated(self) -> Condition:
-        """Give the condition that one of them does not hold."""
-        return disjunction(*(part.negated() for part in self.parts))
-
-    def __str__(self) -> str:
-        return " and ".join(f"({one})" if isinstance(one, Or) else str(one) for one in self.parts)
+    decides = False
 
 
 class Or(_Joined):
     """Conditions of which at least one holds."""
 
     __slots__ = ()
-
-    def evaluate(self, bindings: Bindings) -> Truth:
-        """Tell whether one holds for these values of their symbols."""
-        return self._decide(bindings, deciding=True)
-
-    def substitute(self, replacements: Replacements) -> Condition:
-        """Put expressions or numbers in the place of symbols, and simplify."""
-        return disjunction(*(part.substitute(replacements) for part in self.parts))
-
-    def negated(self) -> Condition:
-        """Give the condition that none of them holds."""
-        return conjunction(*(part.negated() for part in self.parts))
-
-    def __str__(self) -> str:
-        return " or ".join(f"({one})" if isinstance(one, And) else str(one) for one in self.parts)
+    decides = True
 
 
 def conjunction(*parts: Condition) -> Condition:

@@ -4,18 +4,11 @@ import math
 from collections.abc import Mapping
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
-from kernelcast.analytic.gpu.limiters import (
-    FITTED,
-    Assessment,
-    Demands,
-    GpuRates,
-    LimiterConstants,
-    Patterns,
-    assess,
-    make_demands,
-    read_rates,
-)
+from kernelcast.analytic.gpu.limiters.assess import Assessment, assess
+from kernelcast.analytic.gpu.limiters.constants import FITTED, LimiterConstants
+from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns, make_demands
 from kernelcast.analytic.gpu.limiters.patterns import count_local_ways, count_pages
+from kernelcast.analytic.gpu.limiters.rates import GpuRates, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch

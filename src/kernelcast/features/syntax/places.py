@@ -2,7 +2,6 @@
 
 import ctypes
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernelcast.features.syntax import bindings as clang
@@ -70,27 +69,22 @@ class SourcePlaces:
 
     def _find_base(self, extent: clang.CXSourceRange) -> int | None:
         if self._base is None:
-            name, _, offset = self._locate(clang.file_location, clang.range_start(extent))
+            name, offset = _locate(clang.range_start(extent))
             if name == self._main_file:
                 self._base = extent.begin - offset
         return self._base
 
     def _span_of_expansion(self, extent: clang.CXSourceRange) -> Span | None:
         """Give the range of a macro's use, or of its argument where the code is one."""
-        ends = [
-            self._locate(clang.file_location, end)
-            for end in (clang.range_start(extent), clang.range_end(extent))
-        ]
-        if any(name != self._main_file for name, _, _ in ends):
+        ends = [_locate(end) for end in (clang.range_start(extent), clang.range_end(extent))]
+        if any(name != self._main_file for name, _ in ends):
             return None
-        start, end = ends[0][2], ends[1][2]
+        start, end = ends[0][1], ends[1][1]
         return Span(start, max(start, end), is_exact=False)
 
-    @staticmethod
-    def _locate(function: Callable[..., None], place: object) -> tuple[str, int, int]:
-        handle = ctypes.c_void_p()
-        line, column, offset = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
-        function(place, ctypes.byref(handle), ctypes.byref(line), ctypes.byref(column),
-                 ctypes.byref(offset))  # fmt: skip
-        name = clang.take_string(clang.file_name(handle)) if handle else ""
-        return name, line.value, offset.value
+
+def _locate(place: clang.CXSourceLocation) -> tuple[str, int]:
+    """Give file and offset of a place."""
+    handle, offset = ctypes.c_void_p(), ctypes.c_uint()
+    clang.file_location(place, ctypes.byref(handle), None, None, ctypes.byref(offset))
+    return clang.take_string(clang.file_name(handle)) if handle else "", offset.value

@@ -1,6 +1,6 @@
 """Asks the CPU models for loop nests: traffic, in-core terms, ECM, Roofline."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -200,13 +200,6 @@ class LoopModel:
         return scale_cores(
             lambda cores: self._traffic.predict(constants, cores), self.machine, first.in_core
         )
-
-    def sweep(
-        self, size: str, values: Sequence[int], constants: Mapping[str, int], cores: int = 1
-    ) -> Iterator[LoopPrediction]:
-        """Predict many sizes, one after the other."""
-        for value in values:
-            yield self.predict({**constants, size: value}, cores)
 
     def transitions(
         self, size: str, constants: Mapping[str, int], cores: int = 1
