@@ -96,10 +96,8 @@ def _make(
         is_required = one.default is MISSING and one.default_factory is MISSING
         if is_required and one.name not in {*given, *known}:
             entry.fail(f"the key `{one.name}` is missing")
-    try:
+    with entry.pointing_here():
         return record(**known, **given)
-    except InputError as error:
-        entry.fail(str(error))
 
 
 def _make_named(record: type[Record]) -> Reader:

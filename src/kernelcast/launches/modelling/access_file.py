@@ -20,7 +20,7 @@ from kernelcast.launches.problem_file.parts import (
     read_numbers,
     read_text,
 )
-from kernelcast.records.errors import InputError, ProblemFileError
+from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.ndrange import NDRange
 
 KEYS = (
@@ -97,12 +97,8 @@ def read_access_file(
     section = pairs_of(bare.mapping(KEYS).get("parameters"))
     root = replace(bare, key="access file", names=read_numbers(bare, section, parameters or {}))
     entries = root.mapping(KEYS, required=("arrays", "global_size"))
-    try:
+    with root.pointing_here():
         kernel = _read_kernel(entries, path)
-    except ProblemFileError:
-        raise
-    except InputError as error:
-        root.fail(str(error))
     return WrittenLaunch(
         kernel=kernel,
         ndrange=read_ndrange(entries),
@@ -137,7 +133,7 @@ def _read_kernel(entries: Mapping[str, AccessEntry], path: Path) -> WrittenKerne
 
 
 def _read_array(name: str, entry: AccessEntry, scalars: tuple[str, ...]) -> WrittenArray:
-    try:
+    with entry.pointing_here():
         if entry.is_text:
             return read_array(f"{name}:{entry.text()}", scalars)
         parts = entry.mapping(_ARRAY_KEYS, required=("type",))
@@ -148,10 +144,6 @@ def _read_array(name: str, entry: AccessEntry, scalars: tuple[str, ...]) -> Writ
         array = make_array(name, f"{space} {parts['type'].text()}", extents, scalars)
         shift = parts["shift_bytes"].integer(minimum=0) if "shift_bytes" in parts else 0
         return replace(array, shift_bytes=shift)
-    except ProblemFileError:
-        raise
-    except InputError as error:
-        entry.fail(str(error))
 
 
 def _read_access(
@@ -162,20 +154,14 @@ def _read_access(
     site: int,
 ) -> MemoryAccess:
     text = item.text()
-    try:
+    with item.pointing_here():
         found = read_access(text, arrays, kind=kind, scalars=scalars, site=site)
-    except InputError as error:
-        item.fail(str(error))
     return replace(found, line=item.node.start_mark.line + 1)
 
 
 def _read_folds(entry: AccessEntry | None) -> list[tuple[int, int]]:
     folds = []
     for item in items_of(entry):
-        try:
+        with item.pointing_here():
             folds.append(parse_fold(item.text()))
-        except ProblemFileError:
-            raise
-        except InputError as error:
-            item.fail(str(error))
     return folds

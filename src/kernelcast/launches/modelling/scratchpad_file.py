@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from kernelcast.analytic.scratchpad.kernel import (
     Copy,
@@ -15,7 +15,6 @@ from kernelcast.analytic.scratchpad.kernel import (
 )
 from kernelcast.launches.problem_file.located import Located, Number, list_keys, load
 from kernelcast.launches.problem_file.parts import list_of, pairs_of, read_numbers, read_text
-from kernelcast.records.errors import InputError, ProblemFileError
 
 KEYS = ("name", "active_cpes", "parameters", "dma", "gload", "compute", "average_ilp")
 CPES = "active_cpes"
@@ -25,8 +24,6 @@ _COPY_KEYS = ("bytes", "chunk_bytes")
 _GLOAD_KEYS = ("name", "bytes", "count")
 _USUAL_CPES = 64
 _COMMENT = re.compile(r"(^|\s)#.*")
-
-Record = TypeVar("Record")
 
 
 class ScratchpadEntry(Located):
@@ -78,7 +75,7 @@ def read_scratchpad_kernel(
     names = _read_names(bare, active_cpes, parameters or {})
     root = replace(bare, names=names)
     entries = root.mapping(KEYS)
-    try:
+    with root.pointing_here():
         return ScratchpadKernel(
             name=entries["name"].text() if "name" in entries else path.stem,
             active_cpes=int(names[CPES]),
@@ -87,10 +84,6 @@ def read_scratchpad_kernel(
             compute=_read_compute(entries.get("compute")),
             average_ilp=float(entries["average_ilp"].number()) if "average_ilp" in entries else 1.0,
         )
-    except ProblemFileError:
-        raise
-    except InputError as error:
-        root.fail(str(error))
 
 
 def depends_on_cpes(path: Path) -> bool:
@@ -119,14 +112,13 @@ def _read_dma(entry: ScratchpadEntry) -> DmaRequest:
     if ("copies" in parts) == ("bytes" in parts):
         entry.fail("give either `bytes`, or `copies` with the bytes of each array")
     copies = list_of(parts["copies"]) if "copies" in parts else [entry]
-    return _make(
-        entry,
-        DmaRequest,
-        name=parts["name"].text() if "name" in parts else entry.key,
-        direction=_read_direction(parts["direction"]),
-        copies=tuple(_read_copy(one, is_own=one is entry) for one in copies),
-        count=parts["count"].positive() if "count" in parts else 1.0,
-    )
+    with entry.pointing_here():
+        return DmaRequest(
+            name=parts["name"].text() if "name" in parts else entry.key,
+            direction=_read_direction(parts["direction"]),
+            copies=tuple(_read_copy(one, is_own=one is entry) for one in copies),
+            count=parts["count"].positive() if "count" in parts else 1.0,
+        )
 
 
 def _read_direction(entry: ScratchpadEntry) -> Direction:
@@ -139,32 +131,22 @@ def _read_direction(entry: ScratchpadEntry) -> Direction:
 def _read_copy(entry: ScratchpadEntry, *, is_own: bool) -> Copy:
     parts = entry.mapping(_DMA_KEYS if is_own else _COPY_KEYS, required=("bytes",))
     chunk = parts.get("chunk_bytes")
-    return _make(
-        entry,
-        Copy,
-        bytes=parts["bytes"].positive(),
-        chunk_bytes=None if chunk is None or chunk.is_null else chunk.positive(),
-    )
+    with entry.pointing_here():
+        return Copy(
+            bytes=parts["bytes"].positive(),
+            chunk_bytes=None if chunk is None or chunk.is_null else chunk.positive(),
+        )
 
 
 def _read_gload(entry: ScratchpadEntry) -> GloadRequest:
     parts = entry.mapping(_GLOAD_KEYS, required=("bytes", "count"))
-    return _make(
-        entry,
-        GloadRequest,
-        name=parts["name"].text() if "name" in parts else entry.key,
-        bytes=parts["bytes"].positive(),
-        count=parts["count"].positive(),
-    )
+    with entry.pointing_here():
+        return GloadRequest(
+            name=parts["name"].text() if "name" in parts else entry.key,
+            bytes=parts["bytes"].positive(),
+            count=parts["count"].positive(),
+        )
 
 
 def _read_compute(entry: ScratchpadEntry | None) -> dict[str, float]:
     return {kind: float(value.number()) for kind, value in pairs_of(entry).items()}
-
-
-def _make(entry: ScratchpadEntry, record: type[Record], **values: object) -> Record:
-    """Make a record; what it refuses is told with the line."""
-    try:
-        return record(**values)
-    except InputError as error:
-        entry.fail(str(error))

@@ -11,7 +11,7 @@ from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
 from kernelcast.launches.machine_file.reader import MachineEntry
 from kernelcast.launches.problem_file.located import load
 from kernelcast.launches.problem_file.parts import read_text
-from kernelcast.records.errors import InputError, MachineFileError, UnknownMachineError
+from kernelcast.records.errors import MachineFileError, UnknownMachineError
 
 SCHEMA = "kernelcast-scratchpad-1"
 _WHOLE = ("transaction_bytes", "cpes_per_group", "core_groups", "spm_bytes", "gload_bytes")
@@ -85,15 +85,13 @@ def read_scratchpad(path: Path) -> ScratchpadMachine:
     values: dict[str, Any] = {name: _read_number(entries[name]) for name in _REAL}
     values |= {name: _read_whole(entries[name]) for name in _WHOLE}
     latencies = entries["latencies_cycles"].pairs()
-    try:
+    with root.pointing_here():
         return ScratchpadMachine(
             id=entries["id"].text(),
             name=entries["name"].text(),
             latencies_cycles={kind: _read_number(value) for kind, value in latencies.items()},
             **values,
         )
-    except InputError as error:
-        root.fail(str(error))
 
 
 def _read_number(entry: ScratchpadMachineEntry) -> float:

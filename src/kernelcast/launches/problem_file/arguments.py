@@ -15,7 +15,6 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
-from kernelcast.records.errors import InputError
 
 _BUFFER_KEYS = ("buffer", "count", "init", "access", "low", "high")
 _SCALAR_KEYS = ("scalar", "value")
@@ -95,10 +94,8 @@ def _read_scalar(entries: Mapping[str, Located]) -> ScalarArgument:
 
 
 def _read_element(located: Located) -> ElementType:
-    try:
+    with located.pointing_here():
         return ElementType.parse(located.text())
-    except InputError as error:
-        located.fail(str(error))
 
 
 def _read_choice(

@@ -10,7 +10,6 @@ from kernelcast.launches.problem_file.parts import (
     pairs_of,
     read_text,
 )
-from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 
 KEYS = (
@@ -74,9 +73,7 @@ def read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> Ke
         source, source_name = entries["code"].raw_text(), f"{path.name} (code)"
     build_options = tuple(item.text() for item in list_of(entries.get("build_options")))
     name = entries["kernel"].text()
-    try:
+    with entries["kernel"].pointing_here():
         return Kernel(
             name=name, source=source, source_name=source_name, build_options=build_options
         )
-    except InputError as error:
-        entries["kernel"].fail(str(error))

@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
@@ -47,6 +48,16 @@ class Located:
         msg = f"{self.path}:{self.node.start_mark.line + 1}: {self.key}: {complaint}"
         # YAML can spell halves of characters ("\ud800"), which no terminal takes.
         raise self.error(msg.encode(errors="backslashreplace").decode())
+
+    @contextmanager
+    def pointing_here(self) -> Iterator[None]:
+        """Let what is refused meanwhile point at this value, unless it points at one already."""
+        try:
+            yield
+        except InputError as error:
+            if isinstance(error, self.error):
+                raise
+            self.fail(str(error))
 
     def mapping(self, known: Sequence[str], required: Iterable[str] = ()) -> dict[str, Self]:
         """Read a mapping whose keys are all known; unknown ones are named with the nearest."""

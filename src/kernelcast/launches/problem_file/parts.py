@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelcast.launches.problem_file.located import Entry, Located, Number
-from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
+from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 
 
@@ -111,10 +111,8 @@ def read_ndrange(entries: Mapping[str, Located]) -> NDRange:
         sizes = _read_sizes(entries.get(key), minimum=minimum)
         if sizes is None:
             continue
-        try:
+        with entries[key].pointing_here():
             ndrange = replace(ndrange, **{key: sizes})
-        except NDRangeError as error:
-            entries[key].fail(str(error))
     return ndrange
 
 
