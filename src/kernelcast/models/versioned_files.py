@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.records.errors import InputError
@@ -20,15 +20,22 @@ class ModelFileError(InputError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pointers:
-    """What is known of one model's versions."""
+class ModelVersions:
+    """The versions of one model."""
 
+    name: str
+    """``model/device``, or the model alone where it serves all devices."""
     versions: tuple[str, ...] = ()
     """In the order they were published."""
     latest: str | None = None
-    """The one to use unless one is pinned; None before the first."""
+    """The newest that was not rolled back; None before the first."""
     pinned: str | None = None
     """The one to use whatever is published."""
+
+    @property
+    def used(self) -> str | None:
+        """The version that estimates use."""
+        return self.pinned or self.latest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +62,11 @@ class VersionedFiles:
         str
             The version: a number and the file's digest.
         """
-        pointers = self.pointers(name)
+        known = self.find_versions(name)
         digest = hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]
-        version = f"{len(pointers.versions) + 1:04d}-{digest}"
+        version = f"{len(known.versions) + 1:04d}-{digest}"
         write_bytes(self._locate(name, f"{version}{ending}"), content)
-        versions = (*pointers.versions, version)
-        self._write(name, Pointers(versions=versions, latest=version, pinned=pointers.pinned))
+        self._write(replace(known, versions=(*known.versions, version), latest=version))
         return version
 
     def load_bytes(self, name: str, version: str | None, ending: str) -> tuple[bytes, str]:
@@ -71,9 +77,9 @@ class VersionedFiles:
         ModelFileError
             If there is none, or its file is not the one that was published.
         """
-        pointers = self.pointers(name)
-        wanted = version or pointers.pinned or pointers.latest
-        self._require(name, pointers, wanted)
+        known = self.find_versions(name)
+        wanted = version or known.used
+        self._require(known, wanted)
         url = self._locate(name, f"{wanted}{ending}")
         content = read_bytes(url)
         if not str(wanted).endswith(hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]):
@@ -89,12 +95,10 @@ class VersionedFiles:
         ModelFileError
             If there is no such version.
         """
-        pointers = self.pointers(name)
+        known = self.find_versions(name)
         if version is not None:
-            self._require(name, pointers, version)
-        self._write(
-            name, Pointers(versions=pointers.versions, latest=pointers.latest, pinned=version)
-        )
+            self._require(known, version)
+        self._write(replace(known, pinned=version))
 
     def roll_back(self, name: str) -> str:
         """Make the version before the latest the latest.
@@ -109,18 +113,16 @@ class VersionedFiles:
         ModelFileError
             If there is none before it.
         """
-        pointers = self.pointers(name)
-        place = pointers.versions.index(pointers.latest) if pointers.latest else 0
+        known = self.find_versions(name)
+        place = known.versions.index(known.latest) if known.latest else 0
         if not place:
-            msg = f"{self.url}: {name} has no version before {pointers.latest}; publish another"
+            msg = f"{self.url}: {name} has no version before {known.latest}; publish another"
             raise ModelFileError(msg)
-        latest = pointers.versions[place - 1]
-        self._write(
-            name, Pointers(versions=pointers.versions, latest=latest, pinned=pointers.pinned)
-        )
+        latest = known.versions[place - 1]
+        self._write(replace(known, latest=latest))
         return latest
 
-    def pointers(self, name: str) -> Pointers:
+    def find_versions(self, name: str) -> ModelVersions:
         """Give the versions of a model; none where it was never published.
 
         Raises
@@ -130,13 +132,16 @@ class VersionedFiles:
         """
         url = self._locate(name)
         if not _exists(url):
-            return Pointers()
+            return ModelVersions(name=name)
         try:
             held = json.loads(read_bytes(url))
-            found = Pointers(
-                versions=tuple(held["versions"]), latest=held["latest"], pinned=held["pinned"]
+            found = ModelVersions(
+                name=name,
+                versions=tuple(held["versions"]),
+                latest=held["latest"],
+                pinned=held["pinned"],
             )
-            _check_pointers(found)
+            _check_versions(found)
         except (ValueError, KeyError, TypeError) as error:
             msg = f"{url}: the list of versions is damaged ({error!r}); restore it"
             raise ModelFileError(msg) from error
@@ -146,13 +151,16 @@ class VersionedFiles:
         _check(_NAME, name, "name")
         return f"{self.url.rstrip('/')}/{name}/{file}"
 
-    def _write(self, name: str, pointers: Pointers) -> None:
-        write_bytes(self._locate(name), json.dumps(asdict(pointers), indent=1).encode())
+    def _write(self, known: ModelVersions) -> None:
+        content = {
+            "versions": known.versions, "latest": known.latest, "pinned": known.pinned
+        }  # fmt: skip
+        write_bytes(self._locate(known.name), json.dumps(content, indent=1).encode())
 
-    def _require(self, name: str, pointers: Pointers, version: str | None) -> None:
-        if version is None or version not in pointers.versions:
-            known = ", ".join(pointers.versions) or "none"
-            msg = f"{self.url}: {name} has no version {version or 'yet'}; there are: {known}"
+    def _require(self, known: ModelVersions, version: str | None) -> None:
+        if version is None or version not in known.versions:
+            others = ", ".join(known.versions) or "none"
+            msg = f"{self.url}: {known.name} has no version {version or 'yet'}; there are: {others}"
             raise ModelFileError(msg)
 
 
@@ -165,11 +173,11 @@ def _exists(url: str) -> bool:
     return bool(files.exists(path))
 
 
-def _check_pointers(pointers: Pointers) -> None:
-    for one in pointers.versions:
+def _check_versions(known: ModelVersions) -> None:
+    for one in known.versions:
         _check(_VERSION, one, "version")
-    for named in (pointers.latest, pointers.pinned):
-        if named is not None and named not in pointers.versions:
+    for named in (known.latest, known.pinned):
+        if named is not None and named not in known.versions:
             msg = f"{named} is none of the versions"
             raise ValueError(msg)
 

@@ -6,9 +6,8 @@ from typing import Any
 from kernelcast.models.evidence.registry import load_evidence
 from kernelcast.models.evidence.stored import model_to_json
 from kernelcast.models.validation import report_to_json
-from kernelcast.models.versioned_files import VersionedFiles
+from kernelcast.models.versioned_files import ModelVersions, VersionedFiles
 from kernelcast.training.registry import (
-    ModelVersions,
     find_model,
     find_version,
     is_evidence,

@@ -2,11 +2,11 @@
 
 import os
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from kernelcast.launches.data_folder import data_folder
+from kernelcast.models.versioned_files import ModelVersions as ModelVersions  # for services
 from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,24 +19,6 @@ EVIDENCE = "evidence"
 _POINTERS = "/versions.json"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 _DIGEST_LETTERS = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelVersions:
-    """The versions of one model."""
-
-    name: str
-    """``model/device``, or the model alone where it serves all devices."""
-    versions: tuple[str, ...]
-    """In the order they were published."""
-    latest: str | None
-    pinned: str | None
-    """The newest that was not rolled back, and the one that is used whatever is published."""
-
-    @property
-    def used(self) -> str | None:
-        """The version that estimates use."""
-        return self.pinned or self.latest
 
 
 def choose_registry(url: str | None = None) -> str:
@@ -119,12 +101,12 @@ def list_models(registry: "ModelRegistry") -> tuple[ModelVersions, ...]:
         raise InputError(msg) from error
     begin = len(root.rstrip("/")) + 1
     names = [path[begin : -len(_POINTERS)] for path in paths if path.endswith(_POINTERS)]
-    return tuple(_describe(registry, name) for name in sorted(names))
+    return tuple(registry.find_versions(name) for name in sorted(names))
 
 
 def find_model(registry: "ModelRegistry", name: str) -> ModelVersions:
     """Give the versions of one model."""
-    found = _describe(registry, name)
+    found = registry.find_versions(name)
     if found.versions:
         return found
     names = ", ".join(one.name for one in list_models(registry)) or "none"
@@ -147,13 +129,3 @@ def find_version(model: ModelVersions, beginning: str) -> str:
         )
         raise InputError(msg)
     return found[0]
-
-
-def _describe(registry: "ModelRegistry", name: str) -> ModelVersions:
-    pointers = registry.pointers(name)
-    return ModelVersions(
-        name=name,
-        versions=pointers.versions,
-        latest=pointers.latest,
-        pinned=pointers.pinned,
-    )

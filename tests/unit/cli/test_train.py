@@ -49,7 +49,7 @@ def test_trains_a_model_per_device_into_the_registry(home: Path) -> None:
         stored = registry.load(f"ridge/{name}", None, TABLE.schema)
         assert stored.report is not None
         assert {*stored.report.rows.kernels} == {*TABLE.kernels}
-        version = registry.pointers(f"ridge/{name}").latest
+        version = registry.find_versions(f"ridge/{name}").latest
         assert f"ridge/{name}: written to {registry.url}/ridge/{name} as {version}" in result.stdout
 
 
@@ -93,7 +93,7 @@ def test_pooled_trains_one_model_of_all_devices(home: Path) -> None:
     (one,) = json.loads(result.stdout)
     assert (one["name"], one["model"], one["devices"]) == ("hybrid_pooled", "hybrid_pooled", NAMES)
     assert one["validation"] is None
-    assert open_registry().pointers("hybrid_pooled").latest is not None
+    assert open_registry().find_versions("hybrid_pooled").latest is not None
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> No
     result = run("--model", "linear", "--no-validation")
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
-    assert open_registry().pointers(f"linear/{NAMES[0]}").versions
-    assert not open_registry().pointers(f"linear/{NAMES[1]}").versions
+    assert open_registry().find_versions(f"linear/{NAMES[0]}").versions
+    assert not open_registry().find_versions(f"linear/{NAMES[1]}").versions
 
 
 def test_help_needs_no_heavy_library() -> None:

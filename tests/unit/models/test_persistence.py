@@ -116,7 +116,7 @@ def test_reading_a_model_imports_nothing_that_trains(content: bytes, tmp_path: P
         "from kernelcast.models.persistence.registry import ModelRegistry\n"
         "from kernelcast.predictor.answering import forecasting\n"
         "load_model(sys.argv[1])\n"
-        "ModelRegistry(url=sys.argv[2]).pointers('none')\n"
+        "ModelRegistry(url=sys.argv[2]).find_versions('none')\n"
         "heavy = {'sklearn', 'skops', 'scipy', 'numba', 'pandas', 'fsspec', 'joblib'}\n"
         "print(*sorted(heavy & {*sys.modules}))\n"
     )
@@ -338,8 +338,8 @@ class TestRegistry:
         fourth = registry.publish("a/linear", models[0], SCHEMA)
         assert current() == digests[0]
         registry.pin("a/linear", None)
-        assert registry.pointers("a/linear").latest == fourth
-        assert len(registry.pointers("a/linear").versions) == 4
+        assert registry.find_versions("a/linear").latest == fourth
+        assert len(registry.find_versions("a/linear").versions) == 4
         assert registry.load("a/linear", versions[2]).model.describe()["data_digest"] == digests[2]
 
     def test_refuses_what_is_not_there(self, registry: ModelRegistry, fitted: FittedModel) -> None:

@@ -28,7 +28,7 @@ def test_every_device_has_a_name_of_its_own(devices: list[str]) -> None:
     assert len({*names}) == len(devices)
     registry = open_registry("/nowhere")
     for one in names:
-        assert registry.pointers(one).versions == ()
+        assert registry.find_versions(one).versions == ()
 
 
 def test_lists_what_was_published(tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ def _read_version(place: str, name: str) -> tuple[str | None, str]:
     if _is_absent(place, name):
         return None, ""
     try:
-        pointers = VersionedFiles(url=place).pointers(name)
+        pointers = VersionedFiles(url=place).find_versions(name)
     except (InputError, OSError, ValueError, ImportError) as error:
         return None, f"models at {place} cannot be read: {error}"
     return pointers.pinned or pointers.latest, ""
