@@ -37,7 +37,7 @@ class GroupBounds:
     def __init__(
         self, facts: KernelFacts, local: Sequence[int], sizes: Mapping[Symbol, int]
     ) -> None:
-        self._local = local
+        self.local = local
         self._most: dict[str, float] = {}
         for loop in list_loops(facts):
             if loop.trip_count is not None:
@@ -73,6 +73,6 @@ class GroupBounds:
 
     def _bound_symbol(self, symbol: Symbol) -> float:
         if symbol.kind is SymbolKind.LOCAL_ID:
-            return self._local[symbol.axis] - 1
+            return self.local[symbol.axis] - 1
         is_loop = symbol.kind is SymbolKind.LOOP
         return self._most.get(symbol.name, math.inf) if is_loop else math.inf

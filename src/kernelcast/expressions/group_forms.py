@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from kernelcast.expressions.choices import Maximum, Minimum
 from kernelcast.expressions.polynomials import Atom, Expr, Monomial
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.ndrange import MAX_DIMENSIONS
@@ -23,20 +24,69 @@ class NotAffineError(Exception):
 
 @dataclass(slots=True)
 class Form:
-    """A sum of sizes times places, and of sizes times what differs within a work-group."""
+    """A sum of sizes times places, and of sizes times what differs within a work-group.
+
+    What is clamped to bounds counts as if it was not.
+
+    Parameters
+    ----------
+    places, inner : dict
+        The factors.
+    clamps : dict of Expr to None
+        Those that are negative where something is clamped.
+    clamped : list of (sizes, int)
+        By what it is multiplied.
+    """
 
     places: dict[tuple[int, Sizes], int] = field(default_factory=lambda: defaultdict(int))
     inner: dict[tuple[Monomial, Sizes], int] = field(default_factory=lambda: defaultdict(int))
+    clamps: dict[Expr, None] = field(default_factory=dict)
+    clamped: list[tuple[Sizes, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, expr: Expr, local: Mapping[Symbol, int]) -> "Form":
         """Take an expression apart; sizes of work-groups have their values."""
         found = cls()
-        for product, factor in expr.substitute(local).products:
+        for product, factor in found._unclamp(expr.substitute(local)).products:
             sizes = tuple(one for one in product if one.is_parameter)
             others = tuple(one for one in product if not one.is_parameter)
             found._add(others, sizes, factor)
         return found
+
+    def _unclamp(self, expr: Expr) -> Expr:
+        """Put what moves with work-groups in the place of its minimum or maximum with a bound."""
+        found = Expr.constant(0)
+        for product, factor in expr.products:
+            clamps = [one for one in product if _is_clamp(one)]
+            rest = tuple(one for one in product if one not in clamps)
+            inner = Expr.constant(1)
+            if clamps:
+                [clamp, *more] = clamps
+                if more or not all(one.is_parameter for one in rest):
+                    raise NotAffineError
+                inner, _ = self._open(clamp)
+                self.clamped.append((rest, factor))
+            found += Expr({rest: factor}) * inner
+        return found
+
+    def _open(self, clamp: Atom) -> tuple[Expr, list[Expr]]:
+        """Give what is clamped, and its bounds."""
+        assert isinstance(clamp, Minimum | Maximum)
+        inner, bound = clamp.left, clamp.right
+        if not _moves(inner):
+            inner, bound = bound, inner
+        bounds: list[Expr] = []
+        if inner.sole_atom is not None and _is_clamp(inner.sole_atom):
+            inner, bounds = self._open(inner.sole_atom)
+        if _moves(bound) or any(_is_clamp(one) for product, _ in inner.products for one in product):
+            raise NotAffineError
+        for one in (inner, *bounds):  # bounds in the wrong order decide by themselves
+            apart = one - bound if isinstance(clamp, Maximum) else bound - one
+            if apart.symbols():
+                self.clamps[apart] = None
+            elif apart.constant_term < 0:
+                raise NotAffineError
+        return inner, [*bounds, bound]
 
     def _add(self, others: Monomial, sizes: Sizes, factor: int) -> None:
         kinds = {symbol.kind for one in others for symbol in symbols_of(one)}
@@ -80,3 +130,11 @@ class Form:
 def symbols_of(atom: Atom) -> frozenset[Symbol]:
     """Give the symbols in a factor."""
     return frozenset({atom}) if isinstance(atom, Symbol) else atom.symbols()
+
+
+def _moves(expr: Expr) -> bool:
+    return any(one.kind in _OF_GROUPS for one in expr.symbols())
+
+
+def _is_clamp(atom: Atom) -> bool:
+    return isinstance(atom, Minimum | Maximum) and (_moves(atom.left) or _moves(atom.right))

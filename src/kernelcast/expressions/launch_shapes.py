@@ -22,7 +22,6 @@ from kernelcast.expressions.conditions import Condition
 from kernelcast.expressions.evaluation import BoolArray, EvaluationError, IntArray
 from kernelcast.expressions.group_bounds import GroupBounds, list_loops
 from kernelcast.expressions.group_forms import (
-    CONSTANT,
     GROUP,
     PLACES,
     START,
@@ -34,32 +33,14 @@ from kernelcast.expressions.group_forms import (
 from kernelcast.expressions.junctions import And, Or
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.polynomials import Expr
+from kernelcast.expressions.row_spans import BANKS_BYTES, RowSpans
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
 
-_BANKS_BYTES = 128
-"""After so many bytes, banks of local memory come again; also a multiple of usual lines."""
 _SECTOR_BYTES = 32
 _LARGEST = 2.0**60
 _DECIDED = 2**62
-
-
-@dataclass(frozen=True, slots=True)
-class _Buffer:
-    """How far apart the addresses of a buffer can be that are compared, in products of sizes."""
-
-    reach: float
-    spans: tuple[tuple[int, float], ...]
-
-    def keeps_apart(self, values: Sequence[int]) -> bool:
-        """Tell whether two addresses with other multiples of sizes are never near each other."""
-        reach = self.reach
-        for place, span in sorted(self.spans, key=lambda one: values[one[0]]):
-            if values[place] <= reach:
-                return False
-            reach += values[place] * span
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,7 +145,7 @@ class LaunchShapes:
             offset = (*ndrange.global_offset, 0, 0)[:MAX_DIMENSIONS]
             told += ((self._starts @ numbers) @ np.array(offset))[:, None]
         addresses = told[self._decisions :]
-        is_same = self._round_decisions(told[: self._decisions], numbers) and all(
+        is_same = self._round_decisions(told[: self._decisions], numbers, looked_at.alone) and all(
             one.keeps_apart(values) for one in self._buffers
         )
         shared = self._nothing
@@ -185,18 +166,23 @@ class LaunchShapes:
         )  # fmt: skip
         return LaunchShape(key, alone, together, shared)
 
-    def _round_decisions(self, decisions: IntArray, numbers: IntArray) -> bool:
+    def _round_decisions(self, decisions: IntArray, numbers: IntArray, alone: int) -> bool:
         """Leave of conditions only sides, where all work-items are on one, and say if they stand.
 
-        They do not where sizes decide within a work-group.
+        They do not where sizes decide within a work-group. What is clamped stays as far from its
+        bound as it is, and may not be where lines are compared: others move on.
         """
         if not self._decisions:
             return True
         spans = self._spans @ np.abs(numbers) + self._endless
         is_open = np.abs(decisions) <= spans[:, None]
+        is_open[: self._clamps] |= decisions[: self._clamps] < 0
         sides = np.where(decisions > 0, _DECIDED, -_DECIDED)
         np.copyto(decisions, sides, where=~is_open)
-        return not (self._stretching.size and is_open[self._stretching].any())
+        return not (
+            (self._stretching.size and is_open[self._stretching].any())
+            or is_open[: self._clamps, alone:].any()
+        )
 
     def _evaluate(self, ndrange: NDRange, scalars: Mapping[str, int]) -> list[int] | None:
         """Give the values of all products of sizes; None if one is not known."""
@@ -219,17 +205,8 @@ class LaunchShapes:
 
     def _collect(self, facts: KernelFacts) -> None:
         self._bounds = GroupBounds(facts, self._local, self._sizes)
-        decisions, endless = self._collect_decisions(facts)
-        addresses: list[tuple[Form, MemoryAccess]] = []
-        buffers: list[list[tuple[Form, MemoryAccess]]] = []
-        for accesses in _group(facts.accesses).values():
-            forms = [(Form.of(offset, self._sizes), one) for offset, one in accesses]
-            if any(form.moves != forms[0][0].moves for form, _ in forms):
-                decisions += [form for form, _ in forms]  # where they meet depends on the place
-                endless += [True] * len(forms)
-            else:
-                addresses += forms
-                buffers.append(forms)
+        buffers, decisions, endless = self._collect_forms(facts)
+        addresses = [one for forms in buffers for one in forms]
         every = [*decisions, *(form for form, _ in addresses)]
         pinned = set().union(*(one.pinned() for one in every))
         products = sorted(set().union(*(one.sizes() for one in every), {()}), key=str)
@@ -245,9 +222,28 @@ class LaunchShapes:
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
         self._moduli[len(products) - len(pinned) :] = [_DECIDED] * len(pinned)
         self._buffers = [
-            _Buffer(*self._measure(one, index)) for one in buffers
+            RowSpans.measure(one, index, self._bounds) for one in buffers
             if any(sizes for form, _ in one for sizes in form.sizes())
         ]  # fmt: skip
+
+    def _collect_forms(
+        self, facts: KernelFacts
+    ) -> tuple[list[list[tuple[Form, MemoryAccess]]], list[Form], list[bool]]:
+        """Give addresses by buffers, what must be known of others, and whether exactly."""
+        decisions, endless = self._collect_decisions(facts)
+        clamps: dict[Expr, None] = {}
+        buffers = []
+        for accesses in _group(facts.accesses).values():
+            forms = [(Form.of(offset, self._sizes), one) for offset, one in accesses]
+            clamps |= {clamp: None for form, _ in forms for clamp in form.clamps}
+            if any(form.moves != forms[0][0].moves for form, _ in forms):
+                decisions += [form for form, _ in forms]  # where they meet depends on the place
+                endless += [True] * len(forms)
+            else:
+                buffers.append(forms)
+        self._clamps = len(clamps)
+        first = [Form.of(one, self._sizes) for one in clamps]
+        return buffers, [*first, *decisions], [*([False] * len(first)), *endless]
 
     def _lay_out(self, forms: Sequence[Form], index: Mapping[Sizes, int]) -> None:
         """Write the factors of forms as rows of numbers."""
@@ -285,13 +281,15 @@ class LaunchShapes:
         self._moduli = [1] * len(self._products)
         for row, (form, access) in enumerate(addresses):
             is_local = access.space is MemorySpace.LOCAL
-            periods = [_BANKS_BYTES] * 2 if is_local else [_SECTOR_BYTES, self._line_bytes]
-            for (what, sizes), factor in (*form.inner.items(), *form.moves.items()):
+            periods = [BANKS_BYTES] * 2 if is_local else [_SECTOR_BYTES, self._line_bytes]
+            clamped = [((None, sizes), factor) for sizes, factor in form.clamped]
+            for (what, sizes), factor in (*form.inner.items(), *form.moves.items(), *clamped):
                 if isinstance(what, int) and what < GROUP:
                     factor *= self._local[what - START]
                 modulus = periods[1] // math.gcd(factor, periods[1])
                 self._moduli[index[sizes]] = max(self._moduli[index[sizes]], modulus)
-            if not any(form.inner.values()) and _SECTOR_BYTES % access.bytes == 0 and not is_local:
+            is_one = not any(form.inner.values()) and not form.clamped
+            if is_one and _SECTOR_BYTES % access.bytes == 0 and not is_local:
                 # One address: all that matters is whether neighbours are in the same line.
                 periods[0] = access.bytes
                 if id(form) in sole:
@@ -317,33 +315,10 @@ class LaunchShapes:
             exprs |= {one.expr: True for one in _find_comparisons(loop.condition)}
             if loop.trip_count is not None:
                 exprs[loop.trip_count] = True
-        return [Form.of(one, self._sizes) for one in exprs], [*exprs.values()]
-
-    def _measure(
-        self, forms: Sequence[tuple[Form, MemoryAccess]], index: Mapping[Sizes, int]
-    ) -> tuple[float, tuple[tuple[int, float], ...]]:
-        """Say how far apart addresses of one work-group and its neighbours are, by sizes."""
-        bound = self._bounds.bound
-        spans: dict[Sizes, float] = {}
-        for sizes in sorted(set().union(*(form.sizes() for form, _ in forms)), key=str):
-            constants = [form.places.get((CONSTANT, sizes), 0) for form, _ in forms]
-            inside = [
-                sum(
-                    abs(factor) * bound(what)
-                    for (what, of), factor in form.inner.items()
-                    if of == sizes and factor
-                )
-                for form, _ in forms
-            ]
-            moved = sum(
-                abs(factor) * (self._local[place - START] if place < GROUP else 1)
-                for (place, of), factor in forms[0][0].moves.items()
-                if of == sizes
-            )
-            spans[sizes] = max(constants) - min(constants) + 2 * (max(inside) + moved)
-        most = max(access.bytes for _, access in forms) + _BANKS_BYTES
-        others = tuple((index[one], span) for one, span in spans.items() if one and span)
-        return spans.get((), 0.0) + most, others
+        forms = [Form.of(one, self._sizes) for one in exprs]
+        if any(one.clamps for one in forms):
+            raise NotAffineError
+        return forms, [*exprs.values()]
 
 
 def _group(accesses: Iterable[MemoryAccess]) -> dict[str, list[tuple[Expr, MemoryAccess]]]:

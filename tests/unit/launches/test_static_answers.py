@@ -36,6 +36,10 @@ BODIES = (
     "if (get_local_id(0) == 0) b[get_group_id(0) + w * get_group_id(1)] = a[x % w];",
     "for (int k = x; k < w * h; k += get_global_size(0)) b[k] = a[k];",
     "for (int k = get_local_id(0); k < w; k += 4) b[k + w * y] = a[k + h * y];",
+    "b[x + w * y] = a[max(x - 1, 0) + w * y] + a[min(x + 1, w - 1) + w * min(y + 1, h - 1)];",
+    "for (int k = -2; k < 3; k++) b[x] += a[clamp(x + k, 0, w - 1) + w * clamp(y + k, 0, h - 1)];",
+    "b[x + w * y] = a[max((int)get_group_id(0) - 1, 0) + w * min(2 * y + 9, h)] + a[w];",
+    "b[max(x - 9, 3) + w * y] = a[min(h * x, w)] + a[clamp(x + w - h, 0, 77) * w];",
 )
 LENGTHS = st.one_of(st.integers(1, 400), st.integers(1, 40).map(lambda one: 16 * one))
 
