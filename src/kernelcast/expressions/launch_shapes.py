@@ -153,8 +153,8 @@ class LaunchShapes:
             own, other = looked_at.pairs
             lines = addresses[self._single, looked_at.alone :] // self._line_bytes
             shared = np.asarray(lines[:, own] == lines[:, other])
-        addresses[:, : looked_at.alone] %= self._fine
-        addresses[:, looked_at.alone :] %= self._coarse
+        addresses[:, : looked_at.alone] &= self._fine
+        addresses[:, looked_at.alone :] &= self._coarse
         width, rows = 8 * len(told), told.T.tobytes()
         groups = looked_at.work_groups.shape[1]
         kinds = tuple(rows[one * width : (one + 1) * width] for one in range(groups))
@@ -176,12 +176,13 @@ class LaunchShapes:
             return True
         spans = self._spans @ np.abs(numbers) + self._endless
         is_open = np.abs(decisions) <= spans[:, None]
-        is_open[: self._clamps] |= decisions[: self._clamps] < 0
+        if self._clamps:
+            is_open[: self._clamps] |= decisions[: self._clamps] < 0
         sides = np.where(decisions > 0, _DECIDED, -_DECIDED)
         np.copyto(decisions, sides, where=~is_open)
         return not (
             (self._stretching.size and is_open[self._stretching].any())
-            or is_open[: self._clamps, alone:].any()
+            or (self._clamps and is_open[: self._clamps, alone:].any())
         )
 
     def _evaluate(self, ndrange: NDRange, scalars: Mapping[str, int]) -> list[int] | None:
@@ -276,7 +277,10 @@ class LaunchShapes:
         sole: Set[int],
         index: Mapping[Sizes, int],
     ) -> None:
-        """Say how exactly addresses must be known, so that lines and sectors are the same."""
+        """Say how exactly addresses must be known, so that lines and sectors are the same.
+
+        Periods are powers of two.
+        """
         fine, coarse, single = [], [], []
         self._moduli = [1] * len(self._products)
         for row, (form, access) in enumerate(addresses):
@@ -298,7 +302,7 @@ class LaunchShapes:
             fine.append(periods[0])
             coarse.append(periods[1])
         self._fine, self._coarse = (
-            np.array(one, dtype=np.int64)[:, None] for one in (fine, coarse)
+            np.array(one, dtype=np.int64)[:, None] - 1 for one in (fine, coarse)
         )
         self._single = np.array(single, dtype=np.intp)
         self._nothing = np.zeros((0, 0), dtype=np.bool_)

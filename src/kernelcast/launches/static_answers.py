@@ -25,7 +25,7 @@ from kernelcast.expressions.launch_shapes import LaunchShape, LaunchShapes, Look
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.open_loops import doubt_counts
-from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.sampled_groups import choose_numbers
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
@@ -122,9 +122,8 @@ class KernelAnswers:
             return Foretold(analytic=analytic)
         limiters = {name.lower(): seconds for name, seconds in analytic.limiters.items()}
         ratio = analytic.limiters[analytic.limiter] / analytic.seconds
-        learned = known.prepared.answer(analytic.seconds, limiters, ratio)
-        wide = replace(learned, half_width=learned.half_width + known.doubt)
-        return Foretold(analytic=analytic, learned=wide)
+        learned = known.prepared.answer(analytic.seconds, limiters, ratio, known.doubt)
+        return Foretold(analytic=analytic, learned=learned)
 
     def _identify(
         self, problem: Problem, ndrange: NDRange, looked_at: LookedAt
@@ -207,20 +206,17 @@ def _list_local_bytes(problem: Problem) -> tuple[int, ...]:
 def look_at(ndrange: NDRange) -> LookedAt:
     """Give the work-groups by which a launch is judged: for counts, and for lines."""
     x, y, z = counts = (*ndrange.group_counts, 1, 1)[:MAX_DIMENSIONS]
-    alone = choose_work_groups(ndrange)
-    axes = tuple(one > 1 for one in counts)
+    alone = choose_numbers(x * y * z)
+    axes = (x > 1, y > 1, z > 1)
+    several = [axis for axis in range(MAX_DIMENSIONS) if axes[axis]]
     places = choose_places(counts)
     index = {place: number for number, place in enumerate(places)}
     own, others = [], []
     for number, place in enumerate(places):
-        for axis in range(MAX_DIMENSIONS):
-            if axes[axis]:
-                own.append(number)
-                others.append(index.setdefault(find_before(place, axis), len(index)))
-    work_groups = [
-        (1, *((one, 0, 0) if y == z == 1 else (one % x, one // x % y, one // (x * y))))
-        for one in alone
-    ]
+        for axis in several:
+            own.append(number)
+            others.append(index.setdefault(find_before(place, axis), len(index)))
+    work_groups = [(1, one % x, one // x % y, one // (x * y)) for one in alone]
     work_groups += [(1, *place) for place in index]
     return LookedAt(
         work_groups=np.array(work_groups, dtype=np.int64).T,

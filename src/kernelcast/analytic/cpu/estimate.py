@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
 from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.opencl.core import time_core
@@ -166,8 +166,9 @@ def estimate_work(
     buffers : mapping of str to int
         Bytes of its buffers, where known.
     """
-    groups, all_items = ndrange.work_group_count, ndrange.work_item_count
-    traffic = count_traffic(work.lines, device, ndrange, buffers)
+    counts, all_items = ndrange.group_counts, ndrange.work_item_count
+    groups = prod(counts)
+    traffic = count_traffic(work.lines, device, counts, buffers)
     # The core that has most work-groups is waited for.
     items = ceil(groups / device.cores) / groups * all_items
     limiters = {name: seconds * items for name, seconds in work.rates.items()}

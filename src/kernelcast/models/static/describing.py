@@ -49,6 +49,7 @@ _RATIOS = (
 )  # fmt: skip
 _ATOMICS, _SPECIAL = 0.25, 0.3
 _LEAST_SHARE = 0.01
+_LOG_LEAST_SHARE = math.log(_LEAST_SHARE)
 _LEAST_RATIO = 0.05
 
 NAMES: tuple[str, ...] = (
@@ -118,10 +119,12 @@ def describe_times(
         The largest of them over the estimate.
     """
     estimate_s = max(estimate_s, 1e-12)
-    return [
-        *(_log_share(limiters.get(one, 0.0), estimate_s) for one in _LIMITERS),
-        _log_ratio(largest_ratio),
+    found = [
+        _log_share(limiters[one], estimate_s) if one in limiters else _LOG_LEAST_SHARE
+        for one in _LIMITERS
     ]
+    found.append(_log_ratio(largest_ratio))
+    return found
 
 
 def classify(features: Mapping[str, float]) -> Workload:

@@ -160,9 +160,10 @@ class StaticModel:
 
     def weigh(self, distances: Numbers) -> Numbers:
         """Give ungated corrections by squared distances to the points, shape (..., points)."""
-        kernel = np.exp(-WIDTH / len(NAMES) * np.maximum(distances, 0.0))
-        found: Numbers = kernel @ self.weights + self.intercept
-        return np.clip(found, -_LARGEST_CORRECTION, _LARGEST_CORRECTION)
+        kernel = np.maximum(distances, 0.0)
+        kernel *= -WIDTH / len(NAMES)
+        found: Numbers = np.exp(kernel, out=kernel) @ self.weights + self.intercept
+        return np.minimum(np.maximum(found, -_LARGEST_CORRECTION), _LARGEST_CORRECTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -191,12 +192,27 @@ class PreparedWork:
     workload: Workload
 
     def answer(
-        self, estimate_s: float, limiters: Mapping[str, float], largest_ratio: float
+        self,
+        estimate_s: float,
+        limiters: Mapping[str, float],
+        largest_ratio: float,
+        doubt: float = 0.0,
     ) -> StaticAnswer:
-        """Answer one launch; arguments as of `describe_times`."""
+        """Answer one launch.
+
+        Parameters
+        ----------
+        estimate_s, limiters, largest_ratio
+            As of `describe_times`.
+        doubt : float
+            By how much more the logarithm of its time may be off.
+        """
         times = np.array(describe_times(estimate_s, limiters, largest_ratio))
         scaled = (times - self.centre) / self.scale
-        distances = self.rest + (scaled @ scaled - 2.0 * (self.points @ scaled))
+        distances = self.points @ scaled
+        distances *= -2.0
+        distances += scaled @ scaled
+        distances += self.rest
         workload = classify_by_times(self.workload, estimate_s, limiters)
         gate = self.model.gates.get(workload.value, 0.0)
         correction = gate * float(self.model.weigh(distances))
@@ -204,7 +220,7 @@ class PreparedWork:
         return StaticAnswer(
             log_seconds=math.log(estimate_s) + correction,
             correction=correction,
-            half_width=self.model.calibration.half_width_alone([sign], COVERAGE),
+            half_width=self.model.calibration.half_width_alone([sign], COVERAGE) + doubt,
             workload=workload,
         )
 

@@ -38,7 +38,7 @@ def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, Level
     execution = find_execution(launch, device)
     patterns = find_patterns(launch, execution)
     lines = find_lines(launch, execution, patterns, device.line_bytes)
-    found = count_traffic(lines, device, launch.ndrange, launch.buffers)
+    found = count_traffic(lines, device, launch.ndrange.group_counts, launch.buffers)
     return {one.name: one for one in found}
 
 

@@ -8,6 +8,7 @@ work-group for neighbours along x, a row of them along y, a plane along z.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from kernelcast.analytic.cpu.opencl.index_space import Groups, Looked, Place
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.records.ndrange import NDRange
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -127,7 +127,7 @@ def find_lines(
 
 
 def count_traffic(
-    lines: TouchedLines, device: CpuDevice, ndrange: NDRange, buffers: Mapping[str, int]
+    lines: TouchedLines, device: CpuDevice, counts: Sequence[int], buffers: Mapping[str, int]
 ) -> list[LevelTraffic]:
     """Count what crosses each boundary.
 
@@ -137,13 +137,13 @@ def count_traffic(
         Of a work-group.
     device : CpuDevice
         Its caches.
-    ndrange : NDRange
-        The launch.
+    counts : sequence of int
+        Work-groups of the launch per dimension.
     buffers : mapping of str to int
         Bytes of buffers, where known.
     """
-    passing = _Passing(lines, device, ndrange, buffers)
-    scale = ndrange.work_group_count * device.line_bytes
+    passing = _Passing(lines, device, counts, buffers)
+    scale = prod(counts) * device.line_bytes
     found = []
     for nearer, farther in zip(device.levels[:-1], device.levels[1:], strict=True):
         loaded = passing.pass_by(nearer, lines.loads)
@@ -179,17 +179,21 @@ class _Passing:
     """Says what passes by caches on a launch's way through its work-groups."""
 
     def __init__(
-        self, lines: TouchedLines, device: CpuDevice, ndrange: NDRange, buffers: Mapping[str, int]
+        self,
+        lines: TouchedLines,
+        device: CpuDevice,
+        counts: Sequence[int],
+        buffers: Mapping[str, int],
     ) -> None:
         self._lines = lines
         self._line_bytes = device.line_bytes
         self._buffers = buffers
-        x, y, *_ = (*ndrange.group_counts, 1, 1)
+        x, y, *_ = (*counts, 1, 1)
         loads, stores = lines.loads.reached, lines.stores.reached
         every = [one + other for one, other in zip(loads, stores, strict=True)]
         self._all = every[0]
         self._needs = (every[0] + every[1], every[1] * x, every[2] * x * y)
-        fresh = every[3] * ndrange.work_group_count * device.line_bytes
+        fresh = every[3] * prod(counts) * device.line_bytes
         total = float(sum(buffers.get(one or "", 0) for one in lines.named))
         jumped = float(sum(buffers.get(one or "", 0) for one in lines.jumping))
         self.total_bytes = min(fresh + jumped, total) if total else fresh
