@@ -18,14 +18,13 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, refuse_unknown
-from kernelcast.service.schemas.admin import AuditOut, describe_entry
+from kernelcast.service.schemas.admin import AuditOut
 from kernelcast.service.schemas.jobs import (
     CompareJob,
     CompareOptions,
     JobOut,
     JobRequest,
     JobsOut,
-    describe_job,
 )
 from kernelcast.service.service import Service
 
@@ -69,13 +68,13 @@ async def list_jobs(
         most=most,
         with_results=False,
     )
-    return JobsOut(jobs=[describe_job(one) for one in await asyncio.to_thread(look)])
+    return JobsOut.model_validate({"jobs": await asyncio.to_thread(look)})
 
 
 @router.get("/jobs/{job_id}")
 async def show_job(job_id: str, service: OurService, _: Reader) -> JobOut:
     """Show where a job stands."""
-    return describe_job(await find_job(job_id, service))
+    return JobOut.model_validate(await find_job(job_id, service))
 
 
 @router.get("/jobs/{job_id}/result", response_model=None)
@@ -95,7 +94,7 @@ async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
 @router.post("/jobs/{job_id}/cancel")
 async def cancel_job(job_id: str, request: Request, service: OurService, caller: Admin) -> JobOut:
     """Have a job end; what it has measured stays."""
-    return describe_job(await end_job(job_id, request, service, caller))
+    return JobOut.model_validate(await end_job(job_id, request, service, caller))
 
 
 @router.get(
@@ -128,14 +127,14 @@ async def start_comparison(
 async def list_comparisons(service: OurService, _: Reader, most: Most = 100) -> JobsOut:
     """List comparisons, newest first."""
     look = partial(service.state.jobs.list, kinds=(JobKind.COMPARE,), most=most, with_results=False)
-    return JobsOut(jobs=[describe_job(one) for one in await asyncio.to_thread(look)])
+    return JobsOut.model_validate({"jobs": await asyncio.to_thread(look)})
 
 
 @router.get("/audit", tags=["administration"])
 async def show_audit(service: OurService, _: Admin, most: Most = 100) -> AuditOut:
     """Show what administrators did, newest first."""
     found = await asyncio.to_thread(partial(service.state.audit.list, most=most))
-    return AuditOut(entries=[describe_entry(one) for one in found])
+    return AuditOut.model_validate({"entries": found})
 
 
 async def add_job(  # noqa: PLR0913 - what, who, where
@@ -181,7 +180,7 @@ async def add_job(  # noqa: PLR0913 - what, who, where
             f"the idempotency key {key!r} was used for another request; use a new one",
             detail={"job_id": found.id},
         )
-    return describe_job(found)
+    return JobOut.model_validate(found)
 
 
 async def end_job(job_id: str, request: Request, service: Service, caller: Caller) -> JobRecord:
@@ -251,7 +250,7 @@ async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
         if job.revision != revision:
             revision, silent_s = job.revision, 0.0
             event = "end" if job.state.is_final else "job"
-            yield _write_event(event, describe_job(job).model_dump_json(), revision)
+            yield _write_event(event, JobOut.model_validate(job).model_dump_json(), revision)
             if job.state.is_final:
                 return
         elif silent_s >= _COMFORT_S:

@@ -13,8 +13,6 @@ from kernelcast.service.schemas.admin import (
     ModelOut,
     ModelReport,
     ModelsOut,
-    UsedModelOut,
-    describe_model,
 )
 from kernelcast.service.service import Service
 from kernelcast.training.registry import ModelVersions, is_evidence
@@ -32,10 +30,7 @@ async def list_models(service: OurService, _: Reader) -> ModelsOut:
     registry = service.settings.registry
     found = await asyncio.to_thread(list_known_models, registry)
     used = await asyncio.to_thread(list_used_models, registry)
-    return ModelsOut(
-        models=[describe_model(one) for one in found],
-        in_use=[UsedModelOut.model_validate(one, from_attributes=True) for one in used],
-    )
+    return ModelsOut.model_validate({"models": found, "in_use": used})
 
 
 @router.get("/models/{name:path}/report")
@@ -50,7 +45,9 @@ async def show_report(
         refuse_unknown("report", name)  # it is calibrated, and answers nothing alone
     versions, told = await asyncio.to_thread(show_model, name, version, service.settings.registry)
     schema_id = told.pop("schema")
-    return ModelReport(**describe_model(versions).model_dump(), schema_id=schema_id, **told)
+    return ModelReport(
+        **ModelOut.model_validate(versions).model_dump(), schema_id=schema_id, **told
+    )
 
 
 @router.post("/models/{name:path}/activate")
@@ -65,7 +62,7 @@ async def activate(
     found = await asyncio.to_thread(
         activate_version, name, asked.version, service.settings.registry
     )
-    return describe_model(found)
+    return ModelOut.model_validate(found)
 
 
 @router.post("/models/{name:path}/rollback")
@@ -75,13 +72,15 @@ async def roll_back(name: str, request: Request, service: OurService, caller: Ad
 
     await _find(name, service)
     await audit(request, service, caller, "roll_back_model", name)
-    return describe_model(await asyncio.to_thread(go_back, name, service.settings.registry))
+    return ModelOut.model_validate(
+        await asyncio.to_thread(go_back, name, service.settings.registry)
+    )
 
 
 @router.get("/models/{name:path}")
 async def show_model(name: str, service: OurService, _: Reader) -> ModelOut:
     """Show the versions of a model."""
-    return describe_model(await _find(name, service))
+    return ModelOut.model_validate(await _find(name, service))
 
 
 async def _find(name: str, service: Service) -> ModelVersions:

@@ -5,9 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from kernelcast.records.service_state import AuditRecord
 from kernelcast.service.schemas.common import Open, Strict, Text
-from kernelcast.training.registry import ModelVersions
 
 
 class DeviceOut(Open):
@@ -120,13 +118,3 @@ class AuditOut(Open):
     """The audit log, newest first."""
 
     entries: list[AuditEntry]
-
-
-def describe_model(one: ModelVersions) -> ModelOut:
-    """Give a model as callers see it."""
-    return ModelOut.model_validate(one, from_attributes=True)
-
-
-def describe_entry(one: AuditRecord) -> AuditEntry:
-    """Give a row of the audit log as callers see it."""
-    return AuditEntry.model_validate(one, from_attributes=True)

@@ -15,9 +15,9 @@ class Strict(BaseModel):
 
 
 class Open(BaseModel):
-    """An answer: later versions may add fields."""
+    """An answer, also of a record with its fields; later versions may add some."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, from_attributes=True)
 
 
 class ErrorBody(Open):

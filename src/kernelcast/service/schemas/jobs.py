@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service.schemas.common import ErrorBody, Open, Strict, Text
 
 Devices = Annotated[list[Text], Field(max_length=64)]
@@ -140,8 +140,3 @@ class JobsOut(Open):
     """Jobs, newest first."""
 
     jobs: list[JobOut]
-
-
-def describe_job(job: JobRecord) -> JobOut:
-    """Give a job as callers see it; its result is asked for apart."""
-    return JobOut.model_validate(job, from_attributes=True)
