@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from kernelcast.cli import app
-from kernelcast.cli.features.tables import make_access_table
 from kernelcast.cli.features.annotated_source import AnnotatedSource
+from kernelcast.cli.features.tables import make_access_table
 from kernelcast.launches.feature_task import DeviceFindings
 from kernelcast.launches.features import (
     DeviceFeatures,
