@@ -83,11 +83,10 @@ def takes(rows: RowFilter, one: Observation) -> bool:
 
 
 def _read(one: Observation) -> StoredLaunch:
-    kernel, features = one.launch.kernel, one.features
-    named = features.as_dict() if features else {}
+    named = one.features.as_dict() if one.features else {}
     return StoredLaunch(
         observation=one,
-        kernel="/".join(filter(None, (kernel.suite, kernel.application, kernel.name))),
+        kernel=one.launch.kernel.label,
         places={
             (sample.multiple, sample.window_set): place
             for place, sample in enumerate(one.samples)

@@ -229,15 +229,14 @@ def _describe(
 ) -> dict[str, str | float]:
     fit = fit_linear(run)
     kernel = one.launch.kernel
-    application = "/".join(filter(None, (kernel.suite, kernel.application)))
     units = _divide(values.get(_RATE), values.get(_UNITS))
     known = asdict(peaks)
     if units is not None:
         known["compute_units"] = float(round(units))
     return {
         "keys": one.key,
-        "kernels": "/".join(filter(None, (application, kernel.name))),
-        "applications": application,
+        "kernels": kernel.label,
+        "applications": "/".join(filter(None, (kernel.suite, kernel.application))),
         "suites": kernel.suite,
         "devices": one.launch.device.id,
         "problems": identify_problem(one.launch),

@@ -1,7 +1,7 @@
 """Where the times of an export come from: estimates, observations, times of the caller's own."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -14,7 +14,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.scheduling.starpu.codelet_file import TaskSize
 from kernelcast.scheduling.starpu.records import Worker, parse_worker
 from kernelcast.scheduling.starpu.sampled_functions import extrapolate
-from kernelcast.training_data.store.selection import Selection
+from kernelcast.training_data.store import Selection, Store
 
 _UNKNOWN_DEVIATION = 0.0
 
@@ -116,7 +116,7 @@ class StoredTimes:
         Seed of random buffer contents that the launches were observed with.
     """
 
-    def __init__(self, store: "ObservationFinder", *, seed: int = 0) -> None:
+    def __init__(self, store: Store, *, seed: int = 0) -> None:
         self._store = store
         self._seed = seed
 
@@ -152,13 +152,6 @@ class StoredTimes:
         return ExpectedTime(
             seconds=middle, deviation_s=deviation, origin="store", device_id=devices[0]
         )
-
-
-class ObservationFinder(Protocol):
-    """The part of a store that is needed here."""
-
-    def find(self, wanted: Selection) -> Iterable[Observation]:
-        """Give observations."""
 
 
 class TimesFiles:
