@@ -80,10 +80,6 @@ def count_in_session(
     report : callable, optional
         Is told of each stage.
 
-    Returns
-    -------
-    Counted
-
     Raises
     ------
     InputError
@@ -116,10 +112,6 @@ def count_launch(
         The launch, its device locked.
     report : callable, optional
         Is told of each stage.
-
-    Returns
-    -------
-    Counted
 
     Raises
     ------

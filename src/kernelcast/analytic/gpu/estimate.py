@@ -36,10 +36,6 @@ def estimate_gpu(
     constants : LimiterConstants
         How limiters overlap; `PAPER_2022` is the paper's plain maximum.
 
-    Returns
-    -------
-    AnalyticEstimate
-
     Raises
     ------
     InputError

@@ -21,10 +21,6 @@ def estimate_analytically(
     launch : Problem or ModelledLaunch
         A problem is analysed first, from its source alone.
 
-    Returns
-    -------
-    AnalyticEstimate
-
     Raises
     ------
     InputError

@@ -45,10 +45,6 @@ def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupR
     ----------
     launch : ModelledLaunch
         Its index space and scalars count; conditions on data count as met half the time.
-
-    Returns
-    -------
-    GroupRequests
     """
     points = _follow(access, launch, choose_work_groups(launch.ndrange))
     groups = float(points.groups)

@@ -69,10 +69,6 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
     name : str, optional
         What answers call the problem; the kernel's name when left out.
 
-    Returns
-    -------
-    Problem
-
     Raises
     ------
     ProblemFileError

@@ -35,10 +35,6 @@ def read_problem(
     inputs_folder : Path, optional
         What .npy files are relative to, where they do not lie beside the problem file.
 
-    Returns
-    -------
-    Problem
-
     Raises
     ------
     ProblemFileError
