@@ -1,6 +1,7 @@
 """Loops: which variables step steadily, and what they are behind the loop."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from kernelcast.expressions import Expr, Symbol, geometric, less
 from kernelcast.features.addresses.assignments import (
@@ -32,6 +33,8 @@ from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node
 
 _LONGEST_SHIFT = 32
+_Evaluate = Callable[[Node | int], Expr | None]
+"""Gives a step that is the same in each iteration."""
 
 
 def find_induction(  # noqa: PLR0913 - all of a loop
@@ -61,13 +64,14 @@ def find_induction(  # noqa: PLR0913 - all of a loop
     if changes.is_indirect:
         for key in pointed_to(state):
             assigned.setdefault(key, [])
+    evaluate = partial(_invariant, state=state, evaluator=evaluator, assigned=assigned)
     induction = Induction()
     others: dict[int, Value] = {}
     for key, assignments in assigned.items():
         start = state.values.get(key)
         if start is None:
             continue  # declared later, or of another function
-        found = _steady_value(start, assignments, symbol, state, evaluator, assigned)
+        found = _steady_value(start, assignments, symbol, evaluate)
         if found is not None:
             induction.at_start[key] = found
         else:
@@ -134,30 +138,20 @@ def _blur_like(value: Value, sources: frozenset[str]) -> Value:
     return Cells({}, blurred) if isinstance(value, Cells) else blurred
 
 
-def _steady_value(  # noqa: PLR0913 - all of a loop
-    start: Value,
-    assignments: list[Assignment],
-    symbol: Symbol,
-    state: State,
-    evaluator: Evaluator,
-    assigned: dict[int, list[Assignment]],
+def _steady_value(
+    start: Value, assignments: list[Assignment], symbol: Symbol, evaluate: _Evaluate
 ) -> Value | None:
     """Give a variable's value by the iteration number, if it steps in the simplest ways."""
     if not assignments or isinstance(start, Lanes | Cells | Choice | Opaque):
         return None
-    value = _step_steadily(start, assignments, symbol, state, evaluator, assigned)
+    value = _step_steadily(start, assignments, symbol, evaluate)
     info = assignments[0].node.children[0].type
     # Steps that each wrap around add up to one sum that wraps around.
     return narrow(value, info, is_explicit=False) if value and info.is_integer else value
 
 
-def _step_steadily(  # noqa: PLR0913 - all of a loop
-    start: Value,
-    assignments: list[Assignment],
-    symbol: Symbol,
-    state: State,
-    evaluator: Evaluator,
-    assigned: dict[int, list[Assignment]],
+def _step_steadily(
+    start: Value, assignments: list[Assignment], symbol: Symbol, evaluate: _Evaluate
 ) -> Value | None:
     total = Expr.constant(0)
     for one in assignments:
@@ -165,7 +159,7 @@ def _step_steadily(  # noqa: PLR0913 - all of a loop
         if found is None:
             return None
         operator, amount = found
-        value = _invariant(amount, state, evaluator, assigned)
+        value = evaluate(amount)
         if value is None:
             return None
         if operator in (kinds.ADD, kinds.SUBTRACT):

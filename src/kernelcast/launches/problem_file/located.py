@@ -61,19 +61,7 @@ class Located:
 
     def mapping(self, known: Sequence[str], required: Iterable[str] = ()) -> dict[str, Self]:
         """Read a mapping whose keys are all known; unknown ones are named with the nearest."""
-        if not isinstance(self.node, yaml.MappingNode):
-            self.fail(f"expected `key: value` pairs ({', '.join(known)}), found {self._found()}")
-        entries: dict[str, Self] = {}
-        for key_node, value in self.node.value:
-            key = str(key_node.value)
-            entry = self._at(key_node, key)
-            if key in entries:
-                entry.fail("is given twice; keep one")
-            if key not in known:
-                entry.fail(
-                    f"unknown key{_nearest(key, known)}; the keys here are {', '.join(known)}"
-                )
-            entries[key] = self._at(value, key)
+        entries = self._read_keys(f"`key: value` pairs ({', '.join(known)})", known)
         for key in required:
             if key not in entries:
                 self.fail(f"the key `{key}` is missing")
@@ -81,13 +69,20 @@ class Located:
 
     def pairs(self) -> dict[str, Self]:
         """Read a mapping with keys of the writer's choice."""
+        return self._read_keys("`NAME: value` pairs", None)
+
+    def _read_keys(self, expected: str, known: Sequence[str] | None) -> dict[str, Self]:
         if not isinstance(self.node, yaml.MappingNode):
-            self.fail(f"expected `NAME: value` pairs, found {self._found()}")
+            self.fail(f"expected {expected}, found {self._found()}")
         entries: dict[str, Self] = {}
         for key_node, value in self.node.value:
             key = str(key_node.value)
             if key in entries:
                 self._at(key_node, key).fail("is given twice; keep one")
+            if known is not None and key not in known:
+                close = _nearest(key, known)
+                told = f"unknown key{close}; the keys here are {', '.join(known)}"
+                self._at(key_node, key).fail(told)
             entries[key] = self._at(value, key)
         return entries
 
