@@ -143,15 +143,6 @@ def join_base(features: Numbers, figures: Numbers) -> Numbers:
 def plan_columns(schema: FeatureSchema, groups: tuple[str, ...], variant: Variant) -> ColumnPlan:
     """Plan the columns of some feature groups.
 
-    Parameters
-    ----------
-    schema : FeatureSchema
-        Of the tables.
-    groups : tuple of str
-        Feature groups, see `kernelcast.records.feature_vector.FeatureGroup`.
-    variant : Variant
-        With units, or without.
-
     Returns
     -------
     ColumnPlan

@@ -50,13 +50,6 @@ def refine_groups(groups: npt.NDArray[np.intp], kernels: Texts) -> npt.NDArray[n
     Of K groups the unseen one weighs 1 / (K + 1). With three devices no interval below infinity
     would hold 90 %: then kernels of devices stand for the unseen, each predicted without its
     device. They are not independent, so what is promised holds less strictly.
-
-    Parameters
-    ----------
-    groups : ndarray of int, shape (n,)
-        Number of each row's group.
-    kernels : ndarray of object (str), shape (n,)
-        Kernel of each row.
     """
     if len(np.unique(groups)) >= _LEAST_GROUPS:
         return groups

@@ -98,15 +98,6 @@ def tabulate(
 ) -> TrainingTable:
     """Put observations into columns; those without features are left out.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-        In any order.
-    find_peaks : callable
-        Gives a device's peaks.
-    sample_set : int
-        As in `load_training_table`.
-
     Raises
     ------
     InputError

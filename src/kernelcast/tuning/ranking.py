@@ -161,13 +161,7 @@ def rank(
     executor: Executor | None = None,
     report: Progress = lambda _, __: None,
 ) -> dict[int, TunedConfiguration]:
-    """Predict all configurations of a space.
-
-    Parameters
-    ----------
-    executor : Executor, optional
-        Predicts several at once.
-    """
+    """Predict all configurations of a space."""
     if model.machine.kind is DeviceKind.CPU:
         read_device(model.machine)  # complains once, not for each configuration
     found: dict[int, TunedConfiguration] = {}

@@ -16,13 +16,7 @@ VERSION = 1
 
 
 def model_to_json(model: EvidenceModel) -> str:
-    """Write a model.
-
-    Parameters
-    ----------
-    model : EvidenceModel
-        The model.
-    """
+    """Write a model."""
     return json.dumps({
         "evidence_model": VERSION,
         "signs": list(SIGNS),
@@ -46,11 +40,6 @@ def model_to_json(model: EvidenceModel) -> str:
 
 def model_from_json(text: str) -> EvidenceModel:
     """Read a model; the inverse of `model_to_json`.
-
-    Parameters
-    ----------
-    text : str
-        What it wrote.
 
     Raises
     ------

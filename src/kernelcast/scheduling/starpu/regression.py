@@ -65,11 +65,6 @@ def sum_logarithms(entries: Sequence[Entry]) -> LogSums:
 def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float] | None:
     """Fit ``time = a * size ** b + c`` in microseconds, with the least relative error.
 
-    Parameters
-    ----------
-    entries : sequence of Entry
-        Of one worker.
-
     Returns
     -------
     tuple of float or None

@@ -166,13 +166,7 @@ class Target:
 
 
 def add_tokens(database: str) -> dict[str, str]:
-    """Make the tokens that attacks are tried with.
-
-    Parameters
-    ----------
-    database : str
-        Of the service.
-    """
+    """Make the tokens that attacks are tried with."""
     scopes = {
         "runner": frozenset({Scope.ESTIMATE, Scope.RUN}),
         "reader": frozenset({Scope.ESTIMATE}),

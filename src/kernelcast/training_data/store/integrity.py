@@ -22,11 +22,6 @@ def find_damage(connection: sa.Connection) -> list[str]:
     looks at our tables and their indexes where it is installed and may be used; without it, the
     rows of each table are counted by the table and by its primary key.
 
-    Parameters
-    ----------
-    connection : Connection
-        To the database; only reads.
-
     Returns
     -------
     list of str

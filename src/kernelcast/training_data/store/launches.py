@@ -56,11 +56,6 @@ def find_last_change(store: Store) -> int:
 def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> list[sa.Row[Any]]:
     """Sum up the newest observations of launches; those without any are left out.
 
-    Parameters
-    ----------
-    keys : sequence of str
-        Of the launches.
-
     Returns
     -------
     list of Row
