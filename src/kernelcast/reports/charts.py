@@ -34,12 +34,10 @@ class Point:
 
     x: float
     y: float
-    """Where."""
     low: float | None = None
     high: float | None = None
     """Ends of its interval along `y`."""
     label: str = ""
-    """Its name."""
     link: str = ""
     """Where a click leads; nowhere if empty."""
 

@@ -46,11 +46,8 @@ class Reported:
     key: str
     """The caller's name of this measurement: a second report with it changes nothing."""
     digest: str
-    """Of the problem."""
     problem: Problem
-    """What was launched."""
     device: DeviceIdentity
-    """Where."""
     local_size: tuple[int, ...] | None = None
     """The local size it ran with, where the problem leaves it to the device."""
     seed: int = 0
@@ -62,7 +59,6 @@ class Reported:
     flags: frozenset[ObservationFlag] = field(default_factory=frozenset)
     """Reasons for care."""
     caller: str = ""
-    """Who reports it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +70,6 @@ class Doubted:
     key: str
     """Of the observation in the store."""
     reason: str
-    """What it contradicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,13 +27,11 @@ class Compared:
     """An answer, and what was observed then."""
 
     when: datetime
-    """When the observation came."""
     launch_key: str
     device_id: str
     kernel: str
     """What ran where."""
     tier: Tier
-    """Of the answer."""
     interval: Interval
     """The answer, in seconds."""
     measured_s: float

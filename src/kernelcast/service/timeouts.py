@@ -31,11 +31,9 @@ class TimedOut:
     """A sampling that was ended."""
 
     at: datetime
-    """When it was ended."""
     limit_s: float
     """Its time limit, in seconds."""
     reason: str
-    """What was said then."""
     times: int
     """How often the launch did not end in time, one time after the other."""
 

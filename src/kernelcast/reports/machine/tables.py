@@ -33,7 +33,6 @@ class Cell:
     key: str
     """The key, whose end is the unit."""
     traits: tuple[Trait[Any] | None, ...]
-    """The numbers."""
     labels: tuple[str, ...] = ()
     """What each is for."""
     clock_hz: float | None = None

@@ -44,11 +44,9 @@ class Picture:
     columns: tuple[str, ...]
     """Names of the numbers, with units."""
     rows: Sequence[Sequence[Cell]]
-    """The numbers."""
     draw: "Callable[[Figure], None] | None" = None
     """Draws on an empty figure of matplotlib; None has the chart drawn."""
     caption: str = ""
-    """Below the picture."""
     height_inches: float = 3.8
     """It is `WIDTH_INCHES` wide."""
     chart: Chart | None = None

@@ -38,7 +38,6 @@ class Sizes:
     name: str = ""
     """The constant that is swept; empty for none."""
     values: tuple[int, ...] = ()
-    """Its values."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,6 @@ class MeasuredSize:
     """A size that was run."""
 
     measurement: LoopMeasurement
-    """Its times."""
     cycles: float
     """Core cycles per cache line of work, at the machine description's clock."""
 

@@ -22,7 +22,6 @@ class DeviceContent:
     chosen: DeviceScore
     """Of the model that the pictures show."""
     noise: float | None
-    """Mean noise of the measured times."""
     rows: Frame
     """Rows that the chosen model answered, as `ValidatedRows.to_frame` has them; ``is_inside``
     tells whether the measured time lies inside the interval, ``noise`` is NaN where the measured

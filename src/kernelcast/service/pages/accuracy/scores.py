@@ -21,7 +21,6 @@ class Judged:
     """A prediction of a launch and what was measured; a method predicts each launch once."""
 
     method: str
-    """What has predicted."""
     launch: str
     """Which launch, the same for every method."""
     kernel: str
@@ -40,7 +39,6 @@ class Judged:
     noise: float | None = None
     """Of the measured time: half the 10-90 % spread over the median."""
     when: datetime | None = None
-    """When it was measured last."""
     shifted_at: datetime | None = None
     """When it became certain that the launch takes another time than before."""
 
@@ -67,7 +65,6 @@ class MethodScore:
     """How good a method was."""
 
     method: str
-    """Its name."""
     rows: int
     kernels: int
     """Launches that it is judged by, and kernels that they are of."""
@@ -88,17 +85,13 @@ class KernelScore:
     """How well one kernel was predicted."""
 
     kernel: str
-    """Its label."""
     rows: int
-    """Predictions."""
     error: float
-    """Their mean error."""
     ratio: float
     """Their median of predicted over measured."""
     linear_error: float | None
     """The linear model's mean error; None where it has no answer."""
     noise: float | None
-    """Mean noise of the measured times."""
     inside: int | None
     """Rows inside their intervals; None without intervals."""
     in_domain: int | None
@@ -115,7 +108,6 @@ class DriftBin:
     end: datetime
     """Of the measurements."""
     rows: int
-    """How many."""
     low: float
     middle: float
     high: float

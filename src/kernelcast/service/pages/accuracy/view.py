@@ -49,7 +49,6 @@ class AccuracyState:
     """Everything that the page may show."""
 
     held: "HeldLaunches"
-    """What the store holds."""
     models: tuple["OpenModel", ...] = ()
     """Models in use that could be loaded."""
     answers: Mapping[str, Mapping[str, "ModelAnswer"]] = field(default_factory=dict)
@@ -77,25 +76,20 @@ class AccuracyView:
     """The page's content."""
 
     source: Source
-    """What was chosen."""
     devices: tuple[str, ...]
     methods: tuple[str, ...]
-    """What may be chosen."""
     device: str
     method: str
     """What was chosen; empty where there is nothing to choose of."""
     scores: MethodScores
-    """Every method on the device."""
     rows: tuple[Judged, ...]
     """Predictions of the method on the device, of other launches than the other methods' too."""
     kernels: tuple[KernelScore, ...]
     """Worst first."""
     worst: tuple[WorstKernel, ...]
-    """The first of them."""
     drift: tuple[DriftBin, ...]
     """Oldest first."""
     noise: float | None
-    """Mean noise of the measured times."""
     errors: Mapping[str, Sequence[float]]
     """By method, on the launches that all have predicted."""
     noises: Sequence[float]

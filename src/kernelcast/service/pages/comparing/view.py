@@ -42,9 +42,7 @@ class ComparingView:
     models: tuple[str, ...] = ()
     """Models of a validation, of which any two may be compared; empty for a comparison."""
     devices: tuple[str, ...] = ()
-    """What may be chosen."""
     comparison: "Comparison | None" = None
-    """What is shown."""
     device: "DeviceComparison | None" = None
     """On the chosen device."""
     ablation: "tuple[AblatedGroup, ...]" = ()

@@ -34,7 +34,6 @@ class Limiter:
     name: str
     """The part: ``DRAM``, ``fp32``."""
     seconds: float
-    """Its time."""
     share: float
     """Of the largest part, from 0 to 1."""
 
