@@ -3,15 +3,19 @@
 import math
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.records.machine import SPACES
-from kernelcast.records.traits import TraitSource
+from kernelcast.records.machine import SPACES, CacheFacts
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.microbenchmarks import caches
 from kernelcast.sampling.microbenchmarks.fits import CacheLevel, Interval, LatencyFit
+from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.host_caches import (
     HostCache,
     count_listed,
@@ -19,6 +23,7 @@ from kernelcast.sampling.microbenchmarks.host_caches import (
     read_host_caches,
 )
 from kernelcast.sampling.microbenchmarks.levels_match import match_caches
+from kernelcast.sampling.microbenchmarks.statistics import Measured, summarise
 from kernelcast.sampling.microbenchmarks.streams import Loop, Order, Stream
 from kernelcast.sampling.microbenchmarks.suite import MEMORY
 from kernelcast.sampling.microbenchmarks.walk import (
@@ -188,3 +193,32 @@ def test_kernels_have_no_double_and_balanced_braces() -> None:
 def test_suite_names() -> None:
     """Names of benchmarks are short, different and stable."""
     assert [one.name for one in MEMORY] == ["caches", "latency", "bandwidth", "transfers"]
+
+
+class _Sets:
+    """Reads small sets at 200 or 210 bytes a second, larger ones at 150 or 50."""
+
+    def __init__(self, _bench: object, shape: Shape, _most_bytes: int) -> None:
+        self.shape = shape
+
+    def round_size(self, size_bytes: int) -> int:
+        return size_bytes
+
+    def measure_load(self, size_bytes: int) -> tuple[Measured, int]:
+        near, far = (210, 50) if self.shape.words == 1 else (200, 150)
+        return summarise([1.0] * 5), near if size_bytes < 2**16 else far
+
+
+def test_caches_are_read_as_is_fastest_in_more_than_the_nearest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Does not follow a small advantage in the nearest cache that costs three times the next."""
+    shapes = (Shape(local_size=16, words=1), Shape(local_size=1, words=16))
+    monkeypatch.setattr(caches, "WorkingSets", _Sets)
+    monkeypatch.setattr(caches, "list_shapes", lambda _: shapes)
+    bench = SimpleNamespace(description=SimpleNamespace(max_allocation_bytes=2**30))
+    sizes = (Trait(value=one, source=TraitSource.MEASURED) for one in (2**15, 2**20, 2**25))
+    found = caches.order_sets(
+        cast("Bench", bench), tuple(CacheFacts(name="L", size_bytes=one) for one in sizes)
+    )
+    assert [one.shape for one in found] == [*reversed(shapes)]

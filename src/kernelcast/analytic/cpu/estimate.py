@@ -25,7 +25,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts, OperationKind
 
 MODEL = "cpu"
-REVISION = 5
+REVISION = 6
 """Grows when estimates change, so that stored ones tell which model they are of."""
 
 
@@ -59,8 +59,8 @@ def estimate_cpu(
     Notes
     -----
     Cores compute, or wait for data at addresses that depend on data, while nothing of that
-    overlaps with transfers from farther levels, as in the ECM model; transfers of different
-    levels overlap. Where lanes of a vector part, all of them go through what any of them does.
+    overlaps with transfers from farther levels, nor these with each other, as in the ECM model.
+    Where lanes of a vector part, all of them go through what any of them does.
     Barriers, atomics, the dispatch of work-groups and the launch come on top.
     """
     device = read_device(machine)
@@ -132,11 +132,12 @@ def study_work(
     patterns = find_patterns(launch, execution, looked)
     core = time_core(launch.executed, device, execution, patterns, constants)
     waiting = time_waiting(launch, device, execution, patterns, constants)
+    exits = launch.open_exits * constants.exit_chains * device.add_latency_s / execution.width
     counts = launch.executed
     return CpuWork(
         lines=find_lines(launch, execution, patterns, device.line_bytes, looked),
-        rates={**core.ports, "chain": core.chain_s, "latency": waiting},
-        near_s=max(core.seconds, waiting),
+        rates={**core.ports, "chain": core.chain_s, "latency": waiting + exits},
+        near_s=max(core.seconds, waiting) + exits,
         atomics_s=_time_atomics(counts, device.costs, patterns),
         barriers_s=_time_barriers(launch, device, execution, constants),
         issued=sum(counts.operations.values()) + sum(counts.memory.values()),
@@ -172,11 +173,11 @@ def estimate_work(
     # The core that has most work-groups is waited for.
     items = ceil(groups / device.cores) / groups * all_items
     limiters = {name: seconds * items for name, seconds in work.rates.items()}
-    # Farther levels were measured with the core's own loads and stores in their times.
+    # Farther levels were measured with what nearer ones take in their times.
     far = 0.0
-    for level, one in zip(device.levels[1:], traffic, strict=True):
+    for nearer, level, one in zip(device.levels, device.levels[1:], traffic, strict=False):
         limiters[one.name] = _time_transfers(one, level)
-        far = max(far, _time_transfers(one, level, device.levels[0]))
+        far += _time_transfers(one, level, nearer)
     overheads = {
         "atomics": work.atomics_s * all_items,
         "barriers": work.barriers_s * items,

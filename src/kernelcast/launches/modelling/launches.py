@@ -10,7 +10,7 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
-from kernelcast.features.counting.open_loops import doubt_counts
+from kernelcast.features.counting.open_loops import count_open_exits, doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
@@ -111,9 +111,11 @@ class ModelledKernel:
             Addresses of sampled work-groups.
         """
         chosen, notes = choose_local_size(ndrange)
+        open_exits = 0.0
         if executed is None:
             counters = self.count(chosen)
             executed, warps = counters.executed, counters.warps
+            open_exits = count_open_exits(self.facts, counters)
             notes = (*notes, *doubt_counts(self.facts, counters).notes)
         met, unmet = _part_unmet(self.facts.accesses, recorded)
         return ModelledLaunch(
@@ -129,6 +131,7 @@ class ModelledKernel:
             local_bytes=self.local_bytes,
             recorded=recorded,
             notes=(*notes, *unmet, *_list_gaps(met, recorded)),
+            open_exits=open_exits,
         )
 
 
@@ -232,8 +235,11 @@ def model_launch(
         registers=registers,
         recorded=recorded,
     )
-    doubts = () if counters is None else doubt_counts(kernel.facts, counters).notes
-    return replace(launch, notes=(*launch.notes, *doubts))
+    if counters is None:
+        return launch
+    doubts = doubt_counts(kernel.facts, counters).notes
+    exits = count_open_exits(kernel.facts, counters)
+    return replace(launch, notes=(*launch.notes, *doubts), open_exits=exits)
 
 
 def choose_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:

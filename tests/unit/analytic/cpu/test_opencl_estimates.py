@@ -51,6 +51,18 @@ def test_fills_the_analytic_features() -> None:
     assert values["analytic.vector_work_items_count"] == 16
 
 
+def test_ends_of_loops_that_no_processor_foretells_take_time() -> None:
+    """Adds to the time and its limiter what each end of such a loop costs."""
+    plain = estimate_cpu(TRIAD, make_machine())
+    first, second = (
+        estimate_cpu(replace(TRIAD, open_exits=times), make_machine()) for times in (1.0, 2.0)
+    )
+    lost_s = first.seconds - plain.seconds
+    assert lost_s > 0
+    assert second.seconds - plain.seconds == pytest.approx(2 * lost_s)
+    assert first.limiters["latency"] - plain.limiters["latency"] == pytest.approx(lost_s)
+
+
 def test_an_empty_launch_costs_its_overhead() -> None:
     """Costs at least what a launch costs."""
     tiny = make_launch(["a:float32:64"], loads=["a[x]"], size=(64,))

@@ -37,18 +37,16 @@ class WorkItemConstants:
         The same per lane of a vector, whose lanes go through the divider in turn.
     gather_adds_per_lane : float
         Time per lane of a vector load or store whose lanes do not lie side by side.
-    narrow_gather : float
-        How many times as long it takes for lanes of less than 32 bits, for which there is no such
-        instruction, on vectors without mask registers.
-    masked_gather, masked_access : float
-        How many times as long accesses take, lane by lane and side by side, that some lanes may
-        leave out, on vectors without mask registers: one lane after the other is asked.
+    masked_gather : float
+        How many times as long accesses take, lane by lane, that some lanes may leave out, on
+        vectors without mask registers: one lane after the other is asked.
     mask_adds : float
         Time to narrow the lanes that are active at a branch, likewise, per vector.
     multiply_long : float
         Products of 32 bits that one of 64 bits takes on vectors.
-    divide_integers : float
-        Integer operations that a division or remainder takes, mean of constant divisors and others.
+    divide_integers : tuple of (float, float)
+        Integer operations that a division or remainder takes, of one number and of a register:
+        geometric means of constant divisors and others (`benchmarks/integer_costs.py`).
     barrier_adds_per_work_item : float
         Time of a barrier per work-item: the loop over work-items ends and begins again, and what
         lives across the barrier goes to memory and back.
@@ -56,9 +54,8 @@ class WorkItemConstants:
         The same of a vector of work-items at most, however wide.
     chained_operations : float
         Operations of an iteration that wait for each other at most; those beyond run beside them.
-    window_operations : float
-        Operations that a core has in flight: what waits in one work-item goes on beside the next
-        ones where a work-item, or what it does between two barriers, is shorter.
+    exit_chains : float
+        Time lost where a loop's end is not foretold, in additions that wait for each other.
     scalar_misses, gather_misses : float
         Cache misses that a core waits for at once, of independent loads and within a gather.
     functions : mapping of str to float
@@ -72,16 +69,14 @@ class WorkItemConstants:
     divider_adds: float = 4.0
     divider_adds_per_lane: float = 2.0
     gather_adds_per_lane: float = 2.5
-    narrow_gather: float = 2.0
     masked_gather: float = 3.0
-    masked_access: float = 1.5
     mask_adds: float = 6.0
     multiply_long: float = 4.0
-    divide_integers: float = 8.0
+    divide_integers: tuple[float, float] = (6.0, 16.0)
     barrier_adds_per_work_item: float = 6.0
     barrier_adds_per_vector: float = 48.0
     chained_operations: float = 2.0
-    window_operations: float = 128.0
+    exit_chains: float = 5.0
     scalar_misses: float = 12.0
     gather_misses: float = 6.0
     functions: Mapping[str, float] = field(default_factory=lambda: _FUNCTIONS)

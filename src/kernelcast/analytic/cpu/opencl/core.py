@@ -28,7 +28,7 @@ _FLOAT = frozenset({
     OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.LOGIC, OperationKind.COMPARE,
     OperationKind.SELECT, OperationKind.CONVERT,
 })  # fmt: skip
-_GATHERED_BYTES = _ELEMENT_BYTES = 4
+_ELEMENT_BYTES = 4
 _SCALAR_BYTES = 8
 _OWN_LANES = 8
 _COUNTER_OPERATIONS = 3
@@ -84,15 +84,13 @@ def time_core(
     )
     # Each element of a private array is a chain of its own.
     chained = max(0.0, chained - constants.chained_operations * elements)
-    total = sum(executed.operations.values()) + sum(executed.memory.values())
-    waited = min(1.0, total / (execution.barriers + 1) / constants.window_operations)
     return CoreTimes(
         ports={
             **{port: seconds / execution.efficiency for port, seconds in adder.ports.items()},
             "L1": _time_accesses(device, execution, patterns, constants)
             + own.count * _time_element(device, constants) / execution.efficiency,
         },
-        chain_s=chained * waited * device.add_latency_s / execution.width / execution.efficiency,
+        chain_s=chained * device.add_latency_s / execution.width / execution.efficiency,
         notes=tuple(dict.fromkeys(adder.notes)),
     )
 
@@ -201,7 +199,8 @@ class _Adder:
     def _weigh(self, operation: Operation) -> float:
         """Give how much longer or shorter it takes than an addition's instruction."""
         if operation.kind is OperationKind.DIVIDE:
-            return self._constants.divide_integers
+            is_alone = self._width * operation.lanes == 1
+            return self._constants.divide_integers[0 if is_alone else 1]
         is_long = operation.number is NumberClass.INTEGER and operation.bits == 64
         is_vector = self._width * operation.lanes > 1
         if is_vector and is_long and operation.kind is OperationKind.MULTIPLY:
@@ -290,15 +289,12 @@ def _time_accesses(
         is_asked = execution.width > 1 and one.is_masked and not device.has_masks
         if execution.width > 1 and one.lanes is LanePattern.SCATTERED:
             own_s = _count_parts(one, _SCALAR_BYTES) * gather_s
-            if one.access.bytes < _GATHERED_BYTES and not device.has_masks:
-                own_s *= constants.narrow_gather
             own_s *= constants.masked_gather if is_asked else 1.0
         else:
             one_s = instruction_s
             if one.lanes is LanePattern.UNIFORM:
                 one_s = min(instruction_s, 2 * device.add_s)
             own_s = _count_instructions(one, execution.width, register_bytes) * one_s
-            own_s *= constants.masked_access if is_asked else 1.0
         total += one.executions * _repeat(one, execution) * own_s
     return total
 
