@@ -3,8 +3,8 @@
 ``python benchmarks/integer_costs.py`` (half a minute per device) runs a loop of operations on every
 CPU device that is here, in four independent chains a work-item, and takes off the same loop without
 them, as `function_costs.py` does: *loop* in a loop, *straight* without one, where PoCL makes
-vectors of work-items. Times are processor times of all threads, the least of several. The CPU model takes
-from it what a division takes in additions, of one number and of a register. Writes
+vectors of work-items. Times are processor times of all threads, the least of several. The CPU model
+takes from it what a division takes in additions, of one number and of a register. Writes
 ``results/integer_costs.json`` and ``.md``.
 """
 

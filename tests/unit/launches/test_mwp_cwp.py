@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -37,10 +38,10 @@ def test_streaming_takes_bytes_over_bandwidth(machine: MachineDescription) -> No
     found = estimate_mwp_cwp(launch, machine)
     memory = machine.memory("global")
     assert memory is not None
-    best = max(one.value for one in memory.load_bytes_per_s.values())
+    usual = median(one.value for one in memory.load_bytes_per_s.values())
     moved = 12 * launch.ndrange.work_item_count
     assert found.limiter == "memory"
-    assert found.seconds == pytest.approx(moved / best, rel=0.25)
+    assert found.seconds == pytest.approx(moved / usual, rel=0.25)
 
 
 @pytest.mark.parametrize("machine", [V100, CPU], ids=lambda one: one.id)
