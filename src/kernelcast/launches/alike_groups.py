@@ -1,5 +1,6 @@
-"""Whether all work-groups of a launch do the same, as a function of sizes that is written once."""
+"""Whether all work-groups of a launch do the same: a function of its sizes that is written once."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
@@ -9,45 +10,52 @@ from kernelcast.expressions.junctions import And
 from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.trips import find_loops
-from kernelcast.launches.size_program import begin_code, find_scalars, list_numbers
+from kernelcast.launches.size_program import begin_code, find_scalars, list_numbers, write_guess
 from kernelcast.records.arguments import Argument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
 _PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID})
-Alike = Callable[[Sequence[int], Sequence[float]], bool | None]
+Alike = Callable[[Sequence[int], Sequence[float]], float | None]
 
 
-def are_alike(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> bool:
+def are_alike(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> bool | None:
     """Tell whether the source proves that all work-groups of a launch do the same.
 
     Parameters
     ----------
     ndrange : NDRange
         The launch; the local size is chosen.
+
+    Returns
+    -------
+    bool or None
+        None where data certainly decide what they do: a closer look at the source tells no more.
     """
     if not ndrange.is_uniform:
         return False
     local, offset = ndrange.known_local_size, ndrange.global_offset
     tell = _write(kernel, local, offset, find_scalars(arguments))
     try:
-        return tell is not None and bool(tell(ndrange.global_size, list_numbers(arguments)))
+        found = None if tell is None else tell(ndrange.global_size, list_numbers(arguments))
     except (ValueError, ZeroDivisionError):  # of EvaluationError, and of too few arguments
         return False
+    return None if found is not None and math.isnan(found) else bool(found)
 
 
 @lru_cache(maxsize=256)
 def _write(
     kernel: Kernel, local_size: tuple[int, ...], offset: tuple[int, ...], scalars: frozenset[int]
 ) -> Alike | None:
-    """Write the function; None where work-groups may differ whatever the sizes."""
+    """Write the function; None where the source cannot be followed."""
     try:
         facts = analyse(kernel).facts
         code = begin_code(facts, local_size, offset, scalars)
-        if facts.gaps or not all(_write_reach(code, facts, one) for one in facts.reaches):
-            return None
-        code.write("return True")
+        for reach in facts.reaches:
+            write_guess(code, facts, reach)
+        may_be = not facts.gaps and all(_write_reach(code, facts, one) for one in facts.reaches)
+        code.write(f"return {may_be}")
         made: Alike = code.make("alike", "sizes, values")
     except (KernelcastError, RecursionError):
         return None

@@ -166,7 +166,7 @@ def _write_work(code: IntervalCode, facts: KernelFacts, writer: ReachWriter) -> 
     writer.begin(code)
     code.write("; ".join([f"n{one} = 0" for one in counters] or ["pass"]))
     for reach in facts.reaches:
-        _write_guess(code, facts, reach)
+        write_guess(code, facts, reach)
     for reach in facts.reaches:
         writer.write(code, reach)
     sizes: dict[tuple[tuple[int, int], ...], float] = defaultdict(float)
@@ -179,7 +179,7 @@ def _write_work(code: IntervalCode, facts: KernelFacts, writer: ReachWriter) -> 
     code.write(f"return max(1.0, ({' + '.join(parts) or 0}) / n)")
 
 
-def _write_guess(code: IntervalCode, facts: KernelFacts, reach: CounterReach) -> None:
+def write_guess(code: IntervalCode, facts: KernelFacts, reach: CounterReach) -> None:
     """Write where data decide whether some work-item reaches a counter, whatever others do."""
     for loop in find_loops(facts, reach.loops):
         trips = loop.facts.trip_count

@@ -154,8 +154,8 @@ def plan_by_source(
         source = _read_source(kernel, arguments)
         if source.contents:
             profile = source.profile(ndrange, ())
-        elif are_alike(kernel, ndrange, arguments):
-            return replace(plan, is_known_even=True)
+        elif (alike := are_alike(kernel, ndrange, arguments)) is not False:
+            return replace(plan, is_known_even=True) if alike else plan
         else:
             profile = _look_again(kernel, ndrange, source.scalars) or _profile_launch(
                 kernel, ndrange, tuple(sorted(source.scalars.items()))
