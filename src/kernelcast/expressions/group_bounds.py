@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.conditions import Condition
+from kernelcast.expressions.divisions import FloorMod
 from kernelcast.expressions.evaluation import EvaluationError
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.polynomials import Expr, Monomial
@@ -56,6 +57,9 @@ class GroupBounds:
         symbols = [*one.symbols()]
         if isinstance(one, Expr) and len(symbols) == 1 and one == Expr.symbol(symbols[0]):
             return self._bound_symbol(symbols[0])
+        atom = one.sole_atom if isinstance(one, Expr) else None
+        if isinstance(atom, FloorMod) and not atom.denominator.symbols():
+            return abs(atom.denominator.constant_term) - 1
         most = [_LONGEST_POWER if each is own else self._bound_symbol(each) for each in symbols]
         if math.prod(each + 1 for each in most) > _MOST_TRIED:
             return math.inf

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kernelcast.expressions.choices import Maximum, Minimum
+from kernelcast.expressions.divisions import FloorMod
 from kernelcast.expressions.polynomials import Atom, Expr, Monomial
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.ndrange import MAX_DIMENSIONS
@@ -47,7 +48,9 @@ class Form:
     def of(cls, expr: Expr, local: Mapping[Symbol, int]) -> "Form":
         """Take an expression apart; sizes of work-groups have their values."""
         found = cls()
-        for product, factor in found._unclamp(expr.substitute(local)).products:
+        for product, factor in found._unclamp(
+            _fix_remainders(expr.substitute(local), local)
+        ).products:
             sizes = tuple(one for one in product if one.is_parameter)
             others = tuple(one for one in product if not one.is_parameter)
             found._add(others, sizes, factor)
@@ -130,6 +133,27 @@ class Form:
 def symbols_of(atom: Atom) -> frozenset[Symbol]:
     """Give the symbols in a factor."""
     return frozenset({atom}) if isinstance(atom, Symbol) else atom.symbols()
+
+
+def _fix_remainders(expr: Expr, local: Mapping[Symbol, int]) -> Expr:
+    """Leave work-groups out of remainders where whole work-groups are multiples of the divisor."""
+    found = Expr.constant(0)
+    for product, factor in expr.products:
+        term = Expr.constant(factor)
+        for one in product:
+            inner = Expr.atom(one)
+            if isinstance(one, FloorMod) and _moves(inner):
+                inner = one.substitute({
+                    Symbol(SymbolKind.GLOBAL_ID, axis=size.axis): (
+                        count * Expr.symbol(Symbol(SymbolKind.GROUP_ID, axis=size.axis))
+                        + Symbol(SymbolKind.LOCAL_ID, axis=size.axis)
+                        + Symbol(SymbolKind.GLOBAL_OFFSET, axis=size.axis)
+                    )
+                    for size, count in local.items()
+                })  # fmt: skip
+            term = term * inner
+        found += term
+    return found
 
 
 def _moves(expr: Expr) -> bool:
