@@ -345,14 +345,18 @@ def _find_comparisons(condition: Condition) -> Iterator[Comparison]:
 def _may_be_split(guard: Condition) -> bool:
     """Tell whether models may take an access apart into as many boxes as sizes make of it."""
     parts = guard.parts if isinstance(guard, And) else (guard,)
-    return any(
-        one.is_exact
-        and (
-            isinstance(one, Or)
-            or (isinstance(one, Comparison) and one.relation is Relation.NOT_ZERO)
-        )
-        for one in parts
-    )
+    return any(one.is_exact and _is_apart(one) for one in parts)
+
+
+def _is_apart(part: Condition) -> bool:
+    kinds = {one.kind for one in part.symbols()}
+    if kinds == {SymbolKind.LOCAL_ID}:
+        return False  # boxes are of global ids
+    if isinstance(part, Comparison) and part.relation is Relation.NOT_ZERO:
+        # One id that is not a number leaves what lies before and behind it: work-groups at the
+        # borders, which are always looked at, tell which of these there is.
+        return len(part.symbols()) > 1 or kinds != {SymbolKind.GLOBAL_ID}
+    return isinstance(part, Or)
 
 
 def _look_up(symbol: Symbol, ndrange: NDRange, scalars: Mapping[str, int]) -> int | None:

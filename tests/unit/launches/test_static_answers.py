@@ -41,6 +41,7 @@ BODIES = (
     "b[x + w * y] = a[max((int)get_group_id(0) - 1, 0) + w * min(2 * y + 9, h)] + a[w];",
     "if ((x + y + h) % 2 == 0) b[x + w * y] = a[x + w * y + 1] + a[x % 8];",
     "b[2 * x + (y + w) % 2 + w * y] = a[x % 3 + w * (y % 4)];",
+    "if (x != 0 && y != 5 && x < w - 1 && get_local_id(0) != 3) b[x + w * y] = a[x + w * (y + 1)];",
     "b[max(x - 9, 3) + w * y] = a[min(h * x, w)] + a[clamp(x + w - h, 0, 77) * w];",
 )
 LENGTHS = st.one_of(st.integers(1, 400), st.integers(1, 40).map(lambda one: 16 * one))
