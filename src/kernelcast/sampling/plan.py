@@ -19,7 +19,12 @@ their versions; models refuse samples of revisions that they have not learned fr
    threads walk as they walk the whole launch (ADR 0034).
    On GPUs in pairs of warmed windows (ADR 0039), without a number of its own: nobody has
    observations of GPUs from before.
+   Launches of known even work whose budget is below `UNNOTICED_S` get that, without a number of
+   their own either: models learn from longer ones.
 """
+UNNOTICED_S = 2e-3
+"""Samples of known even work may take so long in all, in seconds, whatever the budget: the first
+part of a millisecond tells what cold caches cost, and little else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +34,9 @@ class SamplingPlan:
     Parameters
     ----------
     budget : float
-        Share of the predicted time that sampling may cost in all; up to 1.5 times that where work
-        is uneven.
+        Share of the predicted time that sampling may cost in all, or of known even work
+        `UNNOTICED_S` where that is more, half of the launch at most; up to 1.5 times that share
+        where work is uneven.
     min_launch_s : float
         Duration below which a launch is mostly noise, in seconds.
     moments : int

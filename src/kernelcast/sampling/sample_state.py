@@ -10,7 +10,7 @@ from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.plan import UNNOTICED_S, SamplingPlan
 from kernelcast.sampling.windows import GOLDEN, find_free_box, split_box, spread_positions
 
 # Uneven work may cost so many times the budget: a handful of places would tell nothing.
@@ -23,8 +23,10 @@ _BALANCED = 4
 _HANDFUL = 5
 # A launch of less than so many times what an empty one takes may hold next to no work.
 _HIDDEN = 20
-# Nobody notices what samples of a launch cost that takes no longer than this, in seconds.
-_UNNOTICED_S = 2e-3
+# Of a launch that is short.
+_MOST_OF_SHORT = 0.5
+# Of what nobody notices, one launch of a pilot.
+_PILOT_SHARE = 1 / 8
 
 
 @dataclass(slots=True)
@@ -82,6 +84,17 @@ class Sampling:
         return sum(one.duration_s for one in self.timed[self.first :])
 
     @property
+    def is_short(self) -> bool:
+        """Whether work is even and nobody would notice the budget, by all launches so far.
+
+        Unknown work needs places more than length: few long launches at the light places of a
+        picture whose middle does it all came out at a fiftieth of its time.
+        """
+        work_groups = sum(one.box.work_group_count for one in self.timed)
+        whole_s = sum(one.duration_s for one in self.timed) / max(work_groups, 1) * self.total
+        return self.plan.is_known_even and self.plan.budget * whole_s < UNNOTICED_S
+
+    @property
     def most(self) -> int:
         """Work-groups of the largest launch while the work is still unknown."""
         affordable = int(self.plan.budget * self.total * _SURVEY_LAUNCH_SHARE)
@@ -90,18 +103,19 @@ class Sampling:
     def most_of_pilot(self, last: TimedLaunch) -> int:
         """Give the work-groups of the pilot's largest launch.
 
-        A slow launch hides what a few work-groups take: then the budget has to wait. So does any,
-        of even work where the whole takes microseconds: 128 work-groups as long as four of them.
+        A slow launch hides what a few work-groups take: then the budget has to wait. So does any
+        where nobody would notice it: what finds caches cold says little of the work.
         """
-        longest_s = last.duration_s * self.total / last.box.work_group_count
-        if self.plan.is_known_even and longest_s < _UNNOTICED_S:
-            return max(self.most, self.total // 4)
         overhead_s = self.launch.launch_overhead_s
-        if overhead_s <= self.plan.min_launch_s:
-            return self.most
-        if last.duration_s - overhead_s < _HIDDEN * overhead_s:
+        is_slow = overhead_s > self.plan.min_launch_s
+        if is_slow and last.duration_s - overhead_s < _HIDDEN * overhead_s:
             return max(1, self.total // 8)
-        return max(self.most, 2 * self.unit)
+        most = max(self.most, 2 * self.unit) if is_slow else self.most
+        work_groups = last.box.work_group_count
+        if last.duration_s >= self.floor_s or not self.is_short:
+            return most
+        unnoticed = int(_PILOT_SHARE * UNNOTICED_S / last.duration_s * work_groups)
+        return max(most, min(unnoticed, self.total // 4) // self.unit * self.unit)
 
     def note_intercept(self, smaller: TimedLaunch | None) -> None:
         """Note what the pilot's last two launches say of what each launch pays once."""
@@ -122,8 +136,10 @@ class Sampling:
 
     def share_s(self, rate_s: float) -> float:
         """Device time of one moment if a work-group takes `rate_s`."""
-        budget = _PLANNED * self.plan.budget * (1 if self.is_even else _STRETCHED_BUDGET)
-        return budget * rate_s * self.total / self.plan.moments
+        whole_s = rate_s * self.total
+        budget = self.plan.budget * (1 if self.is_even else _STRETCHED_BUDGET)
+        unnoticed_s = min(UNNOTICED_S, _MOST_OF_SHORT * whole_s) if self.is_short else 0.0
+        return _PLANNED * max(budget * whole_s, unnoticed_s) / self.plan.moments
 
     def available_s(self, rate_s: float) -> float:
         """Device time left to spend in this moment."""
@@ -253,6 +269,7 @@ def run_pilot(sampling: Sampling) -> tuple[int, float]:
     """
     work_groups = sampling.unit
     smaller: TimedLaunch | None = None
+    is_long = False
     for step in range(1, _MOST_PILOT_STEPS + 1):
         place = (0.5 + (step + sampling.plan.seed * 0.37) * GOLDEN) % 1
         box = sampling.reserve(int(sampling.total * place), work_groups)
@@ -271,6 +288,10 @@ def run_pilot(sampling: Sampling) -> tuple[int, float]:
         else:
             factor = 2 ** _count_doublings(sampling, last)
         work_groups = min(work_groups * factor, most)
+    if (
+        smaller is None and sampling.is_short and not is_long
+    ):  # as long as it may be: cold caches, a start, little work
+        smaller = sampling.timed[0]
     sampling.note_intercept(smaller)
     rate_s = sampling.pilot_rate_s()
     last = sampling.timed[-1]

@@ -57,8 +57,8 @@ _UNIT_S = (0.3e-3, 2e-3)
 _STRETCHED_WINDOW = 1.5
 # And so many times what a launch pays once.
 _TIMES_PAID_ONCE = 1.3
-# A window takes at most this share of the index space.
-_LARGEST_SHARE = 1 / 8
+# A window takes at most this share of the index space; of launches that are short, the second one.
+_LARGEST_SHARES = (1 / 8, 1 / 4)
 # Launches of uneven work last this many times what a launch pays once, within limits.
 _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
@@ -110,8 +110,8 @@ class Sampler:
             self._begin()
         else:
             sampling.launch.settle(keeps_contents=True)
-        if sampling.is_even and self._can_pay_window():
-            self._take_window()
+        if sampling.is_even and self._can_pay_window() and self._take_window():
+            pass
         elif sampling.is_even or not self._has_room:
             self._take_few()
         else:
@@ -180,33 +180,54 @@ class Sampler:
             is_known or is_noise or is_even(rates)
         )
 
-    def _take_window(self) -> None:
-        """Run the parts of a window of even work, one right behind the other."""
+    def _take_window(self) -> bool:
+        """Run a window of even work in parts, one right behind the other; False without room."""
         sampling = self._sampling
         before = len(sampling.timed)
-        parts = sampling.run_in_parts(_UNITS * self._choose_unit(), _PARTS)
+        work_groups = _UNITS * self._choose_unit()
+        parts = sampling.run_in_parts(work_groups, _PARTS)
+        while not parts and sampling.moments and self._is_work(work_groups // 2):
+            work_groups //= 2  # no place is free for so many
+            parts = sampling.run_in_parts(work_groups, _PARTS)
         if sampling.moments or not parts:
-            return
+            return bool(parts)
         most = _CONTRADICTS if sampling.plan.is_known_even else _STICKS_OUT
         sampling.is_even = bool(rates_of(parts).min() <= most * self._usual_rate_s)
         if not sampling.is_even:
             after = len(sampling.timed)
             self._take_many()
             if not any(one.window != PILOT_WINDOW for one in sampling.timed[after:]):
-                return  # the window is all there is
+                return True  # the window is all there is
         # Short launches tell less than a window of even work, and a window less than they do else.
         useless = slice(0, before) if sampling.is_even else slice(before, before + len(parts))
         sampling.timed[useless] = [
             replace(one, window=PILOT_WINDOW) for one in sampling.timed[useless]
         ]
+        return True
 
     def _can_pay_window(self) -> bool:
         """Tell whether index space and budget have room for a window of even work."""
         sampling = self._sampling
         work_groups = _UNITS * self._choose_unit()
-        fits = work_groups <= 2 * _LARGEST_SHARE * sampling.total
+        fits = work_groups <= 2 * self._largest_share * sampling.total
         most_s = 2 * _STRETCHED_WINDOW * sampling.share_s(self._rate_s)
-        return fits and work_groups * self._rate_s <= most_s
+        is_paid = work_groups * self._rate_s <= most_s
+        return fits and is_paid and (not sampling.is_short or self._is_work(work_groups))
+
+    def _is_work(self, work_groups: int) -> bool:
+        """Tell whether each part of a window is longer than what a launch pays once."""
+        window_s = work_groups * self._rate_s
+        return work_groups >= _PARTS and window_s >= _PARTS * self._sampling.paid_once_s
+
+    @property
+    def _windows(self) -> int:
+        """Launches so far that are not the pilot's."""
+        return sum(one.window != PILOT_WINDOW for one in self._sampling.timed)
+
+    @property
+    def _largest_share(self) -> float:
+        """Share of the index space that a window may take."""
+        return _LARGEST_SHARES[self._sampling.is_short]
 
     def _choose_unit(self) -> int:
         """Give the work-groups of a unit: what fills the device, as often as needed."""
@@ -216,7 +237,7 @@ class Sampler:
         unit_s = max(min(least_s, _STRETCHED_WINDOW * share_s), min(share_s, most_s))
         unit_s = max(unit_s, _TIMES_PAID_ONCE * sampling.paid_once_s)
         filled = sampling.launch.saturation.concurrency
-        most = int(_LARGEST_SHARE * sampling.total / _UNITS)
+        most = int(self._largest_share * sampling.total / _UNITS)
         wanted = filled * math.ceil(unit_s / (self._rate_s * filled))
         return max(1, min(wanted, most // filled * filled or most))
 
@@ -248,8 +269,15 @@ class Sampler:
         launches = int(self._affordable)
         if sampling.moments:
             launches = max(1, min(_FEW_SINGLES, launches) if sampling.is_even else launches)
-        if launches and not (sampling.is_even and sampling.moments == 0):
-            sampling.run_windows(self._short, launches, is_warmed=self._is_warmed)
+        elif sampling.is_even:
+            # Of a short launch the pilot has spent what nobody notices, on cold caches.
+            has_seen_little = self._windows < _FEW_SINGLES and sampling.is_short
+            launches = _FEW_SINGLES if has_seen_little else 0
+        size = self._short
+        while not sampling.run_windows(size, launches, is_warmed=self._is_warmed):
+            size //= 2  # no place is free for so many
+            if not size or not sampling.moments:
+                return
 
 
 def sample_places(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.plan import UNNOTICED_S, SamplingPlan
 from kernelcast.sampling.sampler import Sampler, sample
 from kernelcast.testing import strategies
 from kernelcast.testing.fakes import (
@@ -329,3 +329,18 @@ def test_what_a_launch_pays_once_is_not_taken_for_work(seed: int) -> None:
     )
     run = sample(launch, SamplingPlan(seed=seed, is_known_even=True))
     assert fit_linear(run).seconds < 4 * launch.true_s
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("whole_s", [5e-4, 2e-3])
+def test_a_short_launch_is_sampled_beyond_its_start(whole_s: float, seed: int) -> None:
+    """Even work of a millisecond gets samples longer than what each launch pays once."""
+    groups = 4096
+    launch = SyntheticLaunch(
+        NDRange(global_size=(32 * groups,), local_size=(32,)),
+        lambda at: whole_s / groups + 0 * at[0],
+        disturbance=Disturbance(hidden_overhead_s=12e-6, noise=0.05, seed=seed),
+    )
+    run = sample(launch, SamplingPlan(seed=seed, is_known_even=True))
+    assert run.sampling_s <= UNNOTICED_S
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.35)

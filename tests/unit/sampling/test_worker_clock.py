@@ -186,6 +186,30 @@ def test_finds_a_thread_that_works_and_rests(worker: Worker) -> None:
     assert found.cores == 1
 
 
+@linux_only
+def test_looks_again_for_threads_that_others_kept_waiting(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search in which others had all processors is no proof that there are no threads."""
+    monkeypatch.setattr(worker_clock, "count_others", lambda: 1)
+    starved = iter([[]])
+    real = worker_clock._run_trials
+    monkeypatch.setattr(
+        worker_clock,
+        "_run_trials",
+        lambda *given: real(*given) if (found := next(starved, None)) is None else found,
+    )
+
+    def run_probe(groups: int, steps: int) -> float:
+        begin_s = time.perf_counter()
+        worker.work(groups * steps)
+        return time.perf_counter() - begin_s
+
+    found = find_worker_clock(run_probe)
+    assert found is not None
+    assert found.threads == (worker.number,)
+
+
 class _Queue:
     def finish(self) -> None:
         """Nothing is under way."""

@@ -24,9 +24,18 @@ SAMPLER = "sampler"
 """Basis of all pieces that rest on samples of the kernel."""
 ANY_FORM = ""
 """Stands for forms that were too rare to calibrate on their own."""
+BUSY_DEVIATION = 0.2
+"""Deviation of what samples say beside other programs, which take caches between launches."""
+SHORT_DEVIATION = 0.6
+"""Deviation of what samples say of launches that are much shorter than `SHORT_S`."""
+SHORT_S = 10e-3
+CALIBRATED_S = 0.1
+"""The shortest launches that were calibrated: far shorter ones find their data in caches when they
+are repeated, and the noise of a moment is as large as their work."""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
 _LEAST_SHARE = 1e-3
+_LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,17 +110,19 @@ class EvidenceModel:
             log_seconds -= trust * _clip(median(past)) * math.sqrt(variance)
             variance *= 1.0 - share * trust
         aged = self.sizes.scale * self._age(age_s)
+        unseen = find_uncalibrated(moment.log_seconds, is_busy=moment.is_busy)
         return Piece(
             kind=Kind.SAMPLES,
             log_seconds=log_seconds,
-            variance=variance + aged,
+            variance=variance + aged + unseen,
             moment=moment.moment,
             moment_variance=self.shared.moment * variance,
             basis=SAMPLER,
-            basis_variance=self.shared.launch * variance + aged,
+            basis_variance=self.shared.launch * variance + aged + unseen,
             note=moment.form,
             at_s=moment.at_s,
             age_variance=aged,
+            uncalibrated_variance=unseen,
         )
 
     def expect_variance(self, form: str) -> float:
@@ -217,8 +228,8 @@ class EvidenceModel:
     def surround(self, fused: FusedEstimate, coverage: float) -> Interval:
         """Put an interval around an estimate: conformal, calibrated on unseen kernels.
 
-        Variance beyond all that was calibrated with, as of a size far from the known ones, counts
-        as that of a normal error.
+        Variance that no calibration has seen, of short launches or beyond all that was calibrated
+        with, as of a size far from the known ones, counts as that of a normal error.
 
         Parameters
         ----------
@@ -227,8 +238,11 @@ class EvidenceModel:
         coverage : float
             Share of true times that shall lie inside.
         """
-        told = fused.log_seconds, fused.variance, fused.disagreement
-        return self._surround(name_situation(fused.pieces), *told, coverage)
+        pairs = zip(fused.pieces, fused.weights, strict=True)
+        unseen = sum(weight * math.sqrt(one.uncalibrated_variance) for one, weight in pairs) ** 2
+        told = fused.log_seconds, max(fused.variance - unseen, _LEAST_VARIANCE), fused.disagreement
+        around = self._surround(name_situation(fused.pieces), *told, coverage)
+        return add_deviation(around, math.sqrt(unseen)) if unseen else around
 
     def surround_alone(
         self, kind: Kind, log_seconds: float, variance: float, coverage: float
@@ -293,6 +307,22 @@ def _find_quantile(coverage: float) -> float:
 
 def _clip(value: float) -> float:
     return min(max(value, -_CLIP), _CLIP)
+
+
+def add_deviation(one: Interval, deviation: float) -> Interval:
+    """Add a normal error of the logarithm, of this deviation, to an interval."""
+    more = _find_quantile(one.coverage) * deviation
+    down = math.hypot(math.log(one.seconds / one.low), more)
+    up = math.hypot(math.log(one.high / one.seconds), more)
+    return replace(one, low=one.seconds * math.exp(-down), high=one.seconds * math.exp(up))
+
+
+def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:
+    """Give the variance of samples that no calibration has seen: short launches, busy machines."""
+    busy = BUSY_DEVIATION if is_busy else 0.0
+    seconds = math.exp(log_seconds)
+    short = SHORT_DEVIATION / (1.0 + (seconds / SHORT_S) ** 2) if seconds < CALIBRATED_S else 0.0
+    return busy**2 + short**2
 
 
 def _tell_boundary(answer: SizeAnswer) -> str:

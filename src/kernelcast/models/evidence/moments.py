@@ -45,6 +45,8 @@ class SampledMoment:
     """Values of `SIGNS`."""
     at_s: float | None = None
     """When they were taken, in UNIX seconds; None where nobody has noted it."""
+    is_busy: bool = False
+    """Whether other programs were at work meanwhile."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.log_seconds) or not all(map(math.isfinite, self.signs)):
@@ -83,6 +85,7 @@ def read_moment(
         form=form,
         log_seconds=math.log(fit.seconds),
         at_s=run.at_s or None,
+        is_busy=run.contention is not None and run.contention.is_noticeable,
         signs=(
             math.log(fit.standard_error_s / fit.seconds + 0.005),
             math.log(float(np.std(np.log(rates))) + 0.01),

@@ -55,6 +55,8 @@ class Piece:
     """When it was sampled, in UNIX seconds; None where that is not known."""
     age_variance: float = 0.0
     """The part of `basis_variance` that the time since then brings."""
+    uncalibrated_variance: float = 0.0
+    """The part of it that no calibration has seen: other programs, launches of milliseconds."""
 
     def __post_init__(self) -> None:
         shared = self.moment_variance + self.basis_variance

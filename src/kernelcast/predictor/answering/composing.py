@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from statistics import NormalDist
 
 from kernelcast.models.evidence.fusion import fuse
-from kernelcast.models.evidence.model import name_situation
+from kernelcast.models.evidence.model import add_deviation, name_situation
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.kernel_sizes import Work
@@ -265,7 +264,7 @@ def _correct(answer: _Answer, correction: Correction, fused: FusedEstimate) -> _
         )
     tier = Tier.HYBRID if answer.tier is Tier.LINEAR else answer.tier
     if _rests_on_samples(fused):
-        interval = _widen_by_age(correction.interval, fused)
+        interval = _widen_beyond(correction.interval, fused)
         return replace(answer, interval=interval, tier=tier, origin=_LEARNED_INTERVAL)
     share = sum(
         weight for one, weight in zip(fused.pieces, fused.weights, strict=True)
@@ -275,14 +274,14 @@ def _correct(answer: _Answer, correction: Correction, fused: FusedEstimate) -> _
     return replace(answer, interval=moved, tier=tier)
 
 
-def _widen_by_age(one: Interval, fused: FusedEstimate) -> Interval:
-    """Add to a learned interval, of samples just taken, what the time since then brings."""
+def _widen_beyond(one: Interval, fused: FusedEstimate) -> Interval:
+    """Add to a learned interval, of samples just taken alone, what time and programs bring."""
     pairs = zip(fused.pieces, fused.weights, strict=True)
-    deviation = sum(weight * math.sqrt(piece.age_variance) for piece, weight in pairs)
-    more = NormalDist().inv_cdf((1.0 + one.coverage) / 2.0) * deviation
-    down = math.hypot(math.log(one.seconds / one.low), more)
-    up = math.hypot(math.log(one.high / one.seconds), more)
-    return replace(one, low=one.seconds * math.exp(-down), high=one.seconds * math.exp(up))
+    deviation = sum(
+        weight * math.sqrt(piece.age_variance + piece.uncalibrated_variance)
+        for piece, weight in pairs
+    )
+    return add_deviation(one, deviation)
 
 
 def choose_pieces(

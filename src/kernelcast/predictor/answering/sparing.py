@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import fuse
-from kernelcast.models.evidence.model import SAMPLER, EvidenceModel
+from kernelcast.models.evidence.model import SAMPLER, EvidenceModel, find_uncalibrated
 from kernelcast.models.evidence.moments import MOMENT_FORM
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 
@@ -119,11 +119,12 @@ def choose_moments(
 def _expect(fused: FusedEstimate, model: EvidenceModel, number: int) -> Piece:
     """Give usual samples of a moment that was not taken yet."""
     variance = model.expect_variance(MOMENT_FORM)
+    unseen = find_uncalibrated(fused.log_seconds)
     return Piece(
         kind=Kind.SAMPLES,
         log_seconds=fused.log_seconds,
-        variance=variance,
+        variance=variance + unseen,
         moment=f"expected {number}",
         basis=SAMPLER,
-        basis_variance=model.shared.launch * variance,
+        basis_variance=model.shared.launch * variance + unseen,
     )

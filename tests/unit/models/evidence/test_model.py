@@ -2,8 +2,10 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import mean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,3 +173,19 @@ def test_what_repeats_is_surer(model: EvidenceModel) -> None:
     assert often.variance < once.variance
     assert once.note == "observed once, 0 s ago"
     assert often.note == "observed 5 times at 5 moments, 0 s ago"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"is_busy": True}, {"log_seconds": math.log(1e-3)}], ids=["busy", "short"]
+)
+def test_what_was_not_calibrated_is_less_sure(
+    model: EvidenceModel, changes: Mapping[str, Any]
+) -> None:
+    """Other programs and short launches widen intervals, by an error that all moments share."""
+    usual = make_moment(0.0)
+    pieces = [model.weigh_samples(one) for one in (usual, replace(usual, **changes))]
+    before, after = (model.surround(fuse([one]), COVERAGE) for one in pieces)
+    assert after.high / after.low > before.high / before.low
+    shared = pieces[1].basis_variance - pieces[0].basis_variance
+    more = pieces[1].uncalibrated_variance - pieces[0].uncalibrated_variance
+    assert shared == pytest.approx(more)
