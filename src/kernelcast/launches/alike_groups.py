@@ -10,6 +10,7 @@ from kernelcast.expressions.junctions import And
 from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.trips import find_loops
+from kernelcast.launches.reach_code import depends_on_data
 from kernelcast.launches.size_program import begin_code, find_scalars, list_numbers, write_guess
 from kernelcast.records.arguments import Argument
 from kernelcast.records.errors import KernelcastError
@@ -67,7 +68,7 @@ def _write_reach(code: IntervalCode, facts: KernelFacts, reach: CounterReach) ->
     for loop in find_loops(facts, reach.loops):
         trips = loop.facts.trip_count
         is_known = loop.facts.is_exact and (trips is not None or loop.facts.condition.is_exact)
-        if not is_known or _depends_on_data(loop.symbols):
+        if not is_known or depends_on_data(loop.symbols):
             return False
         if _tells_place(loop.symbols):
             if trips is None:
@@ -80,7 +81,7 @@ def _write_reach(code: IntervalCode, facts: KernelFacts, reach: CounterReach) ->
 
 def _write_part(code: IntervalCode, part: Condition) -> bool:
     """Write that a part of a guard holds in all work-groups or in none; tell if it may."""
-    if not part.is_exact or _depends_on_data(part.symbols()):
+    if not part.is_exact or depends_on_data(part.symbols()):
         return False
     if _tells_place(part.symbols()):
         holds, fails = code.decide(part)
@@ -90,7 +91,3 @@ def _write_part(code: IntervalCode, part: Condition) -> bool:
 
 def _tells_place(symbols: Iterable[Symbol]) -> bool:
     return not _PLACES.isdisjoint(one.kind for one in symbols)
-
-
-def _depends_on_data(symbols: Iterable[Symbol]) -> bool:
-    return any(one.kind is SymbolKind.CONTENT for one in symbols)

@@ -6,6 +6,7 @@ what sizes do not decide is counted when the code is written.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -245,16 +246,17 @@ def is_guessed(loop: Loop) -> bool:
     """Tell of a loop that its iterations are certainly guessed where it is met."""
     trips, condition = loop.facts.trip_count, known_part(loop.facts.condition)
     if trips is not None:
-        return not loop.facts.is_exact or _depends_on_data(trips.symbols())
-    is_open = condition == TRUE or _depends_on_data(condition.symbols())
+        return not loop.facts.is_exact or depends_on_data(trips.symbols())
+    is_open = condition == TRUE or depends_on_data(condition.symbols())
     return not loop.facts.is_exact or is_open
 
 
 def _is_of_data(part: Condition) -> bool:
     return isinstance(part, Unknown) or (
-        isinstance(part, Comparison) and _depends_on_data(part.symbols())
+        isinstance(part, Comparison) and depends_on_data(part.symbols())
     )
 
 
-def _depends_on_data(symbols: frozenset[Symbol]) -> bool:
+def depends_on_data(symbols: Iterable[Symbol]) -> bool:
+    """Tell whether contents of buffers are among the symbols."""
     return any(one.kind is SymbolKind.CONTENT for one in symbols)

@@ -288,10 +288,8 @@ def run_pilot(sampling: Sampling) -> tuple[int, float]:
         else:
             factor = 2 ** _count_doublings(sampling, last)
         work_groups = min(work_groups * factor, most)
-    if (
-        smaller is None and sampling.is_short and not is_long
-    ):  # as long as it may be: cold caches, a start, little work
-        smaller = sampling.timed[0]
+    if smaller is None and sampling.is_short and not is_long:
+        smaller = sampling.timed[0]  # the last was as long as it may be, and mostly a start
     sampling.note_intercept(smaller)
     rate_s = sampling.pilot_rate_s()
     last = sampling.timed[-1]

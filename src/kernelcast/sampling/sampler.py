@@ -110,11 +110,10 @@ class Sampler:
             self._begin()
         else:
             sampling.launch.settle(keeps_contents=True)
-        if sampling.is_even and self._can_pay_window() and self._take_window():
-            pass
-        elif sampling.is_even or not self._has_room:
+        has_window = sampling.is_even and self._can_pay_window() and self._take_window()
+        if not has_window and (sampling.is_even or not self._has_room):
             self._take_few()
-        else:
+        elif not has_window:
             self._take_many()
         sampling.moments += 1
         launches = tuple(sampling.timed[before:])

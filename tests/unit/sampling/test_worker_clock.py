@@ -45,6 +45,12 @@ class Worker:
         self._wanted.release()
         self._done.acquire()
 
+    def run_probe(self, groups: int, steps: int) -> float:
+        """Work as a launch does; give its duration in seconds."""
+        begin_s = time.perf_counter()
+        self.work(groups * steps)
+        return time.perf_counter() - begin_s
+
     def end(self) -> None:
         """End the thread, and wait until the system knows."""
         self.work(0)
@@ -174,13 +180,7 @@ def test_a_thread_that_has_ended_changes_nothing(worker: Worker) -> None:
 @linux_only
 def test_finds_a_thread_that_works_and_rests(worker: Worker) -> None:
     """Finds the thread behind a probe, and what a launch lasts beside its work."""
-
-    def run_probe(groups: int, steps: int) -> float:
-        begin_s = time.perf_counter()
-        worker.work(groups * steps)
-        return time.perf_counter() - begin_s
-
-    found = find_worker_clock(run_probe)
+    found = find_worker_clock(worker.run_probe)
     assert found is not None
     assert found.threads == (worker.number,)
     assert found.cores == 1
@@ -200,12 +200,7 @@ def test_looks_again_for_threads_that_others_kept_waiting(
         lambda *given: real(*given) if (found := next(starved, None)) is None else found,
     )
 
-    def run_probe(groups: int, steps: int) -> float:
-        begin_s = time.perf_counter()
-        worker.work(groups * steps)
-        return time.perf_counter() - begin_s
-
-    found = find_worker_clock(run_probe)
+    found = find_worker_clock(worker.run_probe)
     assert found is not None
     assert found.threads == (worker.number,)
 
