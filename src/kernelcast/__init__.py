@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernelcast.launches.settings import EstimateSettings
     from kernelcast.predictor.api import estimate, estimate_problem, observe
     from kernelcast.predictor.predictor import Predictor
+    from kernelcast.predictor.predictor_options import PredictorOptions
     from kernelcast.records.errors import DeviceError, InputError, KernelcastError
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
     from kernelcast.records.frames import to_frame
@@ -34,6 +35,7 @@ __all__ = [
     "Launch",
     "Measurement",
     "Predictor",
+    "PredictorOptions",
     "TuneReport",
     "TuneSettings",
     "balance",
@@ -65,6 +67,7 @@ _HOMES = {
     "Launch": "kernelcast.launches.live",
     "Measurement": "kernelcast.records.estimates",
     "Predictor": "kernelcast.predictor.predictor",
+    "PredictorOptions": "kernelcast.predictor.predictor_options",
     "TuneReport": "kernelcast.tuning.report",
     "TuneSettings": "kernelcast.tuning.settings",
     "balance": "kernelcast.balancing.api",

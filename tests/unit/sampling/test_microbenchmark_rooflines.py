@@ -11,7 +11,7 @@ from kernelcast.sampling.microbenchmarks.divergence import infer_width
 from kernelcast.sampling.microbenchmarks.effort import Effort
 from kernelcast.sampling.microbenchmarks.instruction_kernels import KINDS, Shape, expect
 from kernelcast.sampling.microbenchmarks.instruction_runs import plan_points
-from kernelcast.sampling.microbenchmarks.rooflines import find_ridge
+from kernelcast.sampling.microbenchmarks.rooflines import choose_proven, find_ridge
 from kernelcast.sampling.microbenchmarks.statistics import summarise
 from kernelcast.sampling.microbenchmarks.suite import COMPUTE, suite
 from kernelcast.testing.builders import make_description
@@ -56,6 +56,19 @@ def test_ridge_of_a_planted_roof(steps: int, peak: float) -> None:
     counts = [2**power for power in range(8)]
     rates = [peak * min(1.0, one / 2**steps) for one in counts]
     assert find_ridge(counts, rates) == 2**steps
+
+
+@pytest.mark.parametrize("proven", ["fastest", "second", "last"])
+def test_a_peak_is_the_fastest_whose_work_is_proven(proven: str) -> None:
+    """A kernel whose work cannot be proven, for noise or a clever compiler, leaves its place."""
+
+    def prove(one: str) -> None:
+        if one != proven:
+            raise MeasurementError(one)
+
+    assert choose_proven(["fastest", "second", "last"], prove) == proven
+    with pytest.raises(MeasurementError, match="second"):
+        choose_proven(["fastest", "second"], lambda one: prove(f"no {one}"))
 
 
 @given(width=st.sampled_from([4, 8, 16, 32, 64]), noise=st.floats(0.97, 1.03))

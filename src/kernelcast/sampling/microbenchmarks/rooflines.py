@@ -2,8 +2,10 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError, MeasurementError
@@ -19,6 +21,8 @@ from kernelcast.sampling.microbenchmarks.instruction_runs import (
 )
 from kernelcast.sampling.microbenchmarks.statistics import Measured, as_rate, as_trait, make_curve
 from kernelcast.sampling.opencl import cl
+
+_Found = TypeVar("_Found")
 
 CHAINS = (1, 2, 4)
 """Independent instructions in a kernel: the paper's ILP."""
@@ -142,7 +146,7 @@ def _draw(runs: InstructionRuns, chains: int, points: Sequence[RooflinePoint]) -
 def _measure_peak(
     runs: InstructionRuns, points: Sequence[OccupancyPoint], origin: str
 ) -> Trait[float]:
-    """Screen all shapes, measure the best ones with care, and prove the winner."""
+    """Screen all shapes, measure the best ones with care, give the fastest that is proven."""
     screened = _screen(runs, points[0])
     if not screened:
         msg = "no kernel could be built that computes what numpy computes"
@@ -154,9 +158,24 @@ def _measure_peak(
         for point in points:
             measured, steps = runs.measure(shape, point)
             found.append((as_rate(measured, steps * operations, origin), shape, point))
-    peak, shape, point = max(found, key=lambda one: one[0].value)
-    runs.prove(shape, point)
-    return peak
+    best = sorted(found, key=lambda one: -one[0].value)
+    return choose_proven(best, lambda one: runs.prove(one[1], one[2]))[0]
+
+
+def choose_proven(found: Sequence[_Found], prove: Callable[[_Found], None]) -> _Found:
+    """Give the first whose work is proven: no number of a calibration is missed as a peak is.
+
+    Raises
+    ------
+    MeasurementError
+        If none is proven, as the last one says.
+    """
+    for one in found[:-1]:
+        with suppress(MeasurementError):
+            prove(one)
+            return one
+    prove(found[-1])
+    return found[-1]
 
 
 def _screen(runs: InstructionRuns, point: OccupancyPoint) -> dict[Shape, float]:
