@@ -12,7 +12,6 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -97,13 +96,11 @@ def _run_child(path: Path, device_id: str, trials: int) -> None:
             launch.time_whole()  # warms up, not counted
             estimates, whole_s = [], []
             for trial in range(trials):
-                started_s = time.perf_counter()
                 sampled = sample_launch(
                     launch,
                     problem.kernel,
                     EstimateSettings(plan=SamplingPlan(seed=trial)),
                     arguments=problem.arguments,
-                    started_s=started_s,
                 )
                 estimates.append(sampled.estimate)
                 whole_s.append(launch.time_whole())

@@ -127,7 +127,7 @@ def _sample_first(launch: OpenCLLaunch) -> tuple[float, list[float]]:
     sizes = [box.work_group_count for box in boxes]
     if sizes[0] == sizes[1]:
         return times[1] / sizes[1] * total, times
-    return two_point(*times, *sizes, total), times
+    return two_point(times[0], times[1], sizes[0], sizes[1], total), times
 
 
 def measure_write_back(session: DeviceSession, add: Add, part: Part) -> None:

@@ -282,7 +282,7 @@ def ask_stream(
         for size in (written_bytes, SMALL_BYTES)
     ]
     for one in buffers:
-        cl.enqueue_fill_buffer(session.queue, one, np.float32(1), 0, one.size)
+        cl.enqueue_fill_buffer(session.queue, one, np.ones(1, np.float32), 0, one.size)
     session.queue.finish()
 
     def make(groups: int) -> Any:  # noqa: ANN401 - a Launch

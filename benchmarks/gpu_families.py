@@ -162,7 +162,8 @@ def fit_rate(base: HitRates, function: str, cases: Sequence[Case], quantity: str
 
     def change(x: Sequence[float]) -> HitRates:
         rate = replace(start, b=float(np.exp(x[0])), c=float(np.exp(x[1])))
-        return replace(base, **{function: rate})
+        named: dict[str, Any] = {function: rate}
+        return replace(base, **named)
 
     def measure(x: Sequence[float]) -> float:
         rates = change(x)
@@ -222,7 +223,7 @@ def main(arguments: Sequence[str]) -> None:
     by_device: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         by_device[row["device"]].append(row)
-    tables = {}
+    tables: dict[str, dict[str, Any]] = {}
     for device, own in sorted(by_device.items()):
         families = sorted({row["family"] for row in own})
         tables[device] = {
@@ -239,8 +240,8 @@ def main(arguments: Sequence[str]) -> None:
         draw(own, device, FOLDER / f"{name}.png")
     write_summary(FOLDER / "summary.md", tables, left_out, not_asked, len(rows), seconds)
     write_document(DOCUMENT, list_failures(tables))
-    for device, families in tables.items():
-        for family, quantities in families.items():
+    for device, table in tables.items():
+        for family, quantities in table.items():
             shown = ", ".join(
                 f"{name} {100 * one['median_absolute_error']:.1f} %"
                 for name, one in quantities.items()

@@ -9,6 +9,7 @@ import json
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from kernelcast.analytic.gpu.estimate import estimate_gpu
@@ -55,10 +56,7 @@ def main() -> None:
     for stencil, local_sizes in LOCAL_SIZES.items():
         for local_size in local_sizes:
             launches = [make_launch(stencil, side, local_size) for side in SIDES]
-            times = [
-                1e3 * measure(lambda launch=launch: estimate_gpu(launch, MACHINE))
-                for launch in launches
-            ]
+            times = [1e3 * measure(partial(estimate_gpu, one, MACHINE)) for one in launches]
             rows.append({
                 "stencil": stencil, "local_size": local_size, "goal_ms": GOALS_MS[stencil],
                 "cpu_ms_by_side": dict(zip(SIDES, times, strict=True)),

@@ -124,8 +124,8 @@ def time_nest(nest: LoopNest, machine: CpuMachine, sizes: Mapping[str, int]) -> 
     swept_s = (time.process_time() - start) / len(sweep)
     new = [LayerConditions(nest, machine) for _ in range(100)]
     start = time.process_time()
-    for one in new:
-        one.predict(sizes)
+    for fresh in new:
+        fresh.predict(sizes)
     new_s = (time.process_time() - start) / len(new)
     return {
         "known_s": time_calls(lambda: conditions.predict(sizes), CALLS),
@@ -206,8 +206,9 @@ def main() -> None:
             f"{row['kernel']:24}{1e6 * ours['known_s']:8.1f} us known"
             f"{1e6 * ours['sweep_mean_s']:8.1f} us sweep{1e6 * ours['new_s']:9.1f} us new"
             f"{1e3 * recorded:9.1f} ms reference recorded"
-            + (f"{1e3 * first:9.1f} ms first, {1e3 * kept:.2f} ms kept, here" if first else "")
         )
+        if first and kept:
+            print(f"{1e3 * first:9.1f} ms first, {1e3 * kept:.2f} ms kept, here")
     answer = {
         "machine": describe_machine(),
         "agreement": compare_cases(cases, machines) | compare_transitions(cases, machines),

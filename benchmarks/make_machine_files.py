@@ -127,7 +127,7 @@ def _list_instructions(
     if gpu.lanes is None:
         return ()
     rule = f"compute units x clock x lanes, {TABLE}"
-    facts = []
+    facts: list[InstructionFacts] = []
     for name, lanes in zip(("fp32", "fp64"), gpu.lanes, strict=True):
         rate = gpu.units * clock_hz * lanes
         facts.extend((

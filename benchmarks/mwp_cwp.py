@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gpu_families import LEFT_OUT, ask
 from gpu_family_cases import list_cases
@@ -191,7 +192,7 @@ def write(measured: Sequence[Row], simulated: Sequence[Row], left_out: Mapping[s
     groups: dict[tuple[str, str], list[Row]] = {}
     for one in rows:
         groups.setdefault((one.device, one.family), []).append(one)
-    tables = {
+    tables: dict[str, dict[str, Any]] = {
         f"{device}, {family}": {
             "records": len(own),
             **{name: summarise(own, name, scales=device == SIMULATED) for name in MODELS},

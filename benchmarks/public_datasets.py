@@ -238,15 +238,14 @@ def read_table(folder: Path, protocol: Protocol) -> tuple[TrainingTable, Texts]:
 def _make_table(rows: Sequence[Observation], protocol: Protocol) -> tuple[TrainingTable, Texts]:
     names = next(one.features.schema.names for one in rows if one.features is not None)
     kept = tuple(name for name in names if protocol.keep(name))
-    matrix = np.array([
-        one.features.align(kept).values for one in rows if one.features is not None
-    ])  # fmt: skip
+    columns_kept = [place for place, name in enumerate(names) if protocol.keep(name)]
+    matrix = np.array([one.features.align()[columns_kept] for one in rows if one.features])
     counters = np.array([name.startswith("counters.") for name in kept])
     whole = np.ones(len(rows), dtype=np.bool_)
     if protocol.needs_counters:  # counters that a whole generation of devices lacks do not count
         common = counters & (np.isnan(matrix).mean(axis=0) < 0.1)
         whole = ~np.isnan(matrix[:, common]).any(axis=1)
-    columns = {
+    columns: dict[str, Sequence[str] | Sequence[float]] = {
         "keys": [one.key for one in rows],
         "kernels": [protocol.label(one) for one in rows],
         "devices": [one.launch.device.name for one in rows],

@@ -143,7 +143,8 @@ def _measure_kernel(sessions: dict[str, DeviceSession], problem: Problem) -> dic
 
 
 def _errors(row: dict[str, Any], way: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.abs(np.array(row[f"{way}_s"]) / median(row["whole_s"]) - 1)
+    whole_s = float(median(row["whole_s"]))
+    return np.abs(np.array(row[f"{way}_s"], dtype=np.float64) / whole_s - 1)
 
 
 def write_table() -> None:

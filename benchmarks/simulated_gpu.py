@@ -42,7 +42,7 @@ def main() -> None:
     began_s = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         cases = make_cases(load_simulated_kernels(), Path(folder))
-    result = {
+    result: dict[str, Any] = {
         "machine": describe_machine(),
         "simulator": cases[0].kernel.gpu.simulator,
         "device": cases[0].kernel.gpu.description,
@@ -74,7 +74,7 @@ def compare_volumes(case: Case) -> Mapping[str, Any]:
 
 def compare_states(cases: Sequence[Case]) -> list[Mapping[str, Any]]:
     """Give the two-point formula's errors by sampling points and by what the caches held."""
-    rows = []
+    rows: list[Mapping[str, Any]] = []
     for a, b in PAIRS:
         for state, errors in (
             ("first work-groups, empty caches", _first_errors(cases, a, b, is_clean=True)),
@@ -118,9 +118,9 @@ def _window_errors(cases: Sequence[Case], a: int, b: int) -> dict[str, float]:
     for case in cases:
         short, long = case.kernel.list_windows(a), case.kernel.list_windows(b)
         if short and long and len(short) == len(long):
-            times = (float(np.mean([one.cycles for one in runs])) for runs in (short, long))
+            first, second = (float(np.mean([one.cycles for one in runs])) for runs in (short, long))
             points = (a * case.unit, b * case.unit)
-            seconds = two_point(*times, *points, case.kernel.work_groups)
+            seconds = two_point(first, second, *points, case.kernel.work_groups)
             found[case.kernel.name] = _error(seconds, case.whole.cycles)
     return found
 

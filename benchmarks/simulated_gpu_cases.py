@@ -182,7 +182,7 @@ def _weigh(
     if profile.spread < EVEN:
         return True, tuple(float(one) for one in is_active)
     boxes = [
-        GroupBox(start=_locate(number, ndrange.group_counts), shape=(1,) * ndrange.dimensions)
+        GroupBox(start=_locate(int(number), ndrange.group_counts), shape=(1,) * ndrange.dimensions)
         for number in np.flatnonzero(is_active)
     ]
     found = profile_work(modelled.facts, ndrange, modelled.scalars, boxes)

@@ -222,7 +222,7 @@ def summarise(
 def _median_of(runs: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> float | None:
     worker = wanted["worker"].partition("_impl")[0]
     found = [
-        task["seconds"]
+        float(task["seconds"])
         for one in runs
         if one["mode"] == "exported"
         for task in one["tasks"]

@@ -72,10 +72,10 @@ def _table(rows: list[dict[str, Any]], top: int) -> list[str]:
 
 def _median_line(name: str, rows: list[dict[str, Any]]) -> str:
     def of(key: str) -> float:
-        return median(row[key] for row in rows)
+        return median(float(row[key]) for row in rows)
 
     def again(key: str) -> float:
-        return median(row["again"][key] for row in rows)
+        return median(float(row["again"][key]) for row in rows)
 
     hybrid = [row["hybrid"] for row in rows if row.get("hybrid")]
     tail = "| | |"

@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,8 @@ def measure(record: StencilRecord) -> dict[str, float]:
 
 def report(records: Sequence[StencilRecord]) -> dict[str, Any]:
     """Give mean absolute errors, and predicted and measured volumes per record."""
-    rows, seconds = [], []
+    rows: list[dict[str, Any]] = []
+    seconds = []
     for record in records:
         times = []
         for _ in range(REPEATS):
@@ -96,11 +98,14 @@ def solve(errors: Errors, start: Sequence[float], scale: float) -> tuple[FloatAr
     left_out = []
     for place in range(errors(best).size):
         kept = np.arange(errors(best).size) != place
-        other = least_squares(
-            lambda x, kept=kept: errors(x)[kept], best, loss="soft_l1", f_scale=scale, x_scale="jac"
-        ).x
+        others = partial(_leave_out, errors, kept)
+        other = least_squares(others, best, loss="soft_l1", f_scale=scale, x_scale="jac").x
         left_out.append(errors(other)[place])
     return best, float(np.abs(errors(best)).mean()), float(np.abs(left_out).mean())
+
+
+def _leave_out(errors: Errors, kept: npt.NDArray[np.bool_], x: FloatArray) -> FloatArray:
+    return errors(x)[kept]
 
 
 def fit(chosen: Sequence[StencilRecord]) -> dict[str, Any]:
@@ -124,10 +129,8 @@ def fit(chosen: Sequence[StencilRecord]) -> dict[str, Any]:
     }  # fmt: skip
     rows = []
     for distance in DISTANCES:
-        best, error, left_out = solve(
-            lambda x, distance=distance: dram_errors(chosen, everything, x, distance),
-            [-7.15, 5.9], 0.02,
-        )  # fmt: skip
+        errors = partial(dram_errors, chosen, everything, distance)
+        best, error, left_out = solve(errors, [-7.15, 5.9], 0.02)
         rows.append({
             "reload_distance": distance, "b": float(np.exp(best[0])), "c": float(best[1]),
             "error": error, "left_out": left_out,
@@ -139,8 +142,8 @@ def fit(chosen: Sequence[StencilRecord]) -> dict[str, Any]:
 def dram_errors(
     chosen: Sequence[StencilRecord],
     everything: Sequence[GpuVolumes],
-    x: FloatArray,
     distance: float,
+    x: FloatArray,
 ) -> FloatArray:
     """Give relative errors of DRAM loads; partial stores as measured, so that they do not mix."""
     rate = HitRate(a=1.0, b=float(np.exp(np.clip(x[0], -50, 50))), c=float(x[1]), form=HIT)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from v100_time import make_launch
 
@@ -41,9 +42,10 @@ def list_local_sizes() -> Iterator[tuple[int, int, int]]:
             yield 2**x, 2**y, 2**z
 
 
-def rank(name: str) -> list[dict[str, object]]:
+def rank(name: str) -> list[dict[str, Any]]:
     """Model all configurations with a set of hit rates, fastest first."""
-    rates, rows = read_hit_rates()[name], []
+    rates = read_hit_rates()[name]
+    rows: list[dict[str, Any]] = []
     for local_size, (folding, axis) in product(list_local_sizes(), FOLDS.items()):
         launch = replace(make_launch(local_size), registers=REGISTERS)
         if axis is not None:
@@ -65,7 +67,7 @@ def rank(name: str) -> list[dict[str, object]]:
 
 def main() -> None:
     """Rank, print and write."""
-    result: dict[str, object] = {"machine": MACHINE.name, "registers": REGISTERS}
+    result: dict[str, Any] = {"machine": MACHINE.name, "registers": REGISTERS}
     for name in read_hit_rates():
         rows = rank(name)
         best = rows[0]["updates_per_s"]
