@@ -1,291 +1,299 @@
-"""Measures how long the first answer about a kernel takes, beside another checkout.
+"""What answers about live pyopencl objects cost beside samples and builds.
 
-Run ``python benchmarks/first_sight.py --device DEVICE [--against PATH] [--kernels N]``. Each
-checkout has a process of its own with a warm `Predictor`, which has answered before; both are asked
-the same question one after the other, and take turns in who is first. Live buffers: a new kernel,
-another size of it, the same again. Problem files: new, the same again, a device that does not
-exist. Cold: ``kernelcast estimate`` as a process, with a right and a wrong device. Corpus and
-held-out kernels, those with the largest buffers and those in the middle. What a stage of a new
-problem file takes is read off the progress reports. Writes ``results/first_sight/<device>.json``
-and shows a table of medians; what was refused counts nowhere.
-
-``--live`` asks about live objects alone, 20 kernels of the corpus and 13 held out, beside samples
-and builds: new kernel, new size of a known kernel, where nothing may run too, repeated, and each
-with a written buffer of 2 GiB; writes ``results/first_sight/live-<device>.json``.
+Run ``python benchmarks/first_sight.py --device DEVICE``. 20 kernels of the corpus and 13 held out:
+a new kernel, a new size of a known kernel, where nothing may run too, and the same again. Writes
+``results/first_sight/live-<device>.json``, and docs/how-to/schedule-with-estimates.md from all
+results, those of `first_sight_service.py` too.
 """
 
 import argparse
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from first_sight_live import measure_live, show_live, write_live
+import numpy as np
 from machine import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
+CORPUS, HELD_OUT = ROOT / "src" / "kernelcast" / "training_data" / "corpus", ROOT / "benchmarks"
+CORPUS_KERNELS, HELD_OUT_KERNELS = 20, 13
+# Is asked about first, and not measured: what the first answer of a process pays is no kernel's.
+WARM_UP = ROOT / "examples" / "mandelbrot" / "mandelbrot.yaml"
+# Larger ones take longer to fill than all answers about them.
+MOST_BYTES = 600 << 20
+REPEATS, SIZES = 300, 24
+# Sizes that may be sampled, and seconds of repeated questions: contents that decide take some.
+SAMPLED, LONGEST_S = 4, 0.5
+NEW, SIZE, KNOWN, UNSAMPLED, AGAIN = (
+    "new kernel", "new size, others estimated", "new size, others observed",
+    "new size, others observed, nothing may run", "repeated",
+)  # fmt: skip
+QUESTIONS = (NEW, SIZE, KNOWN, UNSAMPLED, AGAIN)
 RESULTS = ROOT / "benchmarks" / "results" / "first_sight"
-WARM = ("live, new kernel", "live, new size", "live, repeated", "file, new", "file, repeated",
-        "file, wrong device")  # fmt: skip
-COLD = ("command line", "command line, wrong device")
-LARGE_BYTES = 256 << 20
-WARM_PROBLEM = ROOT / "examples" / "mandelbrot" / "mandelbrot.yaml"
+PAGE = ROOT / "docs" / "how-to" / "schedule-with-estimates.md"
+BEGIN, END = "<!-- first sight: begin -->", "<!-- first sight: end -->"
+WAYS = {
+    "command line, 1 GiB of buffers, first": "command line, first",
+    "the same again, another process": "command line, again",
+    "wrong kernel name": "command line, wrong name",
+    "service, first": "service, first",
+    "service, another size": "service, new size",
+    "service, the same again": "service, kept",
+}
 
 
 def main() -> None:
-    """Measure, write and show; or answer as one of the checkouts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Measure, and write the result and the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", default="intel", help="an id or its beginning")
-    parser.add_argument("--against", type=Path, help="another checkout of this repository")
-    parser.add_argument("--kernels", type=int, default=4, help="how many of each kind")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--live", action="store_true", help="live objects alone, beside samples")
-    options = parser.parse_args()
-    if options.live:
-        found = measure_live(options.device)
-        write_live(found, RESULTS)
-        show_live(found)
-        return
-    if options.child:
-        answer(options.device)
-        return
-    result = measure(options.device, options.against, options.kernels)
+    result = measure_device(parser.parse_args().device)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{result['device']}.json"
+    path = RESULTS / f"live-{result['device']}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    show(result)
+    write_page()
 
 
-def measure(device: str, against: Path | None, count: int) -> dict[str, Any]:
-    """Ask both checkouts about each kernel."""
-    sources = {"this": ROOT / "src"} | ({"other": against / "src"} if against else {})
-    with contextlib.ExitStack() as stack:
-        sides = {
-            name: stack.enter_context(
-                _Side.started(path, device, stack.enter_context(tempfile.TemporaryDirectory()))
-            )
-            for name, path in sources.items()
-        }
-        hello = {name: side.ask("hello", "") for name, side in sides.items()}
-        problems = choose_problems(count)
-        rows = []
-        for turn, (path, size_bytes) in enumerate(problems):
-            order = [*sides] if turn % 2 else [*sides][::-1]
-            row: dict[str, Any] = {"problem": path.stem, "bytes": size_bytes}
-            for question in (*WARM, *COLD):
-                found = {name: sides[name].ask(question, str(path)) for name in order}
-                row[question] = {name: found[name] for name in sides}
-            rows.append(row)
-            print(f"[{turn + 1}/{len(problems)}] {path.stem}", file=sys.stderr, flush=True)
-    return {"machine": describe_machine(), "device": hello["this"]["device"], "rows": rows}
+def measure_device(device_id: str) -> dict[str, Any]:
+    """Ask about each kernel."""
+    os.environ["KERNELCAST_DATA"] = tempfile.mkdtemp()
+    from kernelcast.sampling.discovery import choose_device, find_devices
+    from kernelcast.sampling.session import open_session
+
+    description, handle = choose_device(device_id, find_devices())
+    session = open_session(description, handle)
+    rows: list[dict[str, Any]] = []
+    paths = choose_paths()
+    with _Asked.opened() as asked:
+        measure_kernel(asked, session, WARM_UP)
+        for path in paths:
+            try:
+                found = measure_kernel(asked, session, path)
+            except Exception as error:  # noqa: BLE001 - told, and the next kernel is asked about
+                found = {"error": f"{type(error).__name__}: {error}"[:300]}
+            rows.append({"problem": path.stem, **found})
+            print(f"[{len(rows)}/{len(paths)}] {path.stem}", file=sys.stderr, flush=True)
+    return {"machine": describe_machine(), "device": description.id, "rows": rows}
 
 
-def choose_problems(count: int) -> list[tuple[Path, int]]:
-    """Give the corpus and held-out problems with the largest buffers, and as many in the middle."""
+@dataclass(slots=True)
+class _Asked:
+    """Predictors that stay: one that may run work-groups, and one that may not."""
+
+    predictor: Any
+    bare: Any
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls) -> Iterator["_Asked"]:
+        """Open both, each with a store of its own."""
+        from kernelcast import Predictor
+        from kernelcast.launches.settings import EstimateSettings
+        from kernelcast.predictor.predictor_options import PredictorOptions
+
+        unsampled = PredictorOptions(settings=replace(EstimateSettings(), samples=False))
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            with (
+                Predictor(store=folder / "rows.sqlite") as predictor,
+                Predictor(store=folder / "unsampled.sqlite", options=unsampled) as bare,
+            ):
+                yield cls(predictor, bare)
+
+
+def choose_paths() -> list[Path]:
+    """Give problems of the corpus all over their sizes, and those held out."""
     from kernelcast.launches.problem_file import read_problem
     from kernelcast.records.errors import KernelcastError
 
-    chosen: list[tuple[Path, int]] = []
-    for folder in ("src/kernelcast/training_data/corpus", "benchmarks/heldout"):
+    chosen = []
+    for folder, count in ((CORPUS, CORPUS_KERNELS), (HELD_OUT / "heldout", HELD_OUT_KERNELS)):
         sized = []
-        for path in sorted((ROOT / folder).glob("*/*.yaml")):
+        for path in sorted(folder.glob("*/*.yaml")):
             with contextlib.suppress(KernelcastError):  # those whose inputs are generated
-                sized.append((path, read_problem(path).buffer_bytes))
-        sized.sort(key=lambda one: -one[1])
-        middle = max(0, len(sized) // 2 - count // 2)
-        chosen += sized[: (count + 1) // 2] + sized[middle : middle + count // 2]
+                sized.append((read_problem(path).buffer_bytes, path))
+        sized = sorted(one for one in sized if one[0] <= MOST_BYTES)
+        count = min(count, len(sized))
+        chosen += [sized[place * len(sized) // count][1] for place in range(count)]
     return chosen
 
 
 @dataclass(slots=True)
-class _Side:
-    """One checkout: a process that answers questions, and a folder of its own."""
+class _Kernel:
+    """A kernel with buffers that are there, and launches of parts of it."""
 
-    process: subprocess.Popen[str]
-    environment: dict[str, str]
-    device: str
+    make: Callable[[int], Any]
+    """Makes a launch whose last dimension has so many work-groups."""
+    groups: int
 
-    @classmethod
-    @contextlib.contextmanager
-    def started(cls, source: Path, device: str, folder: str) -> Any:  # noqa: ANN401 - an iterator
-        """Start the process; end it with the block."""
-        environment = {**os.environ, "PYTHONPATH": str(source), "KERNELCAST_DATA": folder}
-        process = subprocess.Popen(
-            [sys.executable, __file__, "--child", "--device", device],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+
+@contextlib.contextmanager
+def hold_problem(session: Any, path: Path) -> Iterator[_Kernel]:  # noqa: ANN401 - a session
+    """Build a problem's kernel and put its buffers there."""
+    import pyopencl as cl
+
+    from kernelcast import Launch, read_problem
+    from kernelcast.sampling.problems import put_arguments, release_arguments
+
+    problem = read_problem(path)
+    program = cl.Program(session.context, problem.kernel.source)
+    program.build(list(problem.kernel.build_options))
+    kernel = cl.Kernel(program, problem.kernel.name)
+    arguments = put_arguments(session, problem, seed=0)
+    ndrange = problem.ndrange
+    local = ndrange.local_size
+    unit = local[-1] if local else 1
+
+    def make(groups: int) -> Any:  # noqa: ANN401 - a Launch
+        return Launch(
+            kernel, (*ndrange.global_size[:-1], groups * unit), local, arguments,
+            queue=session.queue, global_offset=ndrange.global_offset,
+            source=problem.kernel.source, build_options=problem.kernel.build_options,
         )  # fmt: skip
-        try:
-            yield cls(process, environment, device)
-        finally:
-            process.kill()
-            process.wait()
 
-    def ask(self, question: str, path: str) -> dict[str, Any]:
-        """Ask one question; a cold one is a process of its own."""
-        if question in COLD:
-            device = self.device if question == COLD[0] else "no-such-device"
-            command = [sys.executable, "-m", "kernelcast", "estimate", path, "--device", device]
-            begin_s = time.perf_counter()
-            done = subprocess.run(
-                command, env=self.environment, capture_output=True, text=True, check=False
-            )
-            return {"seconds": time.perf_counter() - begin_s, "status": done.returncode}
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps([question, path]) + "\n")
-        self.process.stdin.flush()
-        found: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return found
+    try:
+        yield _Kernel(make, max(1, ndrange.global_size[-1] // unit))
+    finally:
+        release_arguments(session, arguments)
+        del program
 
 
-@dataclass(slots=True)
-class _Stages:
-    """Times from each progress report to the next, in seconds."""
+def measure_kernel(asked: _Asked, session: Any, path: Path) -> dict[str, Any]:  # noqa: ANN401
+    """Ask all questions about a kernel; seconds beside samples and builds."""
+    from kernelcast.launches.live import describe_live, list_contents
 
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    stage: str = "before the first report"
-    since_s: float = field(default_factory=time.perf_counter)
-
-    def __call__(self, stage: str) -> None:
-        now_s = time.perf_counter()
-        self.seconds[self.stage] += now_s - self.since_s
-        self.stage, self.since_s = stage.rpartition(": ")[2], now_s
+    with hold_problem(session, path) as kernel:
+        found = ask_all(asked, kernel)
+        found["contents_decide"] = bool(list_contents(describe_live(kernel.make(1)).problem))
+    return found
 
 
-def answer(device_id: str) -> None:
-    """Answer questions from standard input until it ends."""
-    asked = _Asked(device_id)
-    for line in sys.stdin:
-        question, path = json.loads(line)
-        try:
-            found = asked.answer(question, path)
-        except Exception as error:  # noqa: BLE001 - told, and the next question is answered
-            found = {"error": f"{type(error).__name__}: {error}"[:300]}
-        sys.stdout.write(json.dumps(found) + "\n")
-        sys.stdout.flush()
+def ask_all(asked: _Asked, kernel: _Kernel) -> dict[str, Any]:
+    """Ask all questions, in the order in which a program has them."""
+    predictor, bare = asked.predictor, asked.bare
+    whole, half = kernel.make(kernel.groups), kernel.make(max(1, kernel.groups // 2))
+    found: dict[str, Any] = {NEW: ask(predictor, whole, is_new=True)}
+    if half.global_size != whole.global_size:
+        found[SIZE] = ask(predictor, half)
+    found[AGAIN] = {"rest_s": min(repeat(predictor, whole))}
+    seconds = predictor.estimate(whole).seconds
+    sizes = list_sizes(kernel.groups)
+    if len(sizes) < 3 + 4:
+        return {**found, "few_sizes": len(sizes)}
+    for size in sizes[:3]:
+        for one in (predictor, bare):
+            one.observe(kernel.make(size), seconds * size / kernel.groups, is_first=False)
+    predictor.flush()
+    bare.flush()
+    later = [kernel.make(size) for size in sizes[3:]]
+    found[KNOWN] = min(
+        (ask(predictor, one) for one in later[:SAMPLED]), key=lambda one: float(one["rest_s"])
+    )
+    if bare_s := ask_bare(bare, later):
+        found[UNSAMPLED] = {"rest_s": min(bare_s)}
+    return found
 
 
-class _Asked:
-    """A warm predictor with what one kernel's questions share."""
-
-    def __init__(self, device_id: str) -> None:
-        from kernelcast import Predictor
-        from kernelcast.sampling.discovery import choose_device, find_devices
-        from kernelcast.sampling.session import open_session
-
-        self.description, handle = choose_device(device_id, find_devices())
-        self.session = open_session(self.description, handle)
-        self.predictor = Predictor([self.description])
-        self._live: tuple[str, Callable[[int], Any], Callable[[], None]] | None = None
-
-    def answer(self, question: str, path: str) -> dict[str, Any]:
-        """Give the seconds that an answer took, and those of its stages where there are any."""
-        from kernelcast import read_problem
-
-        if question == "hello":
-            for one in WARM[:4]:
-                self.answer(one, str(WARM_PROBLEM))
-            return {"device": self.description.id}
-        if question.startswith("live"):
-            launch = self._make_live(path)(2 if question == WARM[1] else 1)
-            return self._time(lambda: self.predictor.estimate(launch))
-        self._end_live()
-        problem = read_problem(Path(path))
-        if question == WARM[3]:
-            # Child processes end when they are idle: this one is awake as in a program that asks.
-            self.predictor.answer(read_problem(WARM_PROBLEM), self.description)
-            stages = _Stages()
-            found = self._time(
-                lambda: self.predictor.answer(problem, self.description, report=stages)
-            )
-            stages("")
-            self.predictor.estimate(problem, self.description)  # what is asked again is remembered
-            return found | {"stages": dict(stages.seconds)}
-        device = "no-such-device" if question == WARM[5] else self.description
-        return self._time(lambda: self.predictor.estimate(problem, device))
-
-    @staticmethod
-    def _time(ask: Callable[[], object]) -> dict[str, Any]:
-        from kernelcast.records.errors import KernelcastError
-
-        begin_s = time.perf_counter()
-        try:
-            ask()
-        except KernelcastError as error:
-            return {"seconds": time.perf_counter() - begin_s, "refused": str(error)[:200]}
-        return {"seconds": time.perf_counter() - begin_s}
-
-    def _make_live(self, path: str) -> Callable[[int], Any]:
-        """Build a problem's kernel and put its buffers there; give launches of a part of it."""
-        import pyopencl as cl
-
-        from kernelcast import Launch, read_problem
-        from kernelcast.sampling.problems import put_arguments, release_arguments
-
-        if self._live is not None and self._live[0] == path:
-            return self._live[1]
-        self._end_live()
-        problem = read_problem(Path(path))
-        program = cl.Program(self.session.context, problem.kernel.source)
-        program.build(list(problem.kernel.build_options))
-        kernel = cl.Kernel(program, problem.kernel.name)
-        arguments = put_arguments(self.session, problem, seed=0)
-        sizes, local = problem.ndrange.global_size, problem.ndrange.local_size
-
-        def make(parts: int) -> Any:  # noqa: ANN401 - the checkout's own
-            unit = local[-1] if local else 1
-            last = max(unit, sizes[-1] // parts // unit * unit)
-            return Launch(
-                kernel, (*sizes[:-1], last), local, arguments, queue=self.session.queue,
-                global_offset=problem.ndrange.global_offset,
-                source=problem.kernel.source, build_options=problem.kernel.build_options,
-            )  # fmt: skip
-
-        def end(program: object = program) -> None:  # which must live as long as its kernels
-            release_arguments(self.session, arguments)
-
-        self._live = (path, make, end)
-        return make
-
-    def _end_live(self) -> None:
-        if self._live is not None:
-            self._live[2]()
-            self._live = None
+def repeat(predictor: Any, launch: Any) -> Iterator[float]:  # noqa: ANN401 - of the package
+    """Time the same question again and again, a while."""
+    ends_s = time.perf_counter() + LONGEST_S
+    for _ in range(REPEATS):
+        yield time_call(predictor, launch)
+        if time.perf_counter() > ends_s:
+            return
 
 
-def show(result: dict[str, Any]) -> None:
-    """Print medians, and where the time of new problem files goes."""
-    sides = [*result["rows"][0][WARM[0]]] if result["rows"] else []
-    print(f"{result['device']}, medians in ms\n")
-    print(f"| question | kernels | {' | '.join(sides)} |\n|---|---:|{'---:|' * len(sides)}")
-    large = [row for row in result["rows"] if row["bytes"] >= LARGE_BYTES]
-    for question, rows in [*((one, result["rows"]) for one in (*WARM, *COLD)), (WARM[3], large)]:
-        times = {
-            side: [1e3 * row[question][side]["seconds"] for row in rows
-                   if "seconds" in row[question][side]
-                   and ("refused" not in row[question][side] or question == WARM[5])]
-            for side in sides
-        }  # fmt: skip
-        told = " | ".join(f"{median(times[side]):.2f}" if times[side] else "-" for side in sides)
-        name = f"{question}, {LARGE_BYTES >> 20} MiB and more" if rows is large else question
-        print(f"| {name} | {len(rows)} | {told} |")
-    for side in sides:
-        stages: dict[str, list[float]] = defaultdict(list)
-        for row in result["rows"]:
-            for stage, seconds in row[WARM[3]][side].get("stages", {}).items():
-                stages[stage].append(1e3 * seconds)
-        print(f"\nstages of a new problem file, {side}:")
-        for stage, times_ms in sorted(stages.items(), key=lambda one: -median(one[1])):
-            print(f"  {median(times_ms):9.2f} ms  {stage} ({len(times_ms)})")
+def ask_bare(bare: Any, launches: list[Any]) -> list[float]:  # noqa: ANN401 - a Predictor
+    """Time answers of one that may run nothing; none where it has no answer."""
+    from kernelcast.records.errors import KernelcastError
+
+    with contextlib.suppress(KernelcastError):
+        return [time_call(bare, one) for one in launches]
+    return []
+
+
+def list_sizes(groups: int) -> list[int]:
+    """Give numbers of work-groups all over, none of which is the whole or half of it."""
+    step = max(1, groups // (2 * SIZES))
+    found = [one for one in range(groups // 4 + 1, groups, step) if 2 * one != groups]
+    order = np.random.default_rng(0).permutation(len(found))
+    return [found[place] for place in order][: SIZES + 3]
+
+
+def ask(
+    predictor: Any,  # noqa: ANN401 - of the package
+    launch: Any,  # noqa: ANN401 - of the package
+    *,
+    is_new: bool = False,
+) -> dict[str, Any]:
+    """Time an answer, less its samples and builds: of a new kernel, what its own took too."""
+    begin_s = time.perf_counter()
+    estimate = predictor.estimate(launch)
+    took_s = time.perf_counter() - begin_s
+    build_s = estimate.build_seconds
+    if is_new:  # built when it was described, before that is counted
+        build_s += estimate.compile_seconds or 0.0
+    if build_s + estimate.sampling_seconds > took_s:
+        msg = f"{took_s:.4f} s hold no build of {build_s:.4f} s and samples: was it asked before?"
+        raise AssertionError(msg)
+    return {
+        "took_s": took_s,
+        "build_s": build_s,
+        "sampling_s": estimate.sampling_seconds,
+        "rest_s": took_s - build_s - estimate.sampling_seconds,
+        "tier": str(estimate.tier),
+        "is_busy": estimate.explain().contention is not None,
+    }
+
+
+def time_call(predictor: Any, launch: Any) -> float:  # noqa: ANN401 - of the package
+    """Time an answer."""
+    begin_s = time.perf_counter()
+    predictor.estimate(launch)
+    return time.perf_counter() - begin_s
+
+
+def tell(seconds: float) -> str:
+    """Write a time."""
+    return f"{1e6 * seconds:.1f} us" if abs(seconds) < 1e-3 else f"{1e3 * seconds:.1f} ms"
+
+
+def write_page() -> None:
+    """Write the table of all results into its page."""
+    live = [_read(one) for one in sorted(RESULTS.glob("live-*.json"))]
+    names = " | ".join(f"`{one['device']}`" for one in live)
+    lines = [f"| | {names} |", f"|---|{'---:|' * len(live)}"]
+    for question in QUESTIONS:
+        cells = " | ".join(_tell_live(one, question) for one in live)
+        lines.append(f"| `Predictor`: {question} | {cells} |")
+    for path in sorted(RESULTS.glob("ways-*.json")):
+        result = _read(path)
+        for name, key in WAYS.items():
+            told = tell(median(result["seconds"][key]))
+            ours = (one["device"].startswith(result["device"]) for one in live)
+            lines.append(f"| {name} | {' | '.join(told if is_ours else '' for is_ours in ours)} |")
+    block = "\n".join((BEGIN, "", *lines, "", END))
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    PAGE.write_text(f"{before}{block}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _tell_live(result: dict[str, Any], question: str) -> str:
+    """Give median and 90th percentile over kernels."""
+    times = np.array([one[question]["rest_s"] for one in result["rows"] if question in one])
+    middle, most = np.quantile(times, (0.5, 0.9))
+    return f"{tell(middle)}, {tell(most)}"
 
 
 if __name__ == "__main__":

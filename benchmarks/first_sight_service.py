@@ -1,12 +1,12 @@
 """Measures how long the command line and the service take to a first answer, beside the build.
 
-Run ``python benchmarks/first_sight_service.py [--device DEVICE] [--rounds N] [--against PATH]``.
+Run ``python benchmarks/first_sight_service.py [--device DEVICE] [--rounds N]``.
 The command line is asked about a kernel with 1 GiB of buffers, in a data folder that is new and
 again, and about problems that are wrong; the service about a new kernel on two devices, the same
 again, other sizes of it, and wrong problems. Every round has kernels of its own, so that no
 compiler has seen them. From the time of each answer that of the build is taken off. Writes
-``results/first_sight/ways-<device>.json`` and shows medians beside the bars; with another checkout
-both are asked in turns.
+``results/first_sight/ways-<device>.json`` and the page of `first_sight.py`, and shows medians
+beside the bars.
 """
 
 import argparse
@@ -25,10 +25,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from first_sight import RESULTS, write_page
 from machine import describe_machine
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "first_sight"
+Found = dict[str, list[float]]
+"""Seconds of each question."""
 BARS_S = {
     "command line, first": 1.5, "command line, again": 0.7,
     "command line, wrong name": 0.5, "command line, wrong count": 0.5,
@@ -61,23 +62,19 @@ def main() -> None:
     parser.add_argument("--device", default="intel", help="an id or its beginning")
     parser.add_argument("--other-device", default="pocl", help="the service's second device")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--against", type=Path, help="another checkout of this repository")
     options = parser.parse_args()
-    sources = {"this": ROOT} | ({"other": options.against} if options.against else {})
-    found: dict[str, dict[str, list[float]]] = {one: defaultdict(list) for one in sources}
+    found: Found = defaultdict(list)
     for number in range(options.rounds):
-        for name, root in list(sources.items())[:: 1 if number % 2 else -1]:
-            ask_command_line(root, options.device, 300 + number, found[name])
-            print(f"[{number + 1}/{options.rounds}] command line, {name}", file=sys.stderr)
-    for name, root in sources.items():
-        with open_service(root) as call:
-            for number in range(options.rounds):
-                ask_service(call, (options.device, options.other_device), number, found[name])
-        print(f"service, {name}", file=sys.stderr)
+        ask_command_line(options.device, 300 + number, found)
+        print(f"[{number + 1}/{options.rounds}] command line", file=sys.stderr)
+    with open_service() as call:
+        for number in range(options.rounds):
+            ask_service(call, (options.device, options.other_device), number, found)
     result = {"machine": describe_machine(), "device": options.device, "seconds": found}
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"ways-{options.device}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_page()
     show(found)
 
 
@@ -113,7 +110,7 @@ def spoil(problem: dict[str, Any], how: str) -> dict[str, Any]:
     return wrong
 
 
-def ask_command_line(root: Path, device: str, number: int, found: dict[str, list[float]]) -> None:
+def ask_command_line(device: str, number: int, found: Found) -> None:
     """Ask in a data folder that nobody has used."""
     import numpy as np
 
@@ -121,9 +118,7 @@ def ask_command_line(root: Path, device: str, number: int, found: dict[str, list
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         np.save(place / "short.npy", np.zeros(63, dtype=np.float32))
-        environment = {
-            **os.environ, "PYTHONPATH": str(root / "src"), "KERNELCAST_DATA": str(place / "data"),
-        }  # fmt: skip
+        environment = {**os.environ, "KERNELCAST_DATA": str(place / "data")}
         for question in ("first", "again"):
             found[f"command line, {question}"].append(_run(right, place, device, environment))
         for how in ("wrong name", "wrong count", "wrong type", "wrong size of a file"):
@@ -155,11 +150,8 @@ def _run(
 
 
 def _build_s(answers: list[dict[str, Any]]) -> float:
-    """Give the seconds of the slowest build; older versions state only what a new one takes."""
-    return max(
-        (one["cost"]["build_seconds"] if "cost" in one else one.get("compile_seconds") or 0.0)
-        for one in answers
-    )
+    """Give the seconds of the slowest build."""
+    return max(float(one["cost"]["build_seconds"]) for one in answers)
 
 
 class _Call:
@@ -185,12 +177,10 @@ class _Call:
 
 
 @contextlib.contextmanager
-def open_service(root: Path) -> Iterator[_Call]:
+def open_service() -> Iterator[_Call]:
     """Run a service that has had time to get ready, and that refines nothing meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            **os.environ, "PYTHONPATH": str(root / "src"), "KERNELCAST_DATA": folder,
-        }  # fmt: skip
+        environment = {**os.environ, "KERNELCAST_DATA": folder}
         process = subprocess.Popen(
             [sys.executable, "-m", "kernelcast", "serve", "--port", str(_PORT), "--allow-run",
              "--no-jobs", "--database", f"{folder}/store.sqlite"],
@@ -213,9 +203,7 @@ def open_service(root: Path) -> Iterator[_Call]:
             process.wait()
 
 
-def ask_service(
-    call: _Call, devices: tuple[str, str], number: int, found: dict[str, list[float]]
-) -> None:
+def ask_service(call: _Call, devices: tuple[str, str], number: int, found: Found) -> None:
     """Ask about a kernel that is new to the service, and about other sizes of it."""
     time.sleep(_SETTLE_S)
     for question, count in (
@@ -233,18 +221,12 @@ def ask_service(
         found[f"service, {how}"].append(seconds)
 
 
-def show(found: dict[str, dict[str, list[float]]]) -> None:
+def show(found: Found) -> None:
     """Print medians and minima beside the bars."""
-    titles = [f"{name}, {what}" for name in found for what in ("median", "least")]
-    print(f"seconds beside the build\n\n| question | bar | {' | '.join(titles)} |")
-    print(f"|---|---:|{'---:|' * len(titles)}")
+    print("seconds beside the build\n\n| question | bar | median | least |\n|---|---:|---:|---:|")
     for question, bar_s in BARS_S.items():
-        cells = [
-            f"{how(side[question]):.3f}" if side.get(question) else "-"
-            for side in found.values()
-            for how in (median, min)
-        ]
-        print(f"| {question} | {bar_s:g} | {' | '.join(cells)} |")
+        times = found[question]
+        print(f"| {question} | {bar_s:g} | {median(times):.3f} | {min(times):.3f} |")
 
 
 if __name__ == "__main__":

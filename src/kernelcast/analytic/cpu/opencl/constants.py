@@ -46,7 +46,7 @@ class WorkItemConstants:
         Products of 32 bits that one of 64 bits takes on vectors.
     divide_integers : tuple of (float, float)
         Integer operations that a division or remainder takes, of one number and of a register:
-        geometric means of constant divisors and others (`benchmarks/integer_costs.py`).
+        geometric means of constant divisors and others (`benchmarks/operation_costs.py`).
     barrier_adds_per_work_item : float
         Time of a barrier per work-item: the loop over work-items ends and begins again, and what
         lives across the barrier goes to memory and back.

@@ -249,7 +249,7 @@ class _Adder:
         measured = self._device.functions if operation.bits != 64 else None
         if measured is not None and measured.by_lane and operation.lanes > 1:
             # What is called lane by lane has versions for a kernel's own vectors, which take as
-            # long as for one number (`benchmarks/function_costs.py`).
+            # long as for one number (`benchmarks/operation_costs.py`).
             calls = -(-operation.lanes // _OWN_LANES)
             alone = measured.weigh(operation.name, is_scalar=True)
             if alone is not None:
@@ -302,7 +302,7 @@ def _time_accesses(
 def _time_element(device: CpuDevice, constants: WorkItemConstants) -> float:
     """Give the time of an element of a work-item's own array: a lane that lies anywhere.
 
-    Measured (`benchmarks/access_costs.py`): 2.3 to 2.5 additions for a load on Intel's runtime and
+    Measured (`benchmarks/operation_costs.py`): 2.3 to 2.5 additions for a load on Intel's runtime and
     PoCL, 4.5 to 5 for an update.
     """
     lane_s = 4 * device.levels[0].load_s_per_byte * device.cores

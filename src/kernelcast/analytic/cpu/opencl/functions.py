@@ -1,4 +1,4 @@
-"""What functions cost on runtimes that ``benchmarks/function_costs.py`` has measured.
+"""What functions cost on runtimes that ``benchmarks/operation_costs.py`` has measured.
 
 Compilers turn a function into very different code: Intel's runtime has vector versions of all and
 divides by Newton steps; PoCL has vector versions of few, and calls the others once per lane; on
