@@ -32,6 +32,17 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(found, name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; where none has the name, name the nearest."""
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # no right command pays for it
+
+            for one in get_close_matches(args[0], self.list_commands(ctx), 1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {one!r}?")
+        return super().resolve_command(ctx, args)
+
 
 @click.group(
     cls=LazyGroup,

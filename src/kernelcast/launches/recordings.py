@@ -68,7 +68,8 @@ def read_recordings(path: Path) -> list[Recording]:
         content = json.loads(path.read_text(encoding="utf-8"))
         version = content["format"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        msg = f"{path}: is no recording ({error}); make one with `kernelcast estimate --record`"
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        msg = f"{path}: is no recording ({reason}); make one with `kernelcast estimate --record`"
         raise RecordingError(msg) from error
     if version not in (1, FORMAT_VERSION):
         msg = f"{path}: is of format {version}, this version reads {FORMAT_VERSION}"

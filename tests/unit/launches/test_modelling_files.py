@@ -230,6 +230,7 @@ def test_reads_measurements_as_csv_and_json(tmp_path: Path) -> None:
     ("name", "text"),
     [
         ("m.csv", ""),
+        ("m.csv", "a,b\n1,2\n"),
         ("m.csv", "function,oversubscription,hit_rate\nl3,1,0.5\n"),
         ("m.csv", "function,oversubscription,hit_rate\nl1_load,1,1.5\n"),
         ("m.csv", "local_size,fold\n32,\n"),

@@ -99,6 +99,14 @@ def test_callers_parameters_replace_the_files(write: Write) -> None:
     assert problem.arguments[2] == ScalarArgument(element=ElementType("int32"), values=(501,))
 
 
+def test_a_source_is_told_from_a_problem_file(tmp_path: Path) -> None:
+    """Says where a source belongs that is given in place of a problem file."""
+    source = tmp_path / "scale.cl"
+    source.write_text("kernel void scale(global float *a) { a[0] = 1; }\n")
+    with pytest.raises(ProblemFileError, match=r"a problem file, by `source: scale\.cl`"):
+        read_problem(source)
+
+
 def test_refuses_parameters_that_the_file_has_not(write: Write) -> None:
     """Refuses a parameter that the file does not know, listing those there are."""
     with pytest.raises(ProblemFileError, match=r"no parameter is called M; .* are: N, HALF, SWEPT"):

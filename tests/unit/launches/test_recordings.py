@@ -83,7 +83,7 @@ def test_recordings_of_the_first_format_answer(tmp_path: Path) -> None:
         ("null", "is no recording"),
         ("[]", "is no recording"),
         ('"format"', "is no recording"),
-        ("{}", "is no recording"),
+        ("{}", r"is no recording \('format' is missing\)"),
         ("[" * 50_000, "is no recording"),
         (json.dumps({"format": 999, "recordings": []}), "is of format 999, this version reads"),
         (json.dumps({"format": FORMAT_VERSION}), "the recording is incomplete"),

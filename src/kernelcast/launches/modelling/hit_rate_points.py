@@ -87,8 +87,9 @@ def read_measurements(path: Path) -> Measurements:
             else:
                 launches.append(_read_launch(row))
         except (InputError, KeyError, TypeError, ValueError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
             msg = (
-                f"{path}: row {number}: {error}; expected function, oversubscription and "
+                f"{path}: row {number}: {reason}; expected function, oversubscription and "
                 f"hit_rate, or local_size and some of {', '.join((*VOLUMES, RATE))}"
             )
             raise InputError(msg) from error

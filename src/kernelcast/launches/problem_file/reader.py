@@ -15,6 +15,7 @@ from kernelcast.launches.problem_file.content import (
 )
 from kernelcast.launches.problem_file.located import Located, Number, load
 from kernelcast.launches.problem_file.parts import check_names, list_of, read_ndrange, read_text
+from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.problem import Problem
 
 
@@ -139,7 +140,7 @@ def read_template(
         If the file cannot be read or is no YAML.
     """
     path = Path(path)
-    root = load(path, read_text(path, "problem file"), Located)
+    root = _load(path)
     return ProblemTemplate(path=path, root=root, overrides=dict(parameters or {}))
 
 
@@ -163,6 +164,14 @@ def read_parameters(
     return dict(_load_with_parameters(Path(path), parameters or {}).names)
 
 
+def _load(path: Path) -> Located:
+    text = read_text(path, "problem file")
+    if path.suffix == ".cl":
+        msg = f"{path}: is an OpenCL source; name it in a problem file, by `source: {path.name}`"
+        raise ProblemFileError(msg)
+    return load(path, text, Located)
+
+
 def _load_with_parameters(path: Path, overrides: Mapping[str, Number]) -> Located:
-    root = load(path, read_text(path, "problem file"), Located)
+    root = _load(path)
     return Located(root.node, path, "problem", name_values(root, overrides))

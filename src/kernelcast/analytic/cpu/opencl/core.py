@@ -302,8 +302,8 @@ def _time_accesses(
 def _time_element(device: CpuDevice, constants: WorkItemConstants) -> float:
     """Give the time of an element of a work-item's own array: a lane that lies anywhere.
 
-    Measured (`benchmarks/operation_costs.py`): 2.3 to 2.5 additions for a load on Intel's runtime and
-    PoCL, 4.5 to 5 for an update.
+    Measured (`benchmarks/operation_costs.py`): 2.3 to 2.5 additions for a load on Intel's runtime
+    and PoCL, 4.5 to 5 for an update.
     """
     lane_s = 4 * device.levels[0].load_s_per_byte * device.cores
     return max(lane_s, constants.gather_adds_per_lane * device.add_s)
