@@ -269,8 +269,9 @@ def render() -> str:
 def _cell(row: dict[str, float], column: str) -> str:
     if column not in row:
         return ""
-    is_known = row.get("add", 0.0) > _LEAST_NS
-    return f"{row[column]:.3f}" + f" ({row[column] / row['add']:.1f})" * is_known
+    addition = row.get("add", 0.0)
+    told = f"{row[column]:.3f}"
+    return f"{told} ({row[column] / addition:.1f})" if addition > _LEAST_NS else told
 
 
 if __name__ == "__main__":
