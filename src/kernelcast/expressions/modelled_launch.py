@@ -44,3 +44,5 @@ class ModelledLaunch:
     """What is estimated or missing."""
     open_exits: float = 0.0
     """How often a work-item leaves a loop whose end depends on data, the mean."""
+    unjumped: OperationCounts = NOTHING
+    """Mean per work-item of a device that goes through both sides of every condition."""

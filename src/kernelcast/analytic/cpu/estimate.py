@@ -1,7 +1,7 @@
 """The CPU model's answer for an OpenCL launch: seconds, and what bounds them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
@@ -18,7 +18,7 @@ from kernelcast.analytic.cpu.opencl.traffic import (
 )
 from kernelcast.analytic.cpu.opencl.waiting import time_waiting
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
@@ -128,6 +128,8 @@ def study_work(
     InputError
         If an address depends on data and was not recorded.
     """
+    if device.never_jumps and launch.unjumped != NOTHING:
+        launch = replace(launch, executed=launch.unjumped)
     execution = find_execution(launch, device)
     patterns = find_patterns(launch, execution, looked)
     core = time_core(launch.executed, device, execution, patterns, constants)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from kernelcast.expressions import SymbolKind
 from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.open_loops import count_open_exits, doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
+from kernelcast.features.counting.unjumped import count_unjumped
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.launches.modelling.simplifying import simplify_accesses
 from kernelcast.launches.persistence_check import refuse_persistent
@@ -111,11 +112,12 @@ class ModelledKernel:
             Addresses of sampled work-groups.
         """
         chosen, notes = choose_local_size(ndrange)
-        open_exits = 0.0
+        open_exits, unjumped = 0.0, NOTHING
         if executed is None:
             counters = self.count(chosen)
             executed, warps = counters.executed, counters.warps
             open_exits = count_open_exits(self.facts, counters)
+            unjumped = count_unjumped(self.facts, counters)
             notes = (*notes, *doubt_counts(self.facts, counters).notes)
         met, unmet = _part_unmet(self.facts.accesses, recorded)
         return ModelledLaunch(
@@ -132,6 +134,7 @@ class ModelledKernel:
             recorded=recorded,
             notes=(*notes, *unmet, *_list_gaps(met, recorded)),
             open_exits=open_exits,
+            unjumped=unjumped,
         )
 
 
@@ -237,9 +240,12 @@ def model_launch(
     )
     if counters is None:
         return launch
-    doubts = doubt_counts(kernel.facts, counters).notes
-    exits = count_open_exits(kernel.facts, counters)
-    return replace(launch, notes=(*launch.notes, *doubts), open_exits=exits)
+    return replace(
+        launch,
+        notes=(*launch.notes, *doubt_counts(kernel.facts, counters).notes),
+        open_exits=count_open_exits(kernel.facts, counters),
+        unjumped=count_unjumped(kernel.facts, counters),
+    )
 
 
 def choose_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:

@@ -112,6 +112,11 @@ class CpuDevice:
         return self.functions is not None and self.functions.keeps_vectors
 
     @property
+    def never_jumps(self) -> bool:
+        """Whether both sides of every condition are gone through, under masks."""
+        return self.functions is not None and self.functions.never_jumps
+
+    @property
     def has_masks(self) -> bool:
         """Whether registers are of 512 bits, which come with masks for their lanes."""
         return min(self.lanes, self.width) >= _MASKED_LANES

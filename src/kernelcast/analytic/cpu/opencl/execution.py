@@ -21,6 +21,8 @@ _MOST_GUARDS = 8
 _LOOP_LANES = 8
 """32-bit lanes that LLVM gives a plain loop: 256 bits, also where registers have 512."""
 
+_WIDEST_NUMBER_BYTES = 8
+
 _MOST_COPIES = 32
 """Iterations of nested loops that compilers write out one after the other."""
 
@@ -84,8 +86,22 @@ def _choose_width(launch: ModelledLaunch, device: CpuDevice, barriers: float) ->
         has_loops = barriers or written_out is None or branches - written_out > _MOST_GUARDS
         if has_loops and branches > _BRANCHES_PER_BARRIER * barriers:
             return 1
+        if not barriers and _is_refused(launch, device):
+            return 1
         width = min(device.lanes, _LOOP_LANES)
     return 1 if launch.ndrange.known_local_size[0] % width else width
+
+
+def _is_refused(launch: ModelledLaunch, device: CpuDevice) -> bool:
+    """Tell whether LLVM makes no vectors of a loop over work-items, as its remarks say.
+
+    It takes no loop that holds vectors of the kernel's own already, or calls a function of which
+    there is no vector version. Barriers part a kernel into loops, most of which hold neither.
+    """
+    by_lane = () if device.functions is None else device.functions.by_lane
+    return any(
+        one.lanes > 1 or one.name in by_lane for one in launch.executed.operations
+    ) or any(one.bytes > _WIDEST_NUMBER_BYTES for one in launch.accesses)
 
 
 def _count_written_out(launch: ModelledLaunch) -> int | None:

@@ -33,6 +33,8 @@ class FunctionCosts:
     keeps_vectors : bool
         Whether what is called with a vector of the kernel's own is called once per work-item, and
         takes as long as for a whole register: work-items do not share the lanes of one.
+    never_jumps : bool
+        Whether both sides of every condition are gone through, under masks, whoever takes them.
     """
 
     divider_adds: Mapping[str, float]
@@ -42,6 +44,7 @@ class FunctionCosts:
     by_lane: frozenset[str]
     geometric_adds: Mapping[str, float] = field(default_factory=dict)
     keeps_vectors: bool = False
+    never_jumps: bool = False
 
     def divide_adds(self, name: str, lanes: int) -> float | None:
         """Give the additions of a division, root or their like; None of another function."""
@@ -104,6 +107,7 @@ _MEASURED: Mapping[str, FunctionCosts] = {
     RUSTICL: FunctionCosts(
         divider_adds=_RUSTICL_DIVIDER, divider_vector_adds=_RUSTICL_DIVIDER,
         scalar=_RUSTICL_FUNCTIONS, vector=_RUSTICL_FUNCTIONS, by_lane=frozenset(),
+        never_jumps=True,
     ),
 }  # fmt: skip
 
