@@ -76,6 +76,8 @@ class MemoryAccess:
     """Buffers whose content the address depends on."""
     reason: str = ""
     """Why the address is not known; empty if it is."""
+    lanes: int = 1
+    """Numbers that one execution moves: those of a vector."""
 
     @property
     def is_exact(self) -> bool:

@@ -58,6 +58,16 @@ def test_offsets_are_followed(body: str, offset: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("place", "lanes"),
+    [("a[x]", 1), ("((global int4 *)a)[x]", 4), ("((global int4 *)a)[x].xy", 2), ("v", 3)],
+)
+def test_numbers_of_a_vector_are_counted(place: str, lanes: int) -> None:
+    """Tells how many numbers an access moves: those of a vector that are used."""
+    [store] = stores("vstore3((int3)(1), x, a);" if place == "v" else f"{place} = 1;")
+    assert store.lanes == lanes
+
+
+@pytest.mark.parametrize(
     ("body", "trips", "is_exact"),
     [
         ("for (int i = 0; i < n; i++) a[i] = 1;", "max(n, 0)", True),

@@ -202,6 +202,7 @@ class Findings:
                 space=space,
                 buffer=_name(memory),
                 bytes=site.bytes,
+                lanes=site.lanes,
                 offset_bytes=known,
                 pattern=_pattern(known, blurred),
                 guard=guard,

@@ -258,7 +258,9 @@ class ExpressionCounter:
             pointer = arguments[-1] if not is_store else _last_pointer(arguments)
             element = pointer.type.target
             size = 2 if is_half else (element.bits // 8 if element else 0)
-            self._add_site(node, pointer, block, is_store=is_store, size=lanes * size, name=called)
+            self._add_site(
+                node, pointer, block, is_store=is_store, size=lanes * size, lanes=lanes, name=called
+            )
             return True
         if builtins.is_atomic(called) and arguments:
             pointer = _last_pointer(arguments)
@@ -295,16 +297,17 @@ class ExpressionCounter:
         base = base_object(node)
         if base.type.space == "private" and not _is_in_private_memory(base):
             return
-        self._add_site(base, None, block, is_store=is_store, size=base.type.bytes)
+        size, lanes = base.type.bytes, node.type.lanes
+        self._add_site(base, None, block, is_store=is_store, size=size, lanes=lanes)
 
     def _add_site(  # noqa: PLR0913 - all of a site
         self, node: Node, pointer: Node | None, block: Block, *, is_store: bool, size: int,
-        name: str = "",
+        lanes: int = 1, name: str = "",
     ) -> None:  # fmt: skip
         where = node.type if pointer is None else _pointee(pointer)
         site = Site(
-            0, node, pointer, where.space, is_store, size, is_atomic=builtins.is_atomic(name),
-            name=name,
+            0, node, pointer, where.space, is_store, size, lanes,
+            is_atomic=builtins.is_atomic(name), name=name,
         )  # fmt: skip
         self._found.add_site(block, site)
 

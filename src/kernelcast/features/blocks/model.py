@@ -99,6 +99,7 @@ class Site:
     space: str
     is_store: bool
     bytes: int
+    lanes: int = 1
     is_atomic: bool = False
     name: str = ""
 

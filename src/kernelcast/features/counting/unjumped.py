@@ -11,8 +11,8 @@ _REPEATED = (BlockKind.LOOP_BODY, BlockKind.LOOP_STEP, BlockKind.LOOP_CONDITION)
 def count_unjumped(facts: KernelFacts, counters: SoftwareCounters) -> OperationCounts:
     """Count what a work-item goes through if both sides of every condition are gone through.
 
-    Loops are gone through once more than they are executed where a lane waits for others at them.
-    Stores and atomics are those executed: lanes that are masked out do not touch memory.
+    Loops are gone through once at least. Stores and atomics are those executed: lanes that are
+    masked out do not touch memory.
 
     Returns
     -------
@@ -51,13 +51,15 @@ class _Times:
 
     def _find(self, block: BlockFacts) -> float:
         if block.parent is None:  # a function: as often as the blocks that call it
-            return sum(factor * self._read(counter) for counter, factor in block.count)
+            return sum(
+                factor * self._read(counter) for counter, factor in block.count if factor > 0
+            )
         around = self._blocks[block.parent]
         times = self.of(around)
         if block.kind not in _REPEATED:
             return times
         idle = times - self._executed[around.id]
-        return self._executed[block.id] + max(0.0, idle)
+        return max(times, self._executed[block.id] + idle)
 
     def _read(self, counter: int) -> float:
         if counter == ONCE:

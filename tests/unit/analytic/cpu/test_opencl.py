@@ -293,6 +293,10 @@ def test_runtimes_that_load_lane_by_lane_do_so_whatever_the_pattern() -> None:
         patterns = find_patterns(launch, BY_SIXTEEN)
         told.append(time_core(nothing, device, BY_SIXTEEN, patterns, FITTED).seconds)
     assert told == [pytest.approx(told[0])] * 4
+    one = find_patterns(make_launch(["a:int8:4194304"], loads=["a[x]"]), BY_SIXTEEN)
+    four = [replace(each, access=replace(each.access, lanes=4)) for each in one]
+    seconds = time_core(nothing, device, BY_SIXTEEN, four, FITTED).seconds
+    assert seconds == pytest.approx(4 * told[0]), "a vector goes number by number"
 
 
 @pytest.mark.parametrize(("depth", "pattern"), [(1, "contiguous"), (2, "scattered")])

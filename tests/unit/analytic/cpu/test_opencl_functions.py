@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
-from kernelcast.analytic.cpu.opencl.functions import INTEL, POCL, find_function_costs
+from kernelcast.analytic.cpu.opencl.functions import INTEL, POCL, RUSTICL, find_function_costs
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.traits import Trait, TraitSource
@@ -127,3 +127,31 @@ def test_intel_leaves_kernels_that_call_with_vectors_as_they_are(
     counts = OperationCounts(operations={called: 4.0, plain: beside}, memory={})
     found = estimate_cpu(replace(launch, executed=counts), of(INTEL))
     assert found.quantities["vector_work_items_count"] == width
+
+
+@pytest.mark.parametrize(
+    ("name", "lanes", "width"), [("", 1, 8), ("", 2, 1), ("exp", 1, 8), ("log", 1, 1)]
+)
+def test_pocl_makes_no_lanes_beside_vectors_and_calls(name: str, lanes: int, width: int) -> None:
+    """Runs one work-item after the other where it has its own vectors, or calls functions."""
+    kind = OperationKind.SPECIAL if name else OperationKind.ADD
+    one = Operation(kind=kind, number=NumberClass.FLOAT, bits=32, lanes=lanes, name=name)
+    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
+    counts = OperationCounts(operations={one: 4.0}, memory={})
+    found = estimate_cpu(replace(launch, executed=counts), of(POCL))
+    assert found.quantities["vector_work_items_count"] == width
+
+
+@pytest.mark.parametrize(("platform", "times"), [(POCL, 1), (INTEL, 1), (RUSTICL, 3)])
+def test_rusticl_goes_through_what_others_jump_over(platform: str, times: float) -> None:
+    """Takes as long as if all sides of conditions were executed, on that runtime alone."""
+    one = Operation(kind=OperationKind.DIVIDE, number=NumberClass.FLOAT, bits=32)
+    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
+    executed, all_sides = (
+        OperationCounts(operations={one: count}, memory={}) for count in (TIMES, 3 * TIMES)
+    )
+    plain, masked = (
+        estimate_cpu(replace(launch, executed=executed, unjumped=unjumped), of(platform))
+        for unjumped in (executed, all_sides)
+    )
+    assert masked.limiters["special"] == pytest.approx(times * plain.limiters["special"])

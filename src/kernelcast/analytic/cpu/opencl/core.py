@@ -11,6 +11,7 @@ from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.functions import FunctionCosts
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, LanePattern
 from kernelcast.analytic.cpu.opencl.repeated_loads import leave_out_repeated
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,
@@ -281,7 +282,7 @@ def _time_accesses(
         # The runtime loads lane by lane whatever the pattern, the size and the condition.
         lane_s = instruction_s / device.lanes
         return sum(
-            one.executions * _repeat(one, execution) * _count_parts(one, _ELEMENT_BYTES) * lane_s
+            one.executions * _repeat(one, execution) * _count_numbers(one.access) * lane_s
             for one in own
         )
     total = 0.0
@@ -313,6 +314,11 @@ def _repeat(pattern: AccessPattern, execution: Execution) -> float:
     """Give how often a vector does an access for once that each of its lanes does."""
     is_scattered = execution.width > 1 and pattern.lanes is LanePattern.SCATTERED
     return pattern.issued if pattern.recorded and is_scattered else 1 / execution.efficiency
+
+
+def _count_numbers(access: MemoryAccess) -> float:
+    """Give the loads of up to 32 bits: numbers of a vector go one by one, bytes of one too."""
+    return max(access.lanes, access.bytes / _ELEMENT_BYTES)
 
 
 def _count_parts(pattern: AccessPattern, part_bytes: int) -> float:

@@ -21,8 +21,6 @@ _MOST_GUARDS = 8
 _LOOP_LANES = 8
 """32-bit lanes that LLVM gives a plain loop: 256 bits, also where registers have 512."""
 
-_WIDEST_NUMBER_BYTES = 8
-
 _MOST_COPIES = 32
 """Iterations of nested loops that compilers write out one after the other."""
 
@@ -99,9 +97,9 @@ def _is_refused(launch: ModelledLaunch, device: CpuDevice) -> bool:
     there is no vector version. Barriers part a kernel into loops, most of which hold neither.
     """
     by_lane = () if device.functions is None else device.functions.by_lane
-    return any(
+    return any(one.lanes > 1 for one in launch.accesses) or any(
         one.lanes > 1 or one.name in by_lane for one in launch.executed.operations
-    ) or any(one.bytes > _WIDEST_NUMBER_BYTES for one in launch.accesses)
+    )
 
 
 def _count_written_out(launch: ModelledLaunch) -> int | None:
