@@ -25,7 +25,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts, OperationKind
 
 MODEL = "cpu"
-REVISION = 6
+REVISION = 7
 """Grows when estimates change, so that stored ones tell which model they are of."""
 
 
