@@ -32,6 +32,7 @@ from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.workers import Task
 
 _CPU_SIZES = 60
 _GPU_SIZES = 10
@@ -116,6 +117,12 @@ class FieldComplaint:
 
     name: str
     message: str
+
+
+FIND_CONDITIONS: Task[ConditionsReport | FieldComplaint] = Task(
+    entry=f"{__name__}:find_layer_conditions",
+    returns=ConditionsReport | FieldComplaint,  # type: ignore[arg-type]  # a union is no class
+)
 
 
 def find_layer_conditions(

@@ -15,6 +15,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.workers import Task
 
 MOST_LOCAL_SIZES = 80
 """That are tried of one launch."""
@@ -44,6 +45,9 @@ class LocalSizeAnswer:
     """None where it cannot be launched or modelled."""
     reason: str = ""
     """Why it cannot."""
+
+
+MODEL_LOCAL_SIZES = Task(entry=f"{__name__}:model_local_sizes", returns=tuple[LocalSizeAnswer, ...])
 
 
 def model_local_sizes(task: LocalSizeTask, report: ReportProgress) -> tuple[LocalSizeAnswer, ...]:

@@ -13,7 +13,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.reports.source.expressions import explain
 from kernelcast.reports.source.lines import AnnotatedLine, annotate
-from kernelcast.workers.deaths import COUNTING
+from kernelcast.workers import COUNTING, Task
 
 _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", re.DOTALL)
 
@@ -67,6 +67,9 @@ class SourceReport:
     """That the counts were made from."""
     notes: tuple[str, ...] = ()
     """What was assumed, or could not be understood."""
+
+
+READ_SOURCE = Task(entry=f"{__name__}:read_lab_source", returns=SourceReport)
 
 
 def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:

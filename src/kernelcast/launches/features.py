@@ -1,6 +1,5 @@
 """Everything that is known of a launch as features: from its source, and from devices."""
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +13,10 @@ from kernelcast.features.vector.compiler import CompilerSource
 from kernelcast.features.vector.sampled import SampledSource
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
-from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.feature_counts import count_from_source
 from kernelcast.launches.feature_task import DeviceFindings, FeatureTask
+from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
@@ -34,7 +33,6 @@ DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureG
 _NEEDS_DEVICE = frozenset(FeatureGroup) - {FeatureGroup.STATIC}
 # As in `predictor.estimates`: longer waits do not fit the operating system's timers.
 _LONGEST_TIMEOUT_S = 1e6
-_ASSUMED_WORK_GROUP_SIZE = 64
 _READ = Task(entry="kernelcast.launches.feature_task:read_device_features", returns=DeviceFindings)
 
 
@@ -122,45 +120,6 @@ class KernelFeatures:
         return next((one for one in measured if one is not None), self.counters)
 
 
-def extract_features(
-    problem: Problem,
-    *,
-    device_ids: Sequence[str] | None = None,
-    settings: FeatureSettings = _DEFAULTS,
-    report: ReportProgress = lambda _: None,
-) -> KernelFeatures:
-    """Find the features of a launch, without a device or on some.
-
-    Parameters
-    ----------
-    problem : Problem
-        Kernel, index space, arguments.
-    device_ids : sequence of str, optional
-        Ids, or beginnings of ids; an empty sequence means all devices; none when left out.
-    settings : FeatureSettings
-        Which features.
-    report : callable, optional
-        Is told of each stage.
-
-    Returns
-    -------
-    KernelFeatures
-        A device that fails has its error in it.
-
-    Raises
-    ------
-    InputError
-        If the source or the request cannot be used.
-    NoDeviceError
-        If devices are asked for and there is none.
-    """
-    features = read_source_features(problem, settings)
-    if device_ids is None:
-        return features
-    found = read_on_devices(features, choose_devices(device_ids), report=report)
-    return replace(features, devices=tuple(found))
-
-
 def read_source_features(
     problem: Problem, settings: FeatureSettings = _DEFAULTS, *, with_lines: bool = True
 ) -> KernelFeatures:
@@ -187,7 +146,7 @@ def read_source_features(
     analysis = analyse(problem.kernel)
     lines = split_by_line(analysis) if with_lines else ()
     costs_s["analysis of the source"] = time.perf_counter() - started_s
-    ndrange, notes = _assume_local_size(problem.ndrange)
+    ndrange, notes = choose_local_size(problem.ndrange)
     started_s = time.perf_counter()
     counters = count_from_source(analysis.facts, problem, ndrange)
     costs_s["counts from the source"] = time.perf_counter() - started_s
@@ -264,13 +223,3 @@ def _ask(
     except KernelcastError as error:
         return replace(answer, error=error)
     return replace(answer, vector=vector, findings=findings)
-
-
-def _assume_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:
-    """Choose a local size for counting where the device is to choose; say so."""
-    if ndrange.local_size is not None:
-        return ndrange, ()
-    first = math.gcd(ndrange.global_size[0], _ASSUMED_WORK_GROUP_SIZE)
-    local_size = (first, *(1,) * (ndrange.dimensions - 1))
-    note = f"the device chooses the local size; {local_size} is assumed where counts need one"
-    return replace(ndrange, local_size=local_size), (note,)

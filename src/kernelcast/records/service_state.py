@@ -53,8 +53,6 @@ class TokenRecord:
     """Public part of the token."""
     name: str
     """Whom it was given to."""
-    salt: bytes = field(repr=False)
-    """Of the secret's hash; empty where the hash needs none."""
     digest: bytes = field(repr=False)
     """The secret's hash."""
     scopes: frozenset[Scope]

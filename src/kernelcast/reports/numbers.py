@@ -18,6 +18,7 @@ __all__ = [
     "format_digits",
     "format_duration",
     "format_error",
+    "format_factor",
     "format_points",
     "format_range",
     "format_seconds",
@@ -95,6 +96,17 @@ def format_class(low: float, high: float | None) -> str:
     ('0 - 5 %', 'over 10 %')
     """
     return f"over {low * 100:.0f} %" if high is None else f"{low * 100:.0f} - {high * 100:.0f} %"
+
+
+def format_factor(value: float | None) -> str:
+    """Write how many times as long something takes.
+
+    Examples
+    --------
+    >>> format_factor(1.0416), format_factor(None)
+    ('1.042', '-')
+    """
+    return NOTHING if value is None else f"{value:.3f}"
 
 
 def format_bytes(count: float | None) -> str:

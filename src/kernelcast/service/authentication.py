@@ -5,7 +5,7 @@ import re
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -17,8 +17,8 @@ from kernelcast.service.errors import ApiError
 from kernelcast.service.logs import log
 from kernelcast.service.rate_limit import AttemptCounter, name_address
 from kernelcast.service.settings import ServiceSettings
-from kernelcast.service.tokens import ParsedToken, hash_secret, is_right, is_slow, parse_token
-from kernelcast.service_state import ServiceState, StoreError
+from kernelcast.service.tokens import hash_secret, is_right, parse_token
+from kernelcast.service_state import ServiceState
 
 # Changes are seen within a second; this bounds how old tokens are while the database is away.
 _HELD_S: Final = 30.0
@@ -60,10 +60,8 @@ class Authenticator:
         most = settings.limits.wrong_tokens
         self._of_address = AttemptCounter(most, clock)
         self._of_id = AttemptCounter(most, clock)
-        self._hashed = AttemptCounter(most, clock)
         self._reading = asyncio.Lock()
         self._looking = asyncio.Lock()
-        self._hashing = asyncio.Lock()
         file = settings.token_file
         self._of_file = {} if file is None else read_token_file(file)
 
@@ -85,7 +83,7 @@ class Authenticator:
         record = await self._find(parsed.id, address)
         if record is None or record.revoked_at is not None:
             self._refuse_wrong(address, None)
-        if not await self._is_right(parsed, record, address):
+        if not is_right(parsed.secret, record):
             self._refuse_wrong(address, parsed.id)
         return self._limit(Caller(name=record.id, scopes=record.scopes))
 
@@ -120,32 +118,6 @@ class Authenticator:
             if changes == self._changes:
                 self._held, self._held_until_s = found, self._clock() + _HELD_S
             return found
-
-    async def _is_right(self, parsed: ParsedToken, record: TokenRecord, address: str) -> bool:
-        if not is_slow(record):
-            return is_right(parsed.secret, record)
-        async with self._hashing:
-            proven = (await self._read_all()).get(record.id, record)
-            if not is_slow(proven):  # by another request that was first in the queue
-                return is_right(parsed.secret, proven)
-            key = f"{record.id} {name_address(address)}"
-            _refuse_if(self._hashed.wait_s(key))
-            self._hashed.note(key)
-            if not await asyncio.to_thread(is_right, parsed.secret, record):
-                return False
-            await self._make_fast(parsed.secret, record)
-            return True
-
-    async def _make_fast(self, secret: str, record: TokenRecord) -> None:
-        """Keep a token as tokens are made today, so that it is never hashed slowly again."""
-        fast = replace(record, salt=b"", digest=hash_secret(secret, b""))
-        if self._held is not None:
-            self._held[record.id] = fast
-        try:
-            await asyncio.to_thread(self._state.tokens.rehash, fast)
-        except StoreError as error:
-            log("a token is hashed anew at the next start", level=30, token=record.id,
-                error=str(error))  # fmt: skip
 
     def _refuse_wrong(self, address: str, token_id: str | None) -> NoReturn:
         """Count a wrong token and refuse it."""
@@ -200,8 +172,7 @@ def _read_line(line: str, place: str) -> TokenRecord:
     return TokenRecord(
         id=parsed.id,
         name=place,
-        salt=b"",
-        digest=hash_secret(parsed.secret, b""),
+        digest=hash_secret(parsed.secret),
         scopes=read_scopes(match["scopes"]),
         created_at=datetime.now(UTC),
     )

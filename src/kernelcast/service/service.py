@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.answering.single_kernel_processes import SingleKernelProcesses
@@ -28,24 +28,11 @@ from kernelcast.service.repeats import Repeats
 from kernelcast.service.sandboxing import protect
 from kernelcast.service.settings import ServiceSettings
 from kernelcast.service_state import ServiceState, open_state
-from kernelcast.workers import Confinement
+from kernelcast.workers import Task, run_isolated
 
-Q = TypeVar("Q")
 R = TypeVar("R")
-Q_contra = TypeVar("Q_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
 _MOST_QUESTIONS: Final = 16
 _TIME_LIMIT_S: Final = 60.0  # of one question: what somebody has typed may take for ever
-
-
-class Question(Protocol[Q_contra, R_co]):
-    """Answers a question in a process of its own."""
-
-    def __call__(
-        self, task: Q_contra, *, timeout_s: float, confinement: Confinement | None
-    ) -> R_co:
-        """Ask."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,13 +107,15 @@ class Service:
             _tasks=[],
         )
 
-    async def ask(self, question: Question[Q, R], task: Q) -> R:
-        """Ask about a source or loops, within the sandbox; nothing of them is run."""
+    async def ask(self, question: Task[R], asked: object, subject: str) -> R:
+        """Ask about a source or loops in a child process, within the sandbox; nothing is run."""
         return await self.static_work.run(
             partial(
+                run_isolated,
                 question,
-                task,
+                asked,
                 timeout_s=_TIME_LIMIT_S,
+                subject=subject,
                 confinement=self.protection.confinement,
             )
         )

@@ -12,8 +12,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service.plain_text import is_text
 
-# Of tokens that older releases made: 16 MiB and about 60 ms for each look at a token.
-_SLOW_COST: Final = {"n": 1 << 14, "r": 8, "p": 1, "maxmem": 64 << 20}
 _SECRET_BYTES: Final = 32
 _TOKEN = re.compile(r"kc_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
 
@@ -43,8 +41,7 @@ def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
     record = TokenRecord(
         id=token_id,
         name=name,
-        salt=b"",
-        digest=hash_secret(secret, b""),
+        digest=hash_secret(secret),
         scopes=scopes,
         created_at=datetime.now(UTC),
     )
@@ -65,22 +62,15 @@ def parse_token(text: str) -> ParsedToken | None:
     return None if match is None else ParsedToken(match["id"], match["secret"])
 
 
-def hash_secret(secret: str, salt: bytes) -> bytes:
-    """Hash a secret: by SHA-256 without a salt, and by scrypt with one.
+def hash_secret(secret: str) -> bytes:
+    """Hash a secret.
 
-    A secret is 256 random bits. Nobody finds those by trying, however fast the hash is, and no two
-    are alike; a slow hash would only let strangers keep our processors busy (ADR 0025).
+    It is 256 random bits. Nobody finds those by trying, however fast the hash is, and no two are
+    alike; a slow hash would only let strangers keep our processors busy (ADR 0025).
     """
-    if not salt:
-        return hashlib.sha256(secret.encode()).digest()
-    return hashlib.scrypt(secret.encode(), salt=salt, dklen=32, **_SLOW_COST)
-
-
-def is_slow(record: TokenRecord) -> bool:
-    """Tell whether looking at a token takes 60 ms: it was made by an older release."""
-    return bool(record.salt)
+    return hashlib.sha256(secret.encode()).digest()
 
 
 def is_right(secret: str, record: TokenRecord) -> bool:
     """Tell whether a secret is the one of a token."""
-    return hmac.compare_digest(hash_secret(secret, record.salt), record.digest)
+    return hmac.compare_digest(hash_secret(secret), record.digest)

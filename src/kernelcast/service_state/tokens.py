@@ -6,15 +6,12 @@ import sqlalchemy as sa
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import AuditRecord, TokenRecord
-from kernelcast.service_state.database import (
-    Database,
-    count_change,
-)
+from kernelcast.service_state.database import Database, count_change
 from kernelcast.service_state.tables import AUDIT, TOKENS, list_fields, write_row
 
 TOKENS_CHANGED = "tokens"
 """Name of the count of changes to tokens."""
-_FOUND = sa.select(*list_fields(TOKENS))
+_FOUND = sa.select(*(one for one in list_fields(TOKENS) if one.key != TOKENS.c.salt.key))
 
 
 class TokenTable:
@@ -40,15 +37,6 @@ class TokenTable:
         with self._database.read() as connection:
             rows = connection.execute(_FOUND.order_by(TOKENS.c.created_at)).mappings().all()
         return [TokenRecord(**row) for row in rows]
-
-    def rehash(self, one: TokenRecord) -> None:
-        """Keep another hash of the same secret; nobody else need look at the token again."""
-        with self._database.write() as connection:
-            connection.execute(
-                sa.update(TOKENS)
-                .where(TOKENS.c.id == one.id)
-                .values(salt=one.salt, digest=one.digest)
-            )
 
     def revoke(self, token_id: str) -> TokenRecord:
         """Refuse a token from now on."""

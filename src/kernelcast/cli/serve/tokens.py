@@ -10,7 +10,7 @@ from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.reports.plain import to_plain
 from kernelcast.service_state import ServiceState, open_state
 
-_SECRET = ("salt", "digest")
+_SECRET = ("digest",)
 
 
 @click.command("create", short_help="Make a token.", context_settings={"show_default": True})

@@ -15,7 +15,7 @@ from kernelcast.models.validation import (
     summarise_report,
 )
 from kernelcast.records.sampling_points import SamplingPointScore
-from kernelcast.reports.numbers import NOTHING, format_share
+from kernelcast.reports.numbers import NOTHING, format_factor, format_share
 from kernelcast.training.evidence_models import CalibratedEvidence
 from kernelcast.training.training import TrainedModel
 
@@ -112,8 +112,8 @@ def make_ranking_table(rankings: Iterable[RankingScore]) -> Table:
             str(one.problems),
             str(one.differing),
             format_share(one.top_1),
-            _factor(one.mean_regret),
-            _factor(one.worst_regret),
+            format_factor(one.mean_regret),
+            format_factor(one.worst_regret),
         )
     return table
 
@@ -178,7 +178,3 @@ def _describe_class(one: ClassScore) -> str:
     if one.linear_error is None or one.error is None:
         return NOTHING
     return f"{one.linear_error * 100:.1f} -> {one.error * 100:.1f} % ({one.groups})"
-
-
-def _factor(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3f}"

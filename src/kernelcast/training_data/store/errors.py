@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 
 from kernelcast.records.errors import KernelcastError
+from kernelcast.training_data.store.recognising import read_sqlite_code
 
 # PostgreSQL's codes: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _PG_DISK_FULL = "53100"
@@ -26,7 +27,6 @@ _PG_ADVICE = {
     "42501": "this user may not do that; ask for the permission",
     "3D000": "there is no such database; create it with createdb",
 }
-_PRIMARY_CODE = 0xFF  # extended result codes of SQLite keep the primary one in their last byte
 
 
 class StoreError(KernelcastError):
@@ -55,9 +55,10 @@ def speak_plainly(where: str) -> Iterator[None]:
 
 def describe(where: str, error: BaseException) -> str:
     """Say what a driver's error means, by its code and never by its text."""
-    sqlite_code = getattr(error, "sqlite_errorcode", None)
-    advice = _PG_ADVICE.get(str(getattr(error, "sqlstate", None)))
-    if sqlite_code is not None:
-        advice = _SQLITE_ADVICE.get(sqlite_code & _PRIMARY_CODE)
+    sqlite_code = read_sqlite_code(error)
+    if sqlite_code is None:
+        advice = _PG_ADVICE.get(str(getattr(error, "sqlstate", None)))
+    else:
+        advice = _SQLITE_ADVICE.get(sqlite_code)
     said = " ".join(str(error).split())
     return f"{where}: {advice} ({said})" if advice else f"{where}: the store failed: {said}"

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
+from kernelcast.training_data.store.recognising import read_sqlite_code
+
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _PG_NOT_ALLOWED = "42501"
 _PG_DAMAGED = frozenset({"XX001", "XX002"})
 _SQLITE_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_PRIMARY_CODE = 0xFF
 _MOST = 20
 _OUR_TABLES = ("observations", "failures", "feature_schemas")
 _OUR_PREFIX = "service_"
@@ -41,8 +42,7 @@ def _find_sqlite_damage(connection: sa.Connection) -> list[str]:
     try:
         rows = connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST})").scalars().all()
     except sa.exc.DBAPIError as error:
-        code = getattr(error.orig, "sqlite_errorcode", None)
-        if code is None or code & _PRIMARY_CODE not in _SQLITE_DAMAGED:
+        if read_sqlite_code(error.orig) not in _SQLITE_DAMAGED:
             raise
         return [str(error.orig)]
     return [str(one) for one in rows if one != "ok"]

@@ -13,7 +13,13 @@ from pathlib import Path
 
 from kernelcast.records.errors import InputError
 
-_PRIMARY_CODE = 0xFF  # extended result codes keep the primary one in their last byte
+_PRIMARY_CODE = 0xFF
+
+
+def read_sqlite_code(error: BaseException | None) -> int | None:
+    """Give SQLite's primary result code, the last byte of an extended one; None if it has none."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & _PRIMARY_CODE
 
 
 def is_database(path: Path) -> bool:
@@ -35,7 +41,7 @@ def is_database(path: Path) -> bool:
     try:
         connection.execute("PRAGMA schema_version").fetchone()
     except sqlite3.Error as error:
-        return error.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_NOTADB
+        return read_sqlite_code(error) != sqlite3.SQLITE_NOTADB
     finally:
         connection.close()
     return True

@@ -99,4 +99,4 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         found: object = find_function(task.entry)(arguments, lambda _: None)  # type: ignore[arg-type]
         return found
 
-    monkeypatch.setattr("kernelcast.lab.asking.run_isolated", run)
+    monkeypatch.setattr("kernelcast.service.service.run_isolated", run)

@@ -8,7 +8,13 @@ from kernelcast.cli.validate.page.content import DeviceContent
 from kernelcast.models.validation.report import ClassScore, DeviceScore, ValidationReport
 from kernelcast.records.frames import Frame
 from kernelcast.reports.html import Html, make_definitions, make_row, make_section, make_table
-from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_share
+from kernelcast.reports.numbers import (
+    NOTHING,
+    format_class,
+    format_error,
+    format_factor,
+    format_share,
+)
 
 
 def make_summary(report: ValidationReport, chosen: str) -> Html:
@@ -74,7 +80,7 @@ def make_ranking(report: ValidationReport, chosen: str) -> Html:
         make_row(
             [
                 one.model, str(one.problems), str(one.differing), format_share(one.top_1),
-                _factor(one.mean_regret), _factor(one.worst_regret),
+                format_factor(one.mean_regret), format_factor(one.worst_regret),
             ],
             is_chosen=one.model == chosen,
         )
@@ -184,10 +190,6 @@ def _interval(score: DeviceScore) -> str:
 
 def _width(half_width: float | None) -> str:
     return NOTHING if half_width is None else f"\N{PLUS-MINUS SIGN}{format_share(half_width)}"
-
-
-def _factor(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3f}"
 
 
 def _published(share: float | None) -> str:

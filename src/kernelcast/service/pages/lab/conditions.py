@@ -8,8 +8,12 @@ from typing import Any, Final, Self
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from kernelcast.lab.asking import ask_conditions
-from kernelcast.lab.conditions import ConditionsReport, ConditionsTask, FieldComplaint
+from kernelcast.lab.conditions import (
+    FIND_CONDITIONS,
+    ConditionsReport,
+    ConditionsTask,
+    FieldComplaint,
+)
 from kernelcast.lab.written_nest import FieldError, WrittenNestTask
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.errors import InputError
@@ -111,7 +115,7 @@ async def _ask(fields: ConditionFields, service: Service) -> ConditionsReport:
         machine = choose_machine(machine, await run_in_thread(list_machines))
     task = fields.to_task(machine)
     try:
-        found = await service.ask(ask_conditions, task)
+        found = await service.ask(FIND_CONDITIONS, task, "layer conditions")
     except InputError as error:
         raise FieldError(name="machine", message=message_of(error)) from error
     if isinstance(found, FieldComplaint):

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kernelcast.lab.asking import ask_local_sizes
-from kernelcast.lab.local_sizes import LocalSizeAnswer, LocalSizeTask, list_local_sizes
+from kernelcast.lab.local_sizes import (
+    MODEL_LOCAL_SIZES,
+    LocalSizeAnswer,
+    LocalSizeTask,
+    list_local_sizes,
+)
 from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.launches import choose_local_size
@@ -64,7 +68,7 @@ async def _model(fields: LabFields, problem: Problem, service: Service) -> Local
 async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAnswer, ...]:
     """Ask the analytic model; what is wrong is told beside the field that it is about."""
     try:
-        return await service.ask(ask_local_sizes, task)
+        return await service.ask(MODEL_LOCAL_SIZES, task, "the model")
     except CompileError as error:
         raise FieldError(name="code", message=message_of(error)) from error
     except InputError as error:

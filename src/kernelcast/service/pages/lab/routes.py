@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.lab.asking import ask_source
-from kernelcast.lab.source import SourceReport, SourceTask
+from kernelcast.lab.source import READ_SOURCE, SourceReport, SourceTask
 from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.errors import InputError
@@ -268,7 +267,7 @@ async def _read_source(
     """Read the source in a process of its own; errors of it go beside the field."""
     task = SourceTask(source=fields.code, build_options=tuple(fields.options), problem=problem)
     try:
-        report = await service.ask(ask_source, task)
+        report = await service.ask(READ_SOURCE, task, "the source")
     except InputError as error:
         raise FieldError(name="code", message=message_of(error)) from error
     if report.errors:
