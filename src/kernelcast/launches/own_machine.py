@@ -7,6 +7,7 @@ from pathlib import Path
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -33,6 +34,14 @@ def find_own_machine(device_id: str, *, stand_in: str = "") -> MachineDescriptio
     except OSError:
         return find_machine(stand_in) if stand_in else None
     return _read_once(path, changed_ns)
+
+
+def find_sound_machine(device_id: str) -> MachineDescription | None:
+    """Give the same; None where it cannot be read, too: answers do without."""
+    try:
+        return find_own_machine(device_id)
+    except (KernelcastError, OSError):
+        return None
 
 
 @lru_cache(maxsize=16)

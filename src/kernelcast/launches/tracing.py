@@ -2,16 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
 from kernelcast.launches.trace_task import TraceSettings, TraceTask
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.problem import Problem
-from kernelcast.records.work_group_trace import Timeline, TraceAnswer, WorkGroupTrace
-from kernelcast.sampling import trace_analysis
+from kernelcast.records.work_group_trace import TraceAnswer, WorkGroupTrace
 from kernelcast.workers import Task, run_isolated
 
 _LONGEST_TIMEOUT_S = 1e6
@@ -52,22 +48,6 @@ def trace_on_devices(
         raise InputError(msg)
     for device in devices:
         yield _ask(problem, device, settings, timeout_s, report)
-
-
-def average_active(
-    timeline: Timeline, *, bins: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Average a timeline's number of active work-groups over equal spans of time.
-
-    Returns
-    -------
-    edges_s : ndarray of shape (bins + 1,), in seconds
-        Where the spans begin and end.
-    active : ndarray of shape (bins,)
-        Mean number of active work-groups in each.
-    """
-    starts, finishes = np.asarray(timeline.starts_s), np.asarray(timeline.finishes_s)
-    return trace_analysis.average_active(starts, finishes, bins=bins)
 
 
 def _ask(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
 
-from kernelcast.launches.own_machine import find_own_machine
 from kernelcast.predictor.answering.transfers import estimate_transfers
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError, KernelcastError
@@ -137,7 +136,7 @@ def add_costs(
     accesses : sequence of Access or None
         As of `kernelcast.predictor.answering.transfers.estimate_transfers`.
     machine : MachineDescription or None
-        Of the device, see `find_machine`.
+        Of the device, as far as it was calibrated.
     """
     transfers = estimate_transfers(problem, accesses, machine)
     launch_s = estimate.launch_seconds
@@ -152,14 +151,6 @@ def add_costs(
         to_device_s=transfers.to_device_s if transfers else None,
         from_device_s=transfers.from_device_s if transfers else None,
     )
-
-
-def find_machine(device_id: str) -> MachineDescription | None:
-    """Give the calibrated description; one that cannot be read costs transfers, not answers."""
-    try:
-        return find_own_machine(device_id)
-    except KernelcastError:
-        return None
 
 
 def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:

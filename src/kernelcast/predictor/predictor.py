@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.launch_history import LaunchHistory
@@ -21,7 +22,6 @@ from kernelcast.predictor.launch_estimates import (
     add_costs,
     choose_fastest,
     compare_estimates,
-    find_machine,
 )
 from kernelcast.predictor.launch_requests import RequestReader
 from kernelcast.predictor.observing import Observer
@@ -203,7 +203,9 @@ class Predictor:
         found = [self._ask(one) if isinstance(one, LaunchRequest) else one for one in pairs]
         known = [one for one in found if not isinstance(one, LaunchEstimate)]
         self._answers.compose_all(known)
-        machines = {one: find_machine(one) for one in {request.device.id for request, _ in known}}
+        machines = {
+            one: find_sound_machine(one) for one in {request.device.id for request, _ in known}
+        }
         return [
             one if isinstance(one, LaunchEstimate) else self._weigh(*one, machines) for one in found
         ]

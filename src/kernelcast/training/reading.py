@@ -16,9 +16,8 @@ def read_observations(
     sources: Sequence[str | Path] = (),
     *,
     devices: Sequence[str] = (),
-    with_flagged: bool = False,
 ) -> Iterator[Observation]:
-    """Give observations one by one.
+    """Give observations one by one, without first launches, outliers and those of busy machines.
 
     Parameters
     ----------
@@ -26,11 +25,8 @@ def read_observations(
         Store files, URLs of stores, Parquet files, folders of them; none means the user's store.
     devices : sequence of str
         Ids of devices or their beginnings; none means all.
-    with_flagged : bool
-        Whether flagged ones are given too: first launches, outliers, busy machines.
     """
-    flags = frozenset() if with_flagged else SOUND.without_flags
-    wanted = Selection(devices=tuple(devices), without_flags=flags)
+    wanted = Selection(devices=tuple(devices), without_flags=SOUND.without_flags)
     for source in sources or (None,):
         files = [] if source is None else _find_files(source)
         if not files:

@@ -33,7 +33,7 @@ def read_launches(sources: Sequence[str | Path]) -> list[MeasuredLaunch]:
     sources : sequence of str or Path
         Stores, Parquet files, or folders of them.
     """
-    return [*choose_launches(read_observations(sources, devices=(), with_flagged=False))]
+    return [*choose_launches(read_observations(sources))]
 
 
 def choose_launches(observations: Iterable[Observation]) -> Iterator[MeasuredLaunch]:

@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -35,14 +34,10 @@ _RATE = "sampled.issued_instructions_per_s"
 _ISSUED = "counters.issued_instructions_per_work_item"
 
 
-def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
+def load_training_table(
     sources: Sequence[str | Path] = (),
     *,
-    kernels: Sequence[str] = (),
-    applications: Sequence[str] = (),
     devices: Sequence[str] = (),
-    with_flagged: bool = False,
-    sample_set: int = 0,
     tell: Callable[[str], None] = lambda _: None,
     keep: Callable[[Observation], None] = lambda _: None,
 ) -> TrainingTable:
@@ -52,15 +47,8 @@ def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
     ----------
     sources : sequence of str or Path
         Stores, Parquet files, or folders of them; none means the user's own store.
-    kernels, applications : sequence of str
-        Names or patterns such as ``npb_*``; none means all.
     devices : sequence of str
         Ids or their beginnings; none means all.
-    with_flagged : bool
-        Whether rows that were measured on a busy machine, first launches and outliers count too.
-    sample_set : int
-        Which of the samples that were taken as an estimate takes them stands for the sampling of
-        a row; rows with fewer are left out.
     tell : callable
         Takes what users should know of rows that are left out.
     keep : callable
@@ -78,23 +66,14 @@ def load_training_table(  # noqa: PLR0913 - each narrows the rows in its own way
     StoreError
         If a store does not answer.
     """
-    found = read_observations(sources, devices=devices, with_flagged=with_flagged)
-    wanted = (
-        one for one in found
-        if one.features is not None
-        and _matches(one.launch.kernel.name, kernels)
-        and _matches(one.launch.kernel.application, applications)
-    )  # fmt: skip
-    kept = (_pass_on(one, keep) for one in wanted)
-    table = tabulate(kept, find_peaks=peaks_beside(sources), sample_set=sample_set)
+    found = read_observations(sources, devices=devices)
+    kept = (_pass_on(one, keep) for one in found if one.features is not None)
+    table = tabulate(kept, find_peaks=peaks_beside(sources))
     return choose_newest_samples(table, tell)
 
 
 def tabulate(
-    observations: Iterable[Observation],
-    *,
-    find_peaks: FindPeaks = lambda _: UNKNOWN,
-    sample_set: int = 0,
+    observations: Iterable[Observation], *, find_peaks: FindPeaks = lambda _: UNKNOWN
 ) -> TrainingTable:
     """Put observations into columns; those without features are left out.
 
@@ -106,7 +85,7 @@ def tabulate(
     by_key = {
         one.key: (one, run)
         for one in observations
-        if one.features is not None and (run := _choose_run(one, sample_set)) is not None
+        if one.features is not None and (run := _choose_run(one)) is not None
     }
     rows = [by_key[key] for key in sorted(by_key)]
     schema = _choose_schema([one for one, _ in rows])
@@ -169,16 +148,13 @@ def _pass_on(one: Observation, keep: Callable[[Observation], None]) -> Observati
     return one
 
 
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return not patterns or any(fnmatchcase(name, one) for one in patterns)
-
-
-def _choose_run(one: Observation, number: int) -> SampleRun | None:
-    """Give the samples of a number; launches that were never sampled have none of any number."""
-    if one.launch.ndrange is None or not one.samples:
+def _choose_run(one: Observation) -> SampleRun | None:
+    """Give the first samples that were taken as an estimate takes them; None if there are none."""
+    if one.launch.ndrange is None:
         return None
-    usual = [place for place, samples in enumerate(one.samples) if samples.multiple == 0]
-    return one.sample_run(usual[number]) if number < len(usual) else None
+    usual = (place for place, samples in enumerate(one.samples) if samples.multiple == 0)
+    first = next(usual, None)
+    return None if first is None else one.sample_run(first)
 
 
 def _choose_schema(rows: Sequence[Observation]) -> FeatureSchema:

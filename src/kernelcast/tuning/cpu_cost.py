@@ -36,25 +36,19 @@ _WAYS = 12
 _NEAR_BYTES = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostConstants:
-    """Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`."""
-
-    group_adds: float = 40.0
-    """Time that a core spends on entering and leaving a work-group, in scalar additions."""
-    address_operations: float = 5.0
-    """Integer operations per access that compilers turn into steps of a pointer."""
-    registers: int = 28
-    """Vector registers that hold accumulators."""
-    misses_at_once: float = 4.0
-    """Cache misses that a core waits for at once."""
-    overlap: float = 0.3
-    """Share of the shorter of computing and moving data that adds to the longer."""
-    imbalance: float = 0.3
-    """Part of a work-group's time that cores wait for each other at the end."""
-
-
-CHOSEN = CostConstants()
+# Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`.
+_GROUP_ADDS = 40.0
+"""Time that a core spends on entering and leaving a work-group, in scalar additions."""
+_ADDRESS_OPERATIONS = 5.0
+"""Integer operations per access that compilers turn into steps of a pointer."""
+_REGISTERS = 28
+"""Vector registers that hold accumulators."""
+_MISSES_AT_ONCE = 4.0
+"""Cache misses that a core waits for at once."""
+_OVERLAP = 0.3
+"""Share of the shorter of computing and moving data that adds to the longer."""
+_IMBALANCE = 0.3
+"""Part of a work-group's time that cores wait for each other at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +64,15 @@ class Cost:
     """Work-items in the lanes of a vector."""
 
 
-def cost_launch(
-    kernel: ModelledKernel,
-    ndrange: NDRange,
-    device: CpuDevice,
-    *,
-    constants: CostConstants = CHOSEN,
-) -> Cost:
+def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> Cost:
     """Say what a launch costs."""
     nest = read_nest(kernel, ndrange)
     width = choose_width(nest, device)
     strided, axes = list_strided_accesses(kernel, nest, width)
     live = count_live(nest)
-    items = _busiest(ndrange, device.cores, constants)
-    core = _time_core(nest, device, width, strided, live, constants)
-    moved = _time_moving(join_boxes(strided), axes, device, constants)
+    items = _busiest(ndrange, device.cores)
+    core = _time_core(nest, device, width, strided, live)
+    moved = _time_moving(join_boxes(strided), axes, device)
     near = max(core.values()) * items
     far = max(moved.values(), default=0.0)
     costs = device.costs
@@ -95,12 +83,12 @@ def cost_launch(
     parts = {name: seconds * items for name, seconds in core.items()} | moved
     parts["barriers"] = nest.barriers * barrier_s * items
     parts["dispatch"] = groups * (
-        costs.get("work_group_dispatch_s", 0.0) + constants.group_adds * device.add_s / device.cores
+        costs.get("work_group_dispatch_s", 0.0) + _GROUP_ADDS * device.add_s / device.cores
     )
     parts["launch"] = costs.get("launch_s", 0.0)
     rest = parts["barriers"] + parts["dispatch"] + parts["launch"]
     return Cost(
-        seconds=max(near, far) + constants.overlap * min(near, far) + rest,
+        seconds=max(near, far) + _OVERLAP * min(near, far) + rest,
         limiter=max(parts, key=lambda one: parts[one]),
         parts=parts,
         width=width,
@@ -128,31 +116,30 @@ def count_live(nest: Nest) -> float:
     return min(found, default=0.0)
 
 
-def _busiest(ndrange: NDRange, cores: int, constants: CostConstants) -> float:
+def _busiest(ndrange: NDRange, cores: int) -> float:
     """Give the work-items of the core that has most, and what others wait for it."""
     groups = ndrange.work_group_count
-    rounds = ceil(groups / cores) + constants.imbalance
+    rounds = ceil(groups / cores) + _IMBALANCE
     return rounds / groups * ndrange.work_item_count
 
 
-def _time_core(  # noqa: PLR0913 - a core has that many sides
+def _time_core(
     nest: Nest,
     device: CpuDevice,
     width: int,
     strided: Sequence[StridedAccess],
     live: float,
-    constants: CostConstants,
 ) -> dict[str, float]:
     """Give the seconds of one core per work-item, by what it is busy with."""
     pairs = find_pairs(nest, strided, device) if width == 1 else {}
-    executed = _compile(nest, constants, pairs)
+    executed = _compile(nest, pairs)
     execution = Execution(width=width, barriers=nest.barriers)
     ports = time_core(executed, device, execution, (), FITTED).ports
     arithmetic = sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special"))
     whole = ports.get("int", 0.0)
     return {
         "arithmetic": arithmetic + whole if width > 1 else max(arithmetic, whole),
-        "L1": _time_accesses(nest, device, width, strided, live, constants, pairs),
+        "L1": _time_accesses(nest, device, width, strided, live, pairs),
         "chain": _count_chain(nest, live) * device.add_latency_s / width,
     }
 
@@ -185,14 +172,14 @@ def find_pairs(nest: Nest, strided: Sequence[StridedAccess], device: CpuDevice) 
     return found
 
 
-def _compile(nest: Nest, constants: CostConstants, pairs: Mapping[int, float]) -> OperationCounts:
+def _compile(nest: Nest, pairs: Mapping[int, float]) -> OperationCounts:
     """Give what is left of a work-item's operations after a compiler."""
     operations: dict[Operation, float] = defaultdict(float)
     memory: dict[MemoryOperation, float] = {}
     spared: dict[int, float] = defaultdict(float)
     for access in nest.facts.accesses:
         if access.offset_bytes is not None:
-            spared[access.block] += constants.address_operations
+            spared[access.block] += _ADDRESS_OPERATIONS
     for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
         if not count or nest.vanishes(block):
             continue
@@ -240,7 +227,6 @@ def _time_accesses(  # noqa: PLR0913 - as `_time_core`
     width: int,
     strided: Sequence[StridedAccess],
     live: float,
-    constants: CostConstants,
     pairs: Mapping[int, float],
 ) -> float:
     """Give the seconds per work-item of loads and stores that the nearest cache answers."""
@@ -251,7 +237,7 @@ def _time_accesses(  # noqa: PLR0913 - as `_time_core`
         / pairs.get(access.access.block, 1.0)
         for access in strided
     )
-    return total + _count_private(nest, live, constants) * one / width
+    return total + _count_private(nest, live) * one / width
 
 
 def _time_access(access: StridedAccess, device: CpuDevice, width: int) -> float:
@@ -271,9 +257,9 @@ def _time_access(access: StridedAccess, device: CpuDevice, width: int) -> float:
     return FITTED.gather_adds_per_lane * device.add_s * max(1, size // 4)
 
 
-def _count_private(nest: Nest, live: float, constants: CostConstants) -> float:
+def _count_private(nest: Nest, live: float) -> float:
     """Count loads and stores of private arrays that registers do not hold."""
-    spilled = max(0.0, live - constants.registers) / live if live else 0.0
+    spilled = max(0.0, live - _REGISTERS) / live if live else 0.0
     total = 0.0
     for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
         moved = sum(
@@ -286,9 +272,7 @@ def _count_private(nest: Nest, live: float, constants: CostConstants) -> float:
     return total
 
 
-def _time_moving(
-    boxes: Sequence[Box], axes: Sequence[Axis], device: CpuDevice, constants: CostConstants
-) -> dict[str, float]:
+def _time_moving(boxes: Sequence[Box], axes: Sequence[Axis], device: CpuDevice) -> dict[str, float]:
     """Give the seconds of all cores together for lines from each level."""
     found = {}
     footprint = CacheFootprint(boxes, axes, device.line_bytes)
@@ -299,6 +283,6 @@ def _time_moving(
         seconds = line * (
             moved.loaded * farther.load_s_per_byte + moved.stored * farther.store_s_per_byte
         )
-        waiting = moved.unforeseen * farther.latency_s / constants.misses_at_once / device.cores
+        waiting = moved.unforeseen * farther.latency_s / _MISSES_AT_ONCE / device.cores
         found[farther.name] = seconds + waiting
     return found

@@ -155,8 +155,3 @@ class ScratchpadKernel:
     def dma_requests(self) -> float:
         """``#DMA_reqs``: of one CPE."""
         return sum(one.count for one in self.dma)
-
-    @property
-    def gload_requests(self) -> float:
-        """``#g_reqs``: of one CPE."""
-        return sum(one.count for one in self.gloads)

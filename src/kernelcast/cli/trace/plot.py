@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.launches.tracing import average_active
 from kernelcast.records.work_group_trace import (
     Staircase,
     StepTimes,
@@ -17,6 +16,7 @@ from kernelcast.records.work_group_trace import (
 )
 from kernelcast.reports.drawing import saved_figure
 from kernelcast.reports.numbers import unit_of_time
+from kernelcast.sampling.trace_analysis import average_active
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
@@ -84,7 +84,9 @@ def _draw_timeline(part: "SubFigure", trace: WorkGroupTrace, timeline: Timeline)
     _draw_bars(upper, timeline, scale)
     upper.set_ylabel("work-group number")
     upper.set_ylim(-1, len(timeline.starts_s))
-    edges_s, active = average_active(timeline, bins=_BINS)
+    edges_s, active = average_active(
+        np.asarray(timeline.starts_s), np.asarray(timeline.finishes_s), bins=_BINS
+    )
     lower.stairs(active, edges_s / scale, fill=True, color="0.75")
     lower.stairs(active, edges_s / scale, color="0.35", linewidth=0.8)
     if trace.concurrency is not None:

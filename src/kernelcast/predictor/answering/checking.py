@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.plausibility import (
@@ -49,7 +49,7 @@ def check_history(
     """
     if history.is_empty:
         return
-    machine = _find_machine(device.id)
+    machine = find_sound_machine(device.id)
     floors = [history.known.floor, bound_launch(device, problem.ndrange, machine)]
     expected = history.known.expected
     suspect_s = bound_traffic(problem.buffer_bytes, device, machine).seconds
@@ -85,10 +85,3 @@ def add_expected(history: LaunchHistory, one: Expected) -> None:
     known = history.known
     others = [other for other in known.expected if other.source != one.source]
     history.hold_against(replace(known, expected=(one, *others)))
-
-
-def _find_machine(device_id: str) -> MachineDescription | None:
-    try:
-        return find_own_machine(device_id)
-    except (KernelcastError, OSError):
-        return None

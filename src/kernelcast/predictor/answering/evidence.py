@@ -9,7 +9,7 @@ from functools import lru_cache
 from cachetools import LRUCache
 
 from kernelcast.launches.estimation import MOMENTS_APART_S
-from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
@@ -35,7 +35,6 @@ from kernelcast.predictor.answering.sparing import (
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts
 from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
@@ -274,9 +273,6 @@ def measure_launch(
 @lru_cache(maxsize=64)
 def _find_caches(device_id: str) -> Mapping[str, float]:
     """Give the sizes of a device's caches in bytes; none where it was not calibrated."""
-    try:
-        machine = find_own_machine(device_id)
-    except (KernelcastError, OSError):
-        return {}
+    machine = find_sound_machine(device_id)
     caches = () if machine is None else machine.caches
     return {one.name: float(one.size_bytes.value) for one in caches if one.size_bytes}

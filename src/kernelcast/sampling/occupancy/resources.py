@@ -65,8 +65,6 @@ class OccupancyResult:
     """Active over possible warps, in (0, 1]."""
     assumed: tuple[str, ...] = ()
     """Fields of `KernelResources` that were unknown and could have lowered the result."""
-    also_limiting: tuple[Limiter, ...] = ()
-    """Further limiters that give the same number."""
     compute_units_sharing: int = 1
     """How many of OpenCL's compute units make up that hardware unit: Intel's driver counts EUs, all
     others the unit itself."""

@@ -93,7 +93,7 @@ def compute_p_sat(limits: DeviceLimits, resources: KernelResources) -> Occupancy
     """
     counts = _count_groups(limits, resources)
     p_sat = min(count for _, count in counts.by_limiter)
-    limiter, *ties = (kind for kind, count in counts.by_limiter if count == p_sat)
+    limiter = next(kind for kind, count in counts.by_limiter if count == p_sat)
     if p_sat == 0:
         registers = resources.registers_per_work_item
         msg = (
@@ -108,7 +108,6 @@ def compute_p_sat(limits: DeviceLimits, resources: KernelResources) -> Occupancy
         limiter=limiter,
         occupancy=p_sat * counts.warps_per_group / counts.max_warps,
         assumed=counts.assumed,
-        also_limiting=tuple(ties),
         compute_units_sharing=limits.compute_units_sharing,
     )
 
