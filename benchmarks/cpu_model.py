@@ -211,10 +211,7 @@ def sweep(machine: CpuMachine, sizes: Sequence[int], *, measures: bool) -> dict[
         if measures:
             count = PLANES * size * size
             measured = measure_loop(
-                LoopToRun(
-                    source=source, constants=constants, array_bytes=3 * 8 * count,
-                    elements=dict.fromkeys(("U", "V", "ROC"), count),
-                ),
+                LoopToRun(source=source, constants=constants, array_bytes=3 * 8 * count),
                 LoopSampling(least_s=0.1, samples=5),
             )  # fmt: skip
             row["measured"] = {

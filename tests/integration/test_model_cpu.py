@@ -67,20 +67,6 @@ def test_says_what_the_compiler_refuses() -> None:
 
 
 @pytest.mark.device
-def test_runs_as_a_kernel_without_a_compiler() -> None:
-    """Times the loop as one work-item of an OpenCL CPU device."""
-    from kernelcast.sampling.loop_benchmark.opencl_loop import measure_as_kernel
-
-    source = (LOOPS / "2d-5pt.c").read_text(encoding="utf-8")
-    constants = {"M": 20, "N": 400}
-    elements = dict.fromkeys(("a", "b"), 8000)
-    wall_s, name = measure_as_kernel(source, constants, elements, least_s=1e-3, samples=2)
-    assert len(wall_s) == 2
-    assert min(wall_s) > 0
-    assert name
-
-
-@pytest.mark.device
 def test_estimates_addresses_that_depend_on_data() -> None:
     """Estimates a sparse product on a CPU once its addresses are recorded."""
     small = {"ROWS": 4096, "COLUMNS": 65536, "NNZ": 4_000_000}

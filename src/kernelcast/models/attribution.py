@@ -70,7 +70,7 @@ class Attribution:
     """The largest effects, largest first; those without any are left out."""
 
 
-def attribute(fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP) -> Attribution:
+def attribute(fitted: FittedCorrection, table: TrainingTable) -> Attribution:
     """Take the mean correction of launches apart, such as all of a kernel.
 
     Shapley values stay exact, since means add up as well.
@@ -94,7 +94,7 @@ def attribute(fitted: FittedCorrection, table: TrainingTable, *, top: int = TOP)
         np.mean(part, axis=0) for part in zip(*found, strict=True)
     )
     by_size = np.argsort(-np.abs(contributions), kind="stable")
-    largest = np.argsort(-np.abs(effects), kind="stable")[:top]
+    largest = np.argsort(-np.abs(effects), kind="stable")[:TOP]
     return Attribution(
         model=fitted.name,
         rows=len(table),

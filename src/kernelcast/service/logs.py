@@ -32,7 +32,7 @@ def log(message: str, *, level: int = logging.INFO, **fields: object) -> None:
     LOGGER.log(level, message, extra={_FIELDS: fields})
 
 
-def set_up_logs(level: int = logging.INFO) -> None:
+def set_up_logs() -> None:
     """Have the service and uvicorn write JSON lines to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
@@ -40,4 +40,4 @@ def set_up_logs(level: int = logging.INFO) -> None:
         logger = logging.getLogger(name)
         logger.handlers = [handler] if name != "uvicorn.error" else []
         logger.propagate = name == "uvicorn.error"
-        logger.setLevel(level)
+        logger.setLevel(logging.INFO)

@@ -58,8 +58,14 @@ def test_refuses_an_unknown_compiler() -> None:
 
 
 def test_medians_and_shortest_times() -> None:
-    """Takes the processor's time where it is known, for other programs do not add to it."""
+    """Takes the processor's time, for other programs do not add to it."""
     both = LoopMeasurement(wall_s=(3.0, 2.0, 9.0), cpu_s=(2.5, 1.5, 2.0), compiler="cc")
     assert (both.seconds, both.cpu_seconds, both.shortest_s) == (3.0, 2.0, 1.5)
-    wall = LoopMeasurement(wall_s=(3.0, 2.0), cpu_s=(), compiler="cc")
-    assert (wall.cpu_seconds, wall.shortest_s) == (None, 2.0)
+
+
+def test_says_what_to_install_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names the compilers that it has looked for."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    with pytest.raises(InputError, match="install gcc or clang"):
+        measure_loop(LoopToRun(source=LISTING, constants={}))

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 
-from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.limiters.assess import Assessment, assess
 from kernelcast.analytic.gpu.limiters.constants import FITTED, LimiterConstants
 from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns, make_demands
@@ -22,7 +21,6 @@ def estimate_gpu(
     launch: ModelledLaunch,
     machine: MachineDescription,
     *,
-    rates: HitRates | None = None,
     constants: LimiterConstants = FITTED,
 ) -> AnalyticEstimate:
     """Estimate the time of a launch on a GPU.
@@ -31,8 +29,6 @@ def estimate_gpu(
     ----------
     launch : ModelledLaunch
         What it touches and executes.
-    rates : HitRates, optional
-        Of the caches; the architecture's when left out.
     constants : LimiterConstants
         How limiters overlap; `PAPER_2022` is the paper's plain maximum.
 
@@ -42,7 +38,7 @@ def estimate_gpu(
         If the launch does not fit the machine, or a number of the machine is missing that nothing
         can stand in for.
     """
-    volumes = compute_volumes(launch, read_machine(machine), rates)
+    volumes = compute_volumes(launch, read_machine(machine))
     return estimate_from_volumes(launch, machine, volumes, constants=constants)
 
 

@@ -69,13 +69,12 @@ def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tupl
     return [one for one in product(*sides) if least <= math.prod(one) <= most]
 
 
-def list_folds(source: LaunchSource, times: Sequence[int] = (2,)) -> list[Folds]:
-    """List foldings worth trying: none, and each number along every dimension but the first.
+def list_folds(source: LaunchSource) -> list[Folds]:
+    """List foldings worth trying: none, and two updates along each dimension but the first.
 
     Folding along dimension 0 would spread neighbouring work-items over memory.
     """
-    axes = range(1, source.ndrange.dimensions)
-    return [(), *(((axis, one),) for axis in axes for one in times)]
+    return [(), *(((axis, 2),) for axis in range(1, source.ndrange.dimensions))]
 
 
 def sweep_local_sizes(

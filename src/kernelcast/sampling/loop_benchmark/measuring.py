@@ -1,8 +1,4 @@
-"""Compiles a loop and times it: by the system's C compiler, else as an OpenCL kernel.
-
-The C compiler comes first: a loop on one core is what the models describe, and what its author
-will compile. Where there is none, an OpenCL device's compiler stands in for it, with one work-item.
-"""
+"""Compiles a loop by the system's C compiler, and times it on one core."""
 
 import os
 import shutil
@@ -10,7 +6,7 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from kernelcast.records.errors import InputError, MeasurementError
@@ -138,9 +134,8 @@ class LoopToRun:
     source: str
     constants: Mapping[str, int]
     """Values of its constants; the compiler knows them."""
-    elements: Mapping[str, int] = field(default_factory=dict)
-    """Elements of each array."""
     array_bytes: int = 0
+    """Of all arrays."""
     compiler: str = ""
     """A C compiler; the first of `COMPILERS` that there is when empty, or `CC`."""
     flags: Sequence[str] = FLAGS
@@ -154,7 +149,7 @@ class LoopMeasurement:
     wall_s: tuple[float, ...]
     """Samples by the clock on the wall."""
     cpu_s: tuple[float, ...]
-    """The same by the processor's time; empty where nobody tells."""
+    """The same by the processor's time."""
     compiler: str
 
     @property
@@ -163,14 +158,14 @@ class LoopMeasurement:
         return statistics.median(self.wall_s)
 
     @property
-    def cpu_seconds(self) -> float | None:
+    def cpu_seconds(self) -> float:
         """Median of the processor's times."""
-        return statistics.median(self.cpu_s) if self.cpu_s else None
+        return statistics.median(self.cpu_s)
 
     @property
     def shortest_s(self) -> float:
-        """The sample that other programs disturbed least: processor's time where it is known."""
-        return min(self.cpu_s or self.wall_s)
+        """The processor's time of the sample that other programs disturbed least."""
+        return min(self.cpu_s)
 
 
 def find_compiler(wanted: str = "") -> str | None:
@@ -182,27 +177,28 @@ def find_compiler(wanted: str = "") -> str | None:
     return next((one for one in names if one and shutil.which(one)), None)
 
 
+def _require_compiler(wanted: str) -> str:
+    found = find_compiler(wanted)
+    if found is None:
+        msg = (
+            f"no C compiler is found: install gcc or clang; looked for $CC, {', '.join(COMPILERS)}"
+        )
+        raise InputError(msg)
+    return found
+
+
 def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopMeasurement:
     """Compile, warm up and time a loop.
 
     Raises
     ------
     InputError
-        If it is no listing that can be compiled.
+        If there is no C compiler, or it is no listing that can be compiled.
     MeasurementError
         If it ends with an error, or not in time.
     """
     sampling = sampling or LoopSampling()
-    compiler = find_compiler(loop.compiler)
-    if compiler is None:
-        # Drivers take a moment to load.
-        from kernelcast.sampling.loop_benchmark.opencl_loop import measure_as_kernel
-
-        wall_s, name = measure_as_kernel(
-            loop.source, loop.constants, loop.elements, least_s=sampling.least_s,
-            samples=sampling.samples,
-        )  # fmt: skip
-        return LoopMeasurement(wall_s=wall_s, cpu_s=(), compiler=name)
+    compiler = _require_compiler(loop.compiler)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
         program = _compile(loop, compiler, Path(folder))
         lines = _run([str(program), str(sampling.least_s), str(sampling.samples)], sampling.limit_s)
@@ -222,12 +218,7 @@ def compile_to_assembly(loop: LoopToRun) -> tuple[str, str]:
     InputError
         If there is no C compiler for x86-64, or the loop cannot be compiled.
     """
-    compiler = find_compiler(loop.compiler)
-    if compiler is None:
-        msg = (
-            f"no C compiler is found: install gcc or clang; looked for $CC, {', '.join(COMPILERS)}"
-        )
-        raise InputError(msg)
+    compiler = _require_compiler(loop.compiler)
     target = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True, check=False)
     if not target.stdout.startswith("x86_64"):
         msg = (

@@ -1,9 +1,7 @@
 """Times that are estimated while a model is exported."""
 
-from collections.abc import Callable
-
 from kernelcast.launches.devices import choose_devices
-from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.estimates import estimate_on_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
@@ -13,16 +11,9 @@ from kernelcast.scheduling.starpu.times import ExpectedTime, Wanted, deviation_o
 class EstimatesNow:
     """Runs a few work-groups of each kernel on its device."""
 
-    def __init__(
-        self,
-        settings: EstimateSettings,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        report: Callable[[str], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, settings: EstimateSettings, *, timeout_s: float) -> None:
         self._settings = settings
         self._timeout_s = timeout_s
-        self._report = report
         self._devices: dict[str, DeviceDescription] = {}
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
@@ -34,7 +25,6 @@ class EstimatesNow:
             [self._choose(wanted)],
             settings=self._settings,
             timeout_s=self._timeout_s,
-            report=self._report,
         )
         estimate = answer.answer.estimate
         if estimate is None:

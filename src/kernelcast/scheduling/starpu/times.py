@@ -110,15 +110,12 @@ class StoredTimes:
 
     Parameters
     ----------
-    store : object with a method ``find``
-        A `kernelcast.training_data.store.Store`.
-    seed : int
-        Seed of random buffer contents that the launches were observed with.
+    store : Store
+        Observations; those with random buffer contents count if they are of the usual seed.
     """
 
-    def __init__(self, store: Store, *, seed: int = 0) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._seed = seed
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
         """Give the median over observations, whatever the driver's version."""
@@ -129,7 +126,7 @@ class StoredTimes:
             kernel_digests=(problem.kernel.digest,),
             devices=(wanted.device_id,) if wanted.device_id else (),
         )
-        arguments = digest_arguments(problem.arguments, seed=self._seed)
+        arguments = digest_arguments(problem.arguments, seed=0)
         found = [
             one
             for one in self._store.find(selection)

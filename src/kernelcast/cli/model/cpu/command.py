@@ -114,8 +114,7 @@ from kernelcast.cli.model.cpu.request import CpuRequest
     "--compiler",
     metavar="CC",
     default="",
-    help="C compiler, for OSACA and --measure.  [default: $CC, cc, gcc, clang; to measure else an "
-    "OpenCL CPU device]",
+    help="C compiler, for OSACA and --measure.  [default: $CC, cc, gcc, clang]",
 )
 @click.option(
     "--device",

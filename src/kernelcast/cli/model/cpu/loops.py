@@ -14,6 +14,7 @@ from kernelcast.cli.model.cpu.tables import (
     make_transition_table,
 )
 from kernelcast.cli.terminal import progress, show, show_json, show_line
+from kernelcast.expressions.axes import bind_names
 from kernelcast.launches.modelling.cpu_formats import prediction_to_json
 from kernelcast.launches.modelling.cpu_loops import LoopModel, LoopPrediction
 from kernelcast.records.errors import InputError
@@ -69,14 +70,11 @@ def _measure(
 ) -> MeasuredSize:
     from kernelcast.sampling.loop_benchmark import FLAGS, LoopToRun, measure_loop
 
-    elements = _count_elements(model, found.constants)
-    bytes_of = {one.name: one.element_bytes for one in model.nest.arrays}
     measured = measure_loop(
         LoopToRun(
             source=source,
             constants=found.constants,
-            elements=elements,
-            array_bytes=sum(bytes_of[name] * count for name, count in elements.items()),
+            array_bytes=_count_bytes(model, found.constants),
             compiler=request.compiler,
             flags=request.flags.split() or FLAGS,
         )
@@ -87,14 +85,13 @@ def _measure(
     )
 
 
-def _count_elements(model: LoopModel, constants: Mapping[str, int]) -> dict[str, int]:
-    from kernelcast.expressions import Symbol, SymbolKind
-
-    values = {Symbol(SymbolKind.SCALAR, name): value for name, value in constants.items()}
-    return {
-        one.name: prod(int(size.evaluate(values)) for size in one.dimensions)
+def _count_bytes(model: LoopModel, constants: Mapping[str, int]) -> int:
+    """Count the bytes of all arrays."""
+    values = bind_names(constants)
+    return sum(
+        one.element_bytes * prod(int(size.evaluate(values)) for size in one.dimensions)
         for one in model.nest.arrays
-    }
+    )
 
 
 def _solve(request: CpuRequest, model: LoopModel) -> _Solved:

@@ -86,7 +86,7 @@ def make_sweep_table(
             cells += [
                 format_value(convert(measured.cycles, unit, found.work), unit),
                 format_seconds(one.seconds),
-                format_seconds(one.cpu_seconds) if one.cpu_seconds else "",
+                format_seconds(one.cpu_seconds),
                 format_share(found.cycles / measured.cycles - 1, signed=True),
             ]
         table.add_row(*cells)
@@ -147,11 +147,8 @@ def _describe_measured(found: LoopPrediction, measured: MeasuredSize, unit: Unit
     one = measured.measurement
     value = format_value(convert(measured.cycles, unit, found.work), unit)
     error = format_share(found.cycles / measured.cycles - 1, signed=True)
-    cpu = f", CPU {format_seconds(one.cpu_seconds)}" if one.cpu_seconds else ""
-    return (
-        f"measured  {value} (wall {format_seconds(one.seconds)}{cpu} per pass, {one.compiler}); "
-        f"ECM is {error} off"
-    )
+    times = f"wall {format_seconds(one.seconds)}, CPU {format_seconds(one.cpu_seconds)} per pass"
+    return f"measured  {value} ({times}, {one.compiler}); ECM is {error} off"
 
 
 def _make_levels(found: LoopPrediction) -> Table:
