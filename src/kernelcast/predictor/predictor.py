@@ -11,7 +11,7 @@ from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.policy import Policy, choose_methods
+from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.given import check_device_ids, check_identity
 from kernelcast.predictor.known_launches import Answer, KnownLaunch
@@ -100,7 +100,9 @@ class Predictor:
         self._options = options = options or PredictorOptions()
         self._policy = Policy(
             settings=options.settings,
-            methods=choose_methods(methods, shadow),
+            methods=MethodChoice(
+                wanted=None if methods is None else frozenset(methods), shadow=shadow
+            ),
             timeout_s=options.timeout_s,
         )
         self._memory = Memory(store)

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from kernelcast.cli.compare.text import (
     list_classes,
-    list_errors,
     tell_difference,
     tell_explanation,
     tell_noise,
     tell_wins,
 )
+from kernelcast.cli.train.tables import list_errors
 from kernelcast.models.validation.comparison import (
     Comparison,
     DeviceComparison,

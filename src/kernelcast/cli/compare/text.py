@@ -5,26 +5,16 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from kernelcast.cli.terminal import make_table
+from kernelcast.cli.train.tables import list_errors
 from kernelcast.models.validation.comparison import (
     ComparedKernel,
     Comparison,
     DeviceComparison,
     ExplainedError,
 )
-from kernelcast.records.error_summary import ErrorSummary
-from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_share
+from kernelcast.reports.numbers import format_class, format_error
 
 _MOST_WON = 3
-
-
-def list_errors(errors: ErrorSummary | None) -> list[str]:
-    """Give mean, median, 90th percentile and worst."""
-    if errors is None:
-        return [NOTHING] * 4
-    return [
-        format_error(errors.mean), format_error(errors.median), format_share(errors.p90),
-        format_share(errors.worst),
-    ]  # fmt: skip
 
 
 def make_error_table(comparison: Comparison, device: DeviceComparison) -> Table:

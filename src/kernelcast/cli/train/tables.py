@@ -15,7 +15,7 @@ from kernelcast.models.validation import (
     summarise_report,
 )
 from kernelcast.records.sampling_points import SamplingPointScore
-from kernelcast.reports.numbers import NOTHING, format_factor, format_share
+from kernelcast.reports.numbers import NOTHING, format_error, format_factor, format_share
 from kernelcast.training.evidence_models import CalibratedEvidence
 from kernelcast.training.training import TrainedModel
 
@@ -70,23 +70,39 @@ def evidence_to_json(one: CalibratedEvidence, place: str) -> dict[str, Any]:
     }
 
 
+def list_errors(errors: ErrorSummary | None) -> list[str]:
+    """Give mean, median, 90th percentile and worst."""
+    if errors is None:
+        return [NOTHING] * 4
+    return [
+        format_error(errors.mean), format_error(errors.median), format_share(errors.p90),
+        format_share(errors.worst),
+    ]  # fmt: skip
+
+
+SCORE_COLUMNS = (
+    "model", "mean\nerror", "median", "90th\npercentile", "worst", "covered", "half\nwidth",
+    "in domain", "unanswered",
+)  # fmt: skip
+
+
+def list_score(one: DeviceScore) -> list[str]:
+    """Give what tables say of a model on a device, see `SCORE_COLUMNS`."""
+    shares = (one.coverage, one.half_width, one.in_domain)
+    return [
+        one.model, *list_errors(one.errors), *map(format_share, shares), str(one.unanswered)
+    ]  # fmt: skip
+
+
 def make_score_table(report: ValidationReport, device: str) -> Table:
     """Lay out every model's errors on a device, in the order the models were named."""
-    table = _make_table(
-        "model", "mean\nerror", "median", "90th\npercentile", "worst", "noise", "covered",
-        "half\nwidth", "rows", "unanswered",
-    )  # fmt: skip
-    for one in _scores_of(report, device):
-        errors = one.errors
-        table.add_row(
-            one.model,
-            *_list_errors(errors),
-            format_share(one.noise),
-            format_share(one.coverage),
-            format_share(one.half_width),
-            str(errors.rows if errors else 0),
-            str(one.unanswered),
-        )
+    scores = _scores_of(report, device)
+    noise = next((one.noise for one in scores if one.noise is not None), None)
+    table = make_table(
+        *SCORE_COLUMNS, right=SCORE_COLUMNS[1:], caption=f"noise floor: {format_error(noise)}"
+    )
+    for one in scores:
+        table.add_row(*list_score(one))
     return table
 
 
@@ -100,21 +116,29 @@ def make_class_table(report: ValidationReport, device: str) -> Table:
     return table
 
 
+RANKING_COLUMNS = (
+    "model",
+    "launches",
+    "differing by\nover 10 %",
+    "fastest\nnamed",
+    "mean\nregret",
+    "worst\nregret",
+)
+
+
+def list_ranking(one: RankingScore) -> list[str]:
+    """Give what tables say of how well a model ranks devices, see `RANKING_COLUMNS`."""
+    return [
+        one.model, str(one.problems), str(one.differing), format_share(one.top_1),
+        format_factor(one.mean_regret), format_factor(one.worst_regret),
+    ]  # fmt: skip
+
+
 def make_ranking_table(rankings: Iterable[RankingScore]) -> Table:
     """Lay out how well models tell which device is fastest."""
-    table = _make_table(
-        "model", "launches", "differing by\nover 10 %", "fastest\nnamed", "mean\nregret",
-        "worst\nregret",
-    )  # fmt: skip
+    table = make_table(*RANKING_COLUMNS, right=RANKING_COLUMNS[1:])
     for one in rankings:
-        table.add_row(
-            one.model,
-            str(one.problems),
-            str(one.differing),
-            format_share(one.top_1),
-            format_factor(one.mean_regret),
-            format_factor(one.worst_regret),
-        )
+        table.add_row(*list_ranking(one))
     return table
 
 
@@ -153,17 +177,10 @@ def _scores_of(report: ValidationReport, device: str) -> list[DeviceScore]:
     return [one for one in report.scores if one.device == device]
 
 
-def _list_errors(errors: ErrorSummary | None) -> list[str]:
-    """Give mean, median, 90th percentile and worst."""
-    if errors is None:
-        return [NOTHING] * 4
-    return [format_share(one) for one in (errors.mean, errors.median, errors.p90, errors.worst)]
-
-
 def _describe_quality(score: DeviceScore | None) -> list[str]:
     if score is None:
         return [NOTHING] * 5
-    mean, median, p90, _ = _list_errors(score.errors)
+    mean, median, p90, _ = list_errors(score.errors)
     return [mean, median, p90, format_share(score.coverage), format_share(score.half_width)]
 
 

@@ -1,6 +1,5 @@
 """What may be used for an answer: what may run, which evidence and methods, how long."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
@@ -54,11 +53,6 @@ class MethodChoice:
         """Models of the registry, beside the hybrid, that are asked."""
         named = (self.wanted or frozenset()) | ({self.shadow} if self.shadow else set())
         return tuple(sorted(named - set(METHODS)))
-
-
-def choose_methods(names: Sequence[str] | None, shadow: str | None) -> MethodChoice:
-    """Make a choice of names."""
-    return MethodChoice(wanted=None if names is None else frozenset(names), shadow=shadow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

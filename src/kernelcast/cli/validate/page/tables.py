@@ -4,6 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernelcast.cli.train.tables import (
+    RANKING_COLUMNS,
+    SCORE_COLUMNS,
+    list_ranking,
+    list_score,
+)
 from kernelcast.cli.validate.page.content import DeviceContent
 from kernelcast.models.validation.report import ClassScore, DeviceScore, ValidationReport
 from kernelcast.records.frames import Frame
@@ -12,7 +18,6 @@ from kernelcast.reports.numbers import (
     NOTHING,
     format_class,
     format_error,
-    format_factor,
     format_share,
 )
 
@@ -76,23 +81,13 @@ def make_ranking(report: ValidationReport, chosen: str) -> Html:
     """Give how well models tell which device is fastest."""
     if not report.rankings:
         return Html("")
-    rows = [
-        make_row(
-            [
-                one.model, str(one.problems), str(one.differing), format_share(one.top_1),
-                format_factor(one.mean_regret), format_factor(one.worst_regret),
-            ],
-            is_chosen=one.model == chosen,
-        )
-        for one in report.rankings
-    ]  # fmt: skip
-    columns = ["model", "launches", "that differ", "right", "mean regret", "worst regret"]
+    rows = [make_row(list_ranking(one), is_chosen=one.model == chosen) for one in report.rankings]
     note = (
-        "Launches measured on several devices; those that differ do so by over 10 %. Right: share "
-        "of these in which the model names the fastest device. Regret: time on the device it "
+        "Launches measured on several devices. Fastest named: share of those that differ in which "
+        "the model names the fastest device. Regret: time on the device it "
         "names over that on the fastest, over all launches."
     )
-    return make_section("Which device is fastest", make_table(columns, rows, note))
+    return make_section("Which device is fastest", make_table(RANKING_COLUMNS, rows, note))
 
 
 def make_refused(refused: Mapping[str, str]) -> Html:
@@ -104,23 +99,7 @@ def make_refused(refused: Mapping[str, str]) -> Html:
 
 def make_scores(content: DeviceContent, chosen: str) -> Html:
     """Give all models on one device."""
-    rows = [
-        make_row(
-            [
-                one.model, format_error(one.errors.mean), format_error(one.errors.median),
-                *map(format_share, (one.errors.p90, one.errors.worst, one.coverage)),
-                _width(one.half_width), format_share(one.in_domain), str(one.unanswered or NOTHING),
-            ]
-            if one.errors
-            else [one.model, *[NOTHING] * 7, str(one.unanswered)],
-            is_chosen=one.model == chosen,
-        )
-        for one in content.scores
-    ]  # fmt: skip
-    columns = [
-        "model", "mean", "median", "90th\npercentile", "worst", "inside\ninterval",
-        "half\nwidth", "in domain", "no answer",
-    ]  # fmt: skip
+    rows = [make_row(list_score(one), is_chosen=one.model == chosen) for one in content.scores]
     noise = (
         f" Noise floor, the mean noise of the measured times: {format_error(content.noise)}."
         if content.noise is not None
@@ -130,7 +109,7 @@ def make_scores(content: DeviceContent, chosen: str) -> Html:
         "Errors |predicted - measured| / measured; each row is predicted by a fit that has not "
         "seen its group." + noise
     )
-    return make_section("Models", make_table(columns, rows, note))
+    return make_section("Models", make_table(SCORE_COLUMNS, rows, note))
 
 
 def make_classes(classes: Sequence[ClassScore], model: str, split: str) -> Html:
