@@ -11,7 +11,7 @@ from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.private_files import make_private_folder, written_whole
+from kernelcast.records.private_files import write_private
 from kernelcast.sampling.microbenchmarks.effort import Effort
 
 _STATE = "state.json"
@@ -73,9 +73,7 @@ class CalibrationStore:
         }
         path = self.folder / _STATE
         try:
-            make_private_folder(self.folder)
-            with written_whole(path) as partial:
-                partial.write_text(json.dumps(state, indent=1), encoding="utf-8")
+            write_private(path, json.dumps(state, indent=1).encode())
         except OSError as error:
             msg = (
                 f"{path}: the calibration cannot be kept: {error.strerror or error}; "

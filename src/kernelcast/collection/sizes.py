@@ -10,7 +10,7 @@ from pathlib import Path
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.records.private_files import make_private_folder, written_whole
+from kernelcast.records.private_files import write_private
 from kernelcast.training_data.applications import CorpusKernel, SizeRange
 from kernelcast.training_data.store import StoreError
 
@@ -51,9 +51,7 @@ class SizePlans:
         path = self._path(device, kernel)
         content = {"depends_on": _digest(device, kernel, settings), "sizes": list(sizes)}
         try:
-            make_private_folder(path.parent)
-            with written_whole(path) as partial:
-                partial.write_text(json.dumps(content), encoding="utf-8")
+            write_private(path, json.dumps(content).encode())
         except OSError as error:
             msg = f"{path}: the chosen sizes cannot be kept: {error.strerror or error}"
             raise StoreError(msg) from error

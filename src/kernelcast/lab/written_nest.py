@@ -206,25 +206,11 @@ def _read_loop(line: str, reader: _Reader) -> NestLoop:
     variable = parser.name()
     if variable.text in reader.constants or variable.text in {one.name for one in reader.loops}:
         parser.fail(f"{variable.text!r} has a meaning already; name the loop's otherwise", variable)
-    parser.expect("in")
-    parser.expect("range")
-    parser.expect("(")
-    place = parser.next
-    parts = [parser.expression()]
-    while parser.take(","):
-        place = parser.next
-        parts.append(parser.expression())
-    parser.expect(")")
+    start, stop, step = parser.loop_range()
     parser.end()
-    step = parts[2].constant_value if len(parts) == 3 else 1
-    if len(parts) > 3 or not step:
-        parser.fail(
-            "expected range(STOP), range(START, STOP) or range(START, STOP, STEP) with a step "
-            "that is a number other than 0",
-            place,
-        )
-    start, stop = (Expr.constant(0), parts[0]) if len(parts) == 1 else (parts[0], parts[1])
-    return NestLoop(name=variable.text, start=start, stop=stop, step=int(step or 1))
+    if step.constant_value is None:
+        parser.fail("expected a step that is a number")
+    return NestLoop(name=variable.text, start=start, stop=stop, step=int(step.constant_value))
 
 
 def _read_arrays(reader: _Reader) -> None:

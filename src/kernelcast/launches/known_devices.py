@@ -17,7 +17,7 @@ from typing import Final
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.private_files import make_private_folder, written_whole
+from kernelcast.records.private_files import write_private
 from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.sampling.runtimes import list_runtime_files
 from kernelcast.workers.decoding import NotDecodableError, decode
@@ -75,11 +75,8 @@ def _read_list() -> tuple[list[str], bytes] | None:
 def remember_devices(found: Sequence[DeviceDescription]) -> None:
     """Keep a list; where that fails, drivers are asked again."""
     with suppress(OSError, KernelcastError):
-        path = _locate()
-        make_private_folder(path.parent)
-        with written_whole(path) as partial:
-            head = json.dumps([_stamp(), [one.id for one in found]])
-            partial.write_bytes(head.encode() + b"\n" + encode(tuple(found)))
+        head = json.dumps([_stamp(), [one.id for one in found]])
+        write_private(_locate(), head.encode() + b"\n" + encode(tuple(found)))
 
 
 def forget_devices() -> None:

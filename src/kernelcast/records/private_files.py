@@ -68,8 +68,8 @@ def written_whole(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def keep_among(path: Path, content: bytes, *, most: int) -> None:
-    """Write a private file whole; of those of its kind in its folder the oldest goes beyond `most`.
+def write_private(path: Path, content: bytes) -> None:
+    """Write a private file whole, in a folder that is made where it is missing.
 
     Raises
     ------
@@ -80,6 +80,17 @@ def keep_among(path: Path, content: bytes, *, most: int) -> None:
     with written_whole(path) as partial:
         partial.write_bytes(content)
         partial.chmod(0o600)
+
+
+def keep_among(path: Path, content: bytes, *, most: int) -> None:
+    """Write a private file whole; of those of its kind in its folder the oldest goes beyond `most`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    write_private(path, content)
     others = [*path.parent.glob(f"*{path.suffix}")]
     if len(others) > most:
         min(others, key=lambda one: one.stat().st_mtime_ns).unlink(missing_ok=True)

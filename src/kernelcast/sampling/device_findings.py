@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kernelcast.records.device import DeviceDescription, DispatchOrder, TimerCheck
-from kernelcast.records.private_files import make_private_folder, written_whole
+from kernelcast.records.private_files import write_private
 from kernelcast.sampling.behaviour import DeviceBehaviour
 from kernelcast.sampling.other_programs import count_others
 
@@ -77,9 +77,7 @@ class DeviceFindings:
             return
         held = {"made_for": self._made_for, "findings": {**self._read(), name: finding}}
         with suppress(OSError):
-            make_private_folder(self._path.parent)
-            with written_whole(self._path) as partial:
-                partial.write_text(json.dumps(held), encoding="utf-8")
+            write_private(self._path, json.dumps(held).encode())
 
 
 def _write_behaviour(found: DeviceBehaviour) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from cattrs.preconf.json import make_converter
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.records.private_files import written_whole
+from kernelcast.records.private_files import write_private
 from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import lock_name
 from kernelcast.service.errors import ApiError
@@ -97,12 +97,8 @@ class TimeoutMemory:
     def _store(self, device_id: str, known: dict[str, TimedOut]) -> None:
         """Write all or nothing: a process may end at any time."""
         newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
-        path = _path_of(device_id)
         with suppress(OSError):  # a full disk costs the memory, not the answer
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with written_whole(path) as partial:
-                partial.write_text(_CONVERTER.dumps(dict(newest)))
-                partial.chmod(0o600)
+            write_private(_path_of(device_id), _CONVERTER.dumps(dict(newest)).encode())
 
 
 def _path_of(device_id: str) -> Path:

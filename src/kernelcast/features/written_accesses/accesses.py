@@ -76,9 +76,7 @@ def _read_loops(parser: Parser, site: int) -> tuple[LoopFacts, ...]:
     while parser.take("for"):
         variable = parser.name()
         _check_free(parser, variable)
-        parser.expect("in")
-        parser.expect("range")
-        start, stop, step = _read_range(parser)
+        start, stop, step = parser.loop_range()
         name = f"{site}:{variable.text}"
         iteration = Expr.symbol(Symbol(SymbolKind.LOOP, name))
         value = start + step * iteration
@@ -101,24 +99,6 @@ def _check_free(parser: Parser, variable: Token) -> None:
         variable.text in scope.scalars or variable.text in scope.arrays
     ):  # fmt: skip
         parser.fail(f"{variable.text!r} has a meaning already; name the loop's otherwise", variable)
-
-
-def _read_range(parser: Parser) -> tuple[Expr, Expr, Expr]:
-    parser.expect("(")
-    parts = [parser.expression()]
-    place = parser.next
-    while parser.take(","):
-        place = parser.next
-        parts.append(parser.expression())
-    parser.expect(")")
-    step = parts[2] if len(parts) == 3 else Expr.constant(1)
-    if len(parts) > 3 or step.is_zero or not step.is_parameter:
-        parser.fail(
-            "expected range(STOP), range(START, STOP) or range(START, STOP, STEP) with a step "
-            "that is a number other than 0 or a scalar",
-            place,
-        )
-    return (Expr.constant(0), parts[0], step) if len(parts) == 1 else (parts[0], parts[1], step)
 
 
 def _read_array(parser: Parser, arrays: Mapping[str, WrittenArray]) -> WrittenArray:

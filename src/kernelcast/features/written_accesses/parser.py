@@ -225,6 +225,26 @@ class Parser:
         token = self.next
         return self._truth(self._either(), token)
 
+    def loop_range(self) -> tuple[Expr, Expr, Expr]:
+        """Read the start, the stop and the step of ``in range(START, STOP, STEP)``."""
+        self.expect("in")
+        self.expect("range")
+        self.expect("(")
+        parts = [self.expression()]
+        place = self.next
+        while self.take(","):
+            place = self.next
+            parts.append(self.expression())
+        self.expect(")")
+        step = parts[2] if len(parts) == 3 else Expr.constant(1)
+        if len(parts) > 3 or step.is_zero or not step.is_parameter:
+            self.fail(
+                "expected range(STOP), range(START, STOP) or range(START, STOP, STEP) with a step "
+                "that is a number other than 0 or a scalar",
+                place,
+            )
+        return (Expr.constant(0), parts[0], step) if len(parts) == 1 else (parts[0], parts[1], step)
+
     def _found(self) -> str:
         return repr(self.next.text) if self.next.text else "the end"
 
