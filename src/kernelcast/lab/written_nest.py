@@ -16,7 +16,6 @@ MOST_ACCESSES = 64
 _MOST_LOOPS = 6
 _LONGEST = 4000
 _ITERATION = re.compile(r"\biteration\((\w+)\)")
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _CONSTANT = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>.+?)\s*")
 _ARRAY = re.compile(r"\s*(?P<type>[A-Za-z_]\w*)\s+(?P<name>[A-Za-z_]\w*)(?P<extents>.*)")
 _TYPES = {

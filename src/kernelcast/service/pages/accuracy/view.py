@@ -30,7 +30,6 @@ LINEAR: Final = "linear"
 HISTORY: Final = "history"
 _PREFERRED: Final = ("hybrid", "hybrid_pooled", LINEAR, HISTORY)
 _MOST_WORST: Final = 12
-_COVERAGE: Final = "90 %"
 
 
 class Source(StrEnum):
