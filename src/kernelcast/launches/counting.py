@@ -39,8 +39,6 @@ class CountSettings:
     """Work-groups that are counted, spread over the index space."""
     seed: int = 0
     """Of their choice and of random buffers."""
-    records_addresses: bool = True
-    """Whether some of them write their addresses down as well."""
     compares_times: bool = True
     """Whether the time of counting is compared with the plain kernel's; that needs a copy that only
     counts, beside the one that records addresses."""
@@ -54,8 +52,8 @@ class Counted:
     """The launch, local size chosen."""
     sample: CounterSample
     """Counters of each work-item."""
-    addresses: RecordedAddresses | None
-    """None where none were asked for, or none could be recorded."""
+    addresses: RecordedAddresses
+    """Of some of the counted work-groups."""
     is_log_complete: bool
     """False if a work-item touched memory more often than could be written down."""
     instrumented_s: float
@@ -124,18 +122,14 @@ def count_launch(
     groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
     boxes = [_box_of(launch.ndrange, group) for group in groups]
     report(COUNTING)
-    some = choose_recorded(boxes)
-    copy: _Copy | None = None
-    if settings.records_addresses:
-        copy = _Copy.build(launch, instrument(kernel, analysis, records_addresses=True))
-    if copy is None or settings.compares_times:
+    source = instrument(kernel, analysis, records_addresses=True)
+    copy = _Copy(launch=launch, source=source, built=launch.build_counting(source))
+    if settings.compares_times:
         sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
     else:
         sample, instrumented_s, plain_s = copy.count(boxes), 0.0, 0.0
-    addresses, is_complete = None, True
-    if copy is not None:
-        report("recording addresses")
-        addresses, is_complete = copy.record(analysis, some)
+    report("recording addresses")
+    addresses, is_complete = copy.record(analysis, choose_recorded(boxes))
     return Counted(
         ndrange=launch.ndrange,
         sample=sample,
@@ -177,10 +171,6 @@ class _Copy:
     launch: CountingLaunch
     source: InstrumentedKernel
     built: BuiltCopy
-
-    @classmethod
-    def build(cls, launch: CountingLaunch, source: InstrumentedKernel) -> "_Copy":
-        return cls(launch=launch, source=source, built=launch.build_counting(source))
 
     def count(self, boxes: Sequence[GroupBox]) -> CounterSample:
         """Count without recording more than one address."""

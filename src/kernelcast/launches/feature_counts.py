@@ -95,19 +95,9 @@ def _skips_iterations(facts: KernelFacts, access: MemoryAccess) -> bool:
 
 
 def summarise_run(problem: Problem, counted: Counted) -> SoftwareCounters:
-    """Summarise what an instrumented run counted.
-
-    Returns
-    -------
-    SoftwareCounters
-        Memory requests are those recorded, or computed where no addresses were recorded.
-    """
+    """Summarise what an instrumented run counted and recorded."""
     facts = analyse(problem.kernel).facts
-    if counted.addresses is not None:
-        patterns = measure_requests(facts, counted.addresses)
-    else:
-        scalars = bind_scalars(facts, problem.arguments)
-        patterns = compute_requests(facts, counted.ndrange, scalars)
+    patterns = measure_requests(facts, counted.addresses)
     return replace(
         summarise(facts, counted.sample, patterns=patterns),
         instrumented_s=counted.instrumented_s,

@@ -29,24 +29,20 @@ class Refining:
         Count what was done.
     share : float
         Of the time, which refinements may take; 0: there are none.
-    apart_s : float
-        As `_APART_S`.
     """
 
-    def __init__(
-        self, estimating: Estimating, metrics: Metrics, share: float, *, apart_s: float = _APART_S
-    ) -> None:
+    def __init__(self, estimating: Estimating, metrics: Metrics, share: float) -> None:
         self._estimating = estimating
         self._metrics = metrics
-        self._share, self._apart_s = share, apart_s
+        self._share = share
 
     async def run(self) -> None:
         """Refine now and then until cancelled."""
-        pause_s = self._apart_s
+        pause_s = _APART_S
         while self._share > 0:
             await asyncio.sleep(pause_s)
             taken_s = await self._refine_next()
-            pause_s = max(self._apart_s, taken_s * (1.0 / self._share - 1.0))
+            pause_s = max(_APART_S, taken_s * (1.0 / self._share - 1.0))
 
     async def _refine_next(self) -> float:
         """Refine the answer that has waited longest, if no request waits; give the seconds."""

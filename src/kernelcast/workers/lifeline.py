@@ -13,17 +13,11 @@ import signal
 import sys
 
 
-def die_with_parent(descriptor: int = 0) -> None:
-    """Ask to be killed when the other end of a pipe closes.
-
-    Parameters
-    ----------
-    descriptor : int
-        The pipe's; standard input when left out, which reads as empty afterwards.
-    """
-    lifeline = os.dup(descriptor)  # not inherited by compilers that drivers start
+def die_with_parent() -> None:
+    """Ask to be killed when the other end of standard input closes; it reads as empty then."""
+    lifeline = os.dup(0)  # not inherited by compilers that drivers start
     empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, descriptor)
+    os.dup2(empty, 0)
     os.close(empty)
     if sys.platform == "linux":
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())

@@ -118,8 +118,7 @@ def test_the_service_refines_by_itself_and_counts_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Begins soon after an answer where a share of the time is allowed."""
-    made = refining.Refining.__init__.__kwdefaults__
-    monkeypatch.setitem(made, "apart_s", 0.01)
+    monkeypatch.setattr(refining, "_APART_S", 0.01)
     with open_client(replace(settings, refine_share=1.0), backend) as client:
         ask(client, problem)
         for _ in range(500):

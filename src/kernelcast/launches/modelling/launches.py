@@ -204,7 +204,6 @@ def model_launch(
     *,
     counters: SoftwareCounters | None = None,
     recorded: RecordedAddresses | None = None,
-    registers: int | None = None,
 ) -> ModelledLaunch:
     """Give a problem's launch as analytic models see it.
 
@@ -216,8 +215,6 @@ def model_launch(
         Counted on a device; derived from the source when left out.
     recorded : RecordedAddresses, optional
         Addresses of sampled work-groups, for accesses that depend on data.
-    registers : int, optional
-        32-bit registers per work-item, if a compiler told.
 
     Returns
     -------
@@ -235,7 +232,6 @@ def model_launch(
         problem.ndrange if ndrange is None else ndrange,
         None if counters is None else counters.executed,
         warps=() if counters is None else counters.warps,
-        registers=registers,
         recorded=recorded,
     )
     if counters is None:

@@ -11,7 +11,6 @@ def record_accesses(
     source: LaunchSource,
     device_id: str | None = None,
     *,
-    seed: int = 0,
     report: Callable[[str], None] = lambda _: None,
 ) -> LaunchSource:
     """Run a few instrumented work-groups and add their addresses and counts.
@@ -21,8 +20,6 @@ def record_accesses(
     device_id : str, optional
         Id of an OpenCL device, or its beginning; the first one when left out. It need not be the
         machine that is modelled: addresses are the same everywhere.
-    seed : int
-        Of random buffer contents and of the choice of work-groups.
     report : callable, optional
         Is told of each stage.
 
@@ -50,7 +47,7 @@ def record_accesses(
     devices = find_devices()
     wanted = device_id or devices[0][0].id
     session = open_session(*choose_device(wanted, devices))
-    counted = count_in_session(session, source.problem, CountSettings(seed=seed), report=report)
+    counted = count_in_session(session, source.problem, CountSettings(), report=report)
     counters = summarise(source.kernel.facts, counted.sample)
     return replace(
         source,

@@ -11,7 +11,6 @@ from kernelcast.records.launch_identity import (
     LaunchIdentity,
     digest_arguments,
 )
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
 INSTRUCTIONS = "instructions"
@@ -25,7 +24,6 @@ def identify_launch(
     device: DeviceDescription,
     *,
     seed: int,
-    ndrange: NDRange | None = None,
     parameters: Mapping[str, int | float | str] | None = None,
 ) -> LaunchIdentity:
     """Say what a launch is: source, options, index space, arguments, device and driver.
@@ -38,8 +36,6 @@ def identify_launch(
         The device.
     seed : int
         Of random buffer contents.
-    ndrange : NDRange, optional
-        Replaces the problem's index space: local size chosen.
     parameters : mapping, optional
         What describes the size; no part of the identity.
 
@@ -51,7 +47,7 @@ def identify_launch(
     return LaunchIdentity(
         kernel=_name_kernel(problem.kernel.name, problem.kernel.digest),
         device=_name_device(device.id, device.name, device.platform, device.driver),
-        ndrange=problem.ndrange if ndrange is None else ndrange,
+        ndrange=problem.ndrange,
         arguments_digest=digest_arguments(problem.arguments, seed=seed),
         parameters=dict(parameters or {}),
     )

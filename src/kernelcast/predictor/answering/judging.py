@@ -36,18 +36,10 @@ class Judge:
     ----------
     recall : callable
         Gives what is known of a launch.
-    clock : callable
-        Gives seconds; for tests.
     """
 
-    def __init__(
-        self,
-        recall: Callable[[LaunchIdentity], LaunchHistory],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, recall: Callable[[LaunchIdentity], LaunchHistory]) -> None:
         self._recall = recall
-        self._clock = clock
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def judge(self, one: Observation) -> tuple[Observation, str]:
@@ -83,7 +75,7 @@ class Judge:
         self._known.clear()
 
     def _find(self, launch: LaunchIdentity) -> _Known:
-        now_s = self._clock()
+        now_s = time.monotonic()
         found = self._known.get(launch.key)
         if found is not None and now_s < found.ends_s:
             return found

@@ -20,6 +20,7 @@ from kernelcast.service.service import Service
 _MOST_ARGUMENTS: Final = 256
 _LONGEST_LINE: Final = 1000
 _LONGEST_ID: Final = 200
+_USUAL_WORK_ITEMS: Final = 1 << 20
 _KERNEL = re.compile(r"\b(?:__)?kernel\b[^;{}()]*?(?:__attribute__\s*\(\(.*?\)\)\s*)*void\s+(\w+)")
 _PARAMETER = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>\S.*?)\s*")
 _SEPARATORS = re.compile(r"[,;\n]")
@@ -118,15 +119,15 @@ class LabFields:
                 content[name] = _read_sizes(name, text)
         return content
 
-    def count_work_items(self, most: int = 1 << 20) -> int:
-        """Count the work-items of the launch; `most` where the sizes cannot be read yet."""
+    def count_work_items(self) -> int:
+        """Count the work-items of the launch; a usual number where sizes cannot be read yet."""
         content: dict[str, Any] = {"code": self.code, "kernel": "any", "args": []}
         try:
             content["global_size"] = _read_sizes("global_size", self.global_size)
             content["parameters"] = dict(read_parameters(self.parameters))
             return read_inline_problem(content).ndrange.work_item_count
         except (FieldError, InputError, ValueError, OverflowError, RecursionError):
-            return most
+            return _USUAL_WORK_ITEMS
 
     async def make_problem(
         self, service: Service, changes: Mapping[str, Any] | None = None
