@@ -4,7 +4,6 @@ import asyncio
 import re
 import stat
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -41,16 +40,9 @@ class Authenticator:
     told to wait and keeps nobody else out. A wrong one is compared in memory.
     """
 
-    def __init__(
-        self,
-        settings: ServiceSettings,
-        state: ServiceState,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, settings: ServiceSettings, state: ServiceState) -> None:
         self._settings = settings
         self._state = state
-        self._clock = clock
         self._held: dict[str, TokenRecord] | None = None
         self._held_until_s = 0.0
         self._changes = 0
@@ -58,8 +50,8 @@ class Authenticator:
         # Who asks without a token, where that may be: most requests of a service on loopback.
         self._local = None if settings.needs_tokens else self._limit(everything)
         most = settings.limits.wrong_tokens
-        self._of_address = AttemptCounter(most, clock)
-        self._of_id = AttemptCounter(most, clock)
+        self._of_address = AttemptCounter(most, time.monotonic)
+        self._of_id = AttemptCounter(most, time.monotonic)
         self._reading = asyncio.Lock()
         self._looking = asyncio.Lock()
         file = settings.token_file
@@ -107,16 +99,16 @@ class Authenticator:
 
     async def _read_all(self) -> dict[str, TokenRecord]:
         """Give all tokens; they are few, and read once in a while."""
-        if self._held is not None and self._clock() < self._held_until_s:
+        if self._held is not None and time.monotonic() < self._held_until_s:
             return self._held
         async with self._reading:
-            if self._held is not None and self._clock() < self._held_until_s:
+            if self._held is not None and time.monotonic() < self._held_until_s:
                 return self._held
             changes = self._changes
             rows = await asyncio.to_thread(self._state.tokens.list)
             found = {one.id: one for one in rows} | self._of_file
             if changes == self._changes:
-                self._held, self._held_until_s = found, self._clock() + _HELD_S
+                self._held, self._held_until_s = found, time.monotonic() + _HELD_S
             return found
 
     def _refuse_wrong(self, address: str, token_id: str | None) -> NoReturn:

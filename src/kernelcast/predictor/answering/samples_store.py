@@ -7,7 +7,6 @@ another launch.
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from kernelcast.predictor.answering.kept_files import KeptFiles
@@ -24,18 +23,10 @@ _MOST_FILES: Final = 2
 
 
 class SamplesStore:
-    """Keeps the samples of launches; several processes may share it.
+    """Keeps the samples of launches; several processes may share it."""
 
-    Parameters
-    ----------
-    folder : Path, optional
-        ``samples`` in the data folder when left out.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self._files = KeptFiles(
-            "samples", most_files=_MOST_FILES, not_kept=_NOT_KEPT, folder=folder
-        )
+    def __init__(self) -> None:
+        self._files = KeptFiles("samples", most_files=_MOST_FILES, not_kept=_NOT_KEPT)
 
     def find(self, request: LaunchRequest) -> EstimateOutcome | None:
         """Give the samples of a launch that still say something; None without any."""

@@ -100,8 +100,6 @@ def compute_wave(
     return WaveVolumes(
         work_groups=wave,
         waves=waves,
-        compulsory_load_bytes=traffic.loads.count_run(wave, fetch),
-        compulsory_store_bytes=traffic.stores.count_run(wave, sector),
         row_load_bytes=levels[0].bytes / waves if levels else 0.0,
         unique_store_bytes=unique / waves,
         overlaps=tuple(overlaps),

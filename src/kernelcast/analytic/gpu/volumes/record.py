@@ -88,9 +88,6 @@ class WaveVolumes:
     """Work-groups of a full wave."""
     waves: float
     """Work-groups of the launch over those of a wave."""
-    compulsory_load_bytes: float
-    compulsory_store_bytes: float
-    """Unique fetches and unique written sectors of the wave in the middle of the launch."""
     row_load_bytes: float
     """Loads, mean of all waves, if work-groups of one row of the grid shared data and no others."""
     unique_store_bytes: float
