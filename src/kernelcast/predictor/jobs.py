@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from kernelcast.calibration.calibration import (
     CalibrationSettings,
@@ -46,12 +46,9 @@ Plain = dict[str, Any]
 Report = Callable[[Plain], None]
 
 
-class Turns(Protocol):
-    """Sees to it that one measurement at a time runs on a device."""
-
-    def hold(self, device_id: str) -> AbstractContextManager[Callable[[], None]]:
-        """Hold a device; the callable lets others in between two steps."""
-        ...
+Hold = Callable[[str], AbstractContextManager[Callable[[], None]]]
+"""Holds a device: one measurement at a time runs on it. What it gives lets others in between two
+steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +61,13 @@ class JobPlace:
         Store of observations.
     registry : str or None
         Where models are.
-    turns : Turns
-        Who may measure.
+    hold : Hold
+        Gives a device to one job.
     """
 
     database: str
     registry: str | None
-    turns: Turns
+    hold: Hold
 
 
 def run_job(kind: JobKind, options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
@@ -144,7 +141,7 @@ def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
                 retries_failures=bool(options.get("retry_failures", False)),
                 budget_s=options.get("time_budget_seconds"),
             )
-            with place.turns.hold(device.id) as let_others_in:
+            with place.hold(device.id) as let_others_in:
                 tell = _tell_collection(report, number, len(devices), let_others_in)
                 outcome = collect(order, rows, report=tell)
             found += outcome.devices
@@ -197,7 +194,7 @@ def _calibrate(options: Mapping[str, Any], place: JobPlace, report: Report) -> o
     results: list[Plain] = []
     devices = choose_devices(options.get("devices", ()))
     for number, device in enumerate(devices):
-        with place.turns.hold(device.id) as let_others_in:
+        with place.hold(device.id) as let_others_in:
             tell = _tell_calibration(report, number, len(devices), let_others_in)
             try:
                 done = calibrate_device(device, settings, report=tell)

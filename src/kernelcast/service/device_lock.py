@@ -83,24 +83,21 @@ class DeviceLock:
         self._device.release()
 
 
-class HostTurns:
-    """Lets jobs measure, and estimates in between two steps of a job."""
+@contextmanager
+def hold_device(device_id: str) -> Iterator[Callable[[], None]]:
+    """Hold a device for a job; the callable lets estimates in between two of its steps."""
+    lock = DeviceLock(device_id)
+    lock.acquire()
 
-    @contextmanager
-    def hold(self, device_id: str) -> Iterator[Callable[[], None]]:
-        """Hold a device; the callable lets others in between two steps."""
-        lock = DeviceLock(device_id)
+    def let_others_in() -> None:
+        lock.release()
+        time.sleep(4 * _POLL_S)  # who waits has looked by then
         lock.acquire()
 
-        def let_others_in() -> None:
-            lock.release()
-            time.sleep(4 * _POLL_S)  # who waits has looked by then
-            lock.acquire()
-
-        try:
-            yield let_others_in
-        finally:
-            lock.release()
+    try:
+        yield let_others_in
+    finally:
+        lock.release()
 
 
 def turns_file() -> Path:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from kernelcast.predictor.jobs import JobPlace, run_job
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobKind
-from kernelcast.service.device_lock import HostTurns
+from kernelcast.service.device_lock import hold_device
 from kernelcast.service.errors import kind_of
 from kernelcast.workers.lifeline import die_with_parent
 
@@ -53,7 +53,7 @@ def main() -> None:
     die_with_parent()  # a job must not run twice
     logging.getLogger("kernelcast").addHandler(logging.StreamHandler())  # to standard error
     teller = _Teller(int(sys.argv[1]))
-    place = JobPlace(database=order["database"], registry=order["registry"], turns=HostTurns())
+    place = JobPlace(database=order["database"], registry=order["registry"], hold=hold_device)
     try:
         result = run_job(JobKind(order["kind"]), order["options"], place, teller.report)
     except KernelcastError as error:

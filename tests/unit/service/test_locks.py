@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from kernelcast.service.device_lock import DeviceLock, HostTurns
+from kernelcast.service.device_lock import DeviceLock, hold_device
 
 _HOLD = """
 import sys, time
@@ -45,7 +45,7 @@ def test_who_waits_comes_before_a_job_that_goes_on(folder: Path) -> None:
         order.append("estimate")
         lock.release()
 
-    with HostTurns().hold("x") as let_others_in:
+    with hold_device("x") as let_others_in:
         order.append("first step")
         thread = threading.Thread(target=estimate)
         thread.start()

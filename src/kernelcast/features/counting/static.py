@@ -68,7 +68,7 @@ def count_statically(  # noqa: PLR0913 - a launch, and how far to go into it
     fixed = {**items.bindings, **bind_names(scalars)}
     found = bind_contents(facts, fixed, contents, items.is_present.shape)
     items = replace(items, bindings={**items.bindings, **found})
-    counter = _Counter(facts, items, scalars, budget)
+    counter = _Counter(items, scalars, budget)
     counts = np.zeros((*items.is_present.shape, facts.counter_count))
     # What was not followed may hold ways to counters that nobody knows of.
     is_exact = np.full(facts.counter_count, not facts.gaps)
@@ -90,9 +90,7 @@ def count_statically(  # noqa: PLR0913 - a launch, and how far to go into it
 class _Counter:
     """Counts iterations for the same work-items again and again."""
 
-    def __init__(
-        self, facts: KernelFacts, items: WorkItems, scalars: Mapping[str, int], budget: int
-    ) -> None:
+    def __init__(self, items: WorkItems, scalars: Mapping[str, int], budget: int) -> None:
         self._items = items
         self._fixed = {
             **{one: value for one, value in items.bindings.items() if isinstance(value, int)},
