@@ -19,17 +19,11 @@ _LAUNCH = {
     "window": pa.int64(), "start": _SIZES, "shape": _SIZES, "duration_s": pa.float64(),
     "clock_s": pa.float64(), "weight": pa.float64(),
 }  # fmt: skip
-_LAUNCH_2 = {
-    name.replace("clock_s", "is_continuation"): pa.bool_() if name == "clock_s" else kind
-    for name, kind in _LAUNCH.items()
-}
-"""As version 2 had it: each launch said whether it went on where the one before it ended."""
-_SAMPLES_2 = {
-    "multiple": pa.int64(), "window_set": pa.int64(), "launches": pa.list_(pa.struct(_LAUNCH_2)),
+_SAMPLES = {
+    "multiple": pa.int64(), "window_set": pa.int64(), "launches": pa.list_(pa.struct(_LAUNCH)),
     "launch_overhead_s": pa.float64(), "is_even": pa.bool_(), "linear_s": pa.float64(),
-    "overhead_s": pa.float64(),
+    "overhead_s": pa.float64(), "at_s": pa.float64(),
 }  # fmt: skip
-_SAMPLES = _SAMPLES_2 | {"launches": pa.list_(pa.struct(_LAUNCH)), "at_s": pa.float64()}
 _STATE = pa.struct({
     "load": pa.float64(), "governor": pa.string(), "temperature_celsius": pa.float64(),
     "clock_hz": pa.float64(), "others_busy": pa.float64(), "stolen": pa.float64(),
@@ -109,7 +103,7 @@ def list_fields(version: int) -> list[pa.Field]:
     """Give the columns beside the features; older versions as `format` tells."""
     fields = []
     for one in OBSERVATIONS.columns:
-        if one.name == "features" or (version < 3 and one.name == "started_s"):
+        if one.name == "features" or (version == 1 and one.name == "started_s"):
             continue
         kind = next(found for wanted, found in _PLAIN_TYPES.items() if isinstance(one.type, wanted))
         if one.name == "measured_at_us":
@@ -117,8 +111,6 @@ def list_fields(version: int) -> list[pa.Field]:
             fields.append(pa.field(name, pa.timestamp("us", tz="UTC")))
         elif version > 1 and one.name == "ndrange":
             fields += [pa.field(name, _SIZES) for name in _NDRANGE]
-        elif version == 2 and one.name == "samples":
-            fields.append(pa.field(one.name, pa.list_(pa.struct(_SAMPLES_2)), nullable=False))
         elif version > 1 and one.name in _NESTED:
             fields.append(pa.field(one.name, _NESTED[one.name].type, nullable=False))
         else:
@@ -147,13 +139,12 @@ def read_rows(batch: pa.RecordBatch, version: int) -> list[dict[str, Any]]:
         dict(zip(names, values, strict=True))
         for values in zip(*(one.to_pylist() for one in columns), strict=True)
     ]
-    if version > 1:
-        for row in rows:
-            sizes = [row.pop(name) for name in _NDRANGE]
-            row["ndrange"] = None if sizes[0] is None else plain.dump(sizes)
-            row["measured_at_us"] = row.pop("measured_at")
-            row |= {name: one.dump(row[name]) for name, one in _NESTED.items() if name in row}
-    if version < 3:
-        for row in rows:
+    for row in rows:
+        if version == 1:
             row["started_s"] = "[]"
+            continue
+        sizes = [row.pop(name) for name in _NDRANGE]
+        row["ndrange"] = None if sizes[0] is None else plain.dump(sizes)
+        row["measured_at_us"] = row.pop("measured_at")
+        row |= {name: one.dump(row[name]) for name, one in _NESTED.items()}
     return rows

@@ -16,8 +16,8 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.training_data.parquet.columns import list_fields
 
 FORMAT_VERSION = 3
-"""Version 1 held sizes, runs, samples, flags, state and versions as the store's JSON texts,
-version 2 no times at which samples and runs began, and no times of samples by the clock."""
+"""Version 1 held sizes, runs, samples, flags, state and versions as the store's JSON texts, and no
+times at which samples and runs began; version 2 was never released."""
 METADATA_KEY = b"kernelcast.observations"
 
 
