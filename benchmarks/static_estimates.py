@@ -137,7 +137,7 @@ def _hold_out(
         runtime = launches[asked[0]].row.runtime
         others = [one for one in train if one.device != device]
         without = fit_static(others, unseen.without(device))
-        for name, model in zip(LEARNED, (models[device], without[runtime]), strict=True):
+        for name, model in zip(LEARNED, (models[runtime], without[runtime]), strict=True):
             for place in asked:
                 error, holds = _ask(model, launches[place])
                 lines[name][place], inside[name][place] = error, holds
@@ -292,10 +292,8 @@ def _time(launches: Sequence[MeasuredLaunch]) -> dict[str, float]:
     """Time an answer of the model of a runtime: processor time, least of 20 rounds."""
     model = load_shipped()[launches[0].row.runtime]
     features = launches[0].row.features
-    columns = describe(features)[None]
     works: dict[str, Callable[[], object]] = {
         "answer": lambda: model.predict(features), "describe": lambda: describe(features),
-        "correct": lambda: model.correct(columns),
     }  # fmt: skip
     told = {name: least_us(work, times=50) for name, work in works.items()}
     return {

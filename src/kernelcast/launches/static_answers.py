@@ -153,7 +153,7 @@ class KernelAnswers:
         )
         doubt = doubt_counts(self._facts, counters).half_width
         try:
-            model = find_shipped(self._machine.platform, self._machine.id)
+            model = find_shipped(self._machine.platform)
             return _Known(work, model.prepare(vector.as_dict()), doubt)
         except InputError:
             return _Known(work, None, doubt)

@@ -23,20 +23,12 @@ _LIMITERS = (
 _INSTRUCTIONS = "counters.executed_instructions_per_work_item"
 _OPERATIONS = (
     "fp32_add", "fp32_multiply", "fp32_multiply_add", "fp32_divide", "fp32_compare", "fp32_select",
-    "fp32_special", "fp32_special_native", "fp64_operations", "int8_operations",
+    "fp32_special", "fp64_operations", "int8_operations",
     "int16_operations", "int32_add", "int32_multiply", "int32_divide", "int32_logic",
     "int32_compare", "int32_select", "int64_operations", "flops", "conversions", "address",
-    "branches", "jumps", "barriers", "atomics", "calls", "copies", "global_loads",
+    "branches", "jumps", "barriers", "atomics", "global_loads",
     "global_stores", "constant_loads", "local_loads", "local_stores", "private_loads",
     "private_stores",
-)  # fmt: skip
-_SITES = (
-    "static.loops_count", "static.uncounted_loops_count", "static.loop_depth_count",
-    "static.branch_sites_count", "static.barrier_sites_count", "static.atomic_sites_count",
-    "static.vector_lanes_count", "static.access_sites_count", "static.functions_count",
-    "static.blocks_count", "static.dimensions_count", "static.buffers_count",
-    "static.local_bytes_per_work_group", "counters.loop_iterations_per_work_item",
-    "counters.bank_conflicts_per_warp", "compiler.private_bytes_per_work_item",
 )  # fmt: skip
 _RATIOS = (
     "counters.lane_efficiency_ratio", "counters.loop_imbalance_ratio",
@@ -44,8 +36,8 @@ _RATIOS = (
     "counters.lanes_per_operation", "counters.operations_per_byte",
     "static.quasi_affine_access_ratio", "static.polynomial_access_ratio",
     "static.indirect_access_ratio", "static.guarded_access_ratio", "static.coverage_ratio",
-    "static.fp64_flag", "static.work_items_per_work_group", "compiler.sub_group_size_count",
-    "analytic.vector_work_items_count", _LARGEST,
+    "static.fp64_flag", "static.work_items_per_work_group", "analytic.vector_work_items_count",
+    _LARGEST,
 )  # fmt: skip
 _ATOMICS, _SPECIAL = 0.25, 0.3
 _LEAST_SHARE = 0.01
@@ -55,13 +47,11 @@ _LEAST_RATIO = 0.05
 NAMES: tuple[str, ...] = (
     *(f"{one}_limiter_of_estimate" for one in _LIMITERS),
     *(f"{one}_of_instructions" for one in _OPERATIONS),
-    *_SITES, *_RATIOS, _INSTRUCTIONS, "divergent_of_branches",
+    *_RATIOS,
 )  # fmt: skip
 """In the order of `describe`."""
 OF_TIMES = (*range(len(_LIMITERS)), NAMES.index(_LARGEST))
 """Columns that the analytic time and its limiters decide."""
-_COMPILER = "compiler."
-_OF_COMPILER = [place for place, one in enumerate(NAMES) if one.startswith(_COMPILER)]
 
 
 class Workload(StrEnum):
@@ -83,25 +73,17 @@ def describe(features: Mapping[str, float]) -> Numbers:
     Parameters
     ----------
     features : mapping of str to float
-        Of the feature vector; what is absent counts as none, but NaN where no compiler was asked.
+        Of the feature vector; what is absent counts as none.
     """
     read = _reader(features)
     instructions = max(read(_INSTRUCTIONS), 1.0)
-    branches = max(read("counters.branches_per_warp"), 1.0)
     limiters = {one: read(f"analytic.{one}_limiter_s") for one in _LIMITERS}
     *shares, largest = describe_times(read(ESTIMATE), limiters, read(_LARGEST))
-    found = [
+    return np.array([
         *shares,
         *(_log_share(read(f"counters.{one}_per_work_item"), instructions) for one in _OPERATIONS),
-        *(math.log1p(max(read(one), 0.0)) for one in _SITES),
         *(largest if one == _LARGEST else _log_ratio(read(one)) for one in _RATIOS),
-        math.log(instructions),
-        _log_share(read("counters.divergent_branches_per_warp"), branches),
-    ]
-    columns = np.array(found)
-    if not any(name.startswith(_COMPILER) for name in features):
-        columns[_OF_COMPILER] = np.nan
-    return columns
+    ])
 
 
 def describe_times(

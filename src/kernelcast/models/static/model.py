@@ -11,7 +11,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kernelcast.models.conformal import Calibration
 from kernelcast.models.static.describing import (
     ESTIMATE,
     NAMES,
@@ -26,14 +25,12 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.training_table import Numbers
 
-EPSILON = 0.05
-"""Errors within it cost nothing; a correction is not told from none below it."""
 # Widths of 0.15 to 0.6 came out within 1 point of each other on two devices, kernels held out.
 WIDTH = 0.3
 _ANALYTIC, _LIMITER = "analytic.", "_limiter_s"
 _LARGEST_CORRECTION = math.log(30.0)
 ANY = "any"
-"""Name of the model that serves devices of runtimes that nothing was measured on."""
+"""Name of the model that serves devices of other runtimes: it corrects nothing."""
 COVERAGE = 0.9
 """Of the interval that an answer carries."""
 _NORMAL_HALF_WIDTH = NormalDist().inv_cdf((1.0 + COVERAGE) / 2.0)
@@ -90,8 +87,8 @@ class StaticModel:
         Added to the sum of kernels.
     gates : mapping of str to float
         Share of the correction that counts, by kind of work; none of it counts for other kinds.
-    calibration : Calibration
-        Of intervals.
+    half_width : float
+        Of 90 % intervals of the logarithm.
     facts : mapping of str to float
         Rows and kernels behind it.
     """
@@ -102,7 +99,7 @@ class StaticModel:
     weights: Numbers
     intercept: float
     gates: Mapping[str, float]
-    calibration: Calibration
+    half_width: float
     facts: Mapping[str, float]
 
     def predict(self, features: Mapping[str, float]) -> StaticAnswer:
@@ -135,7 +132,7 @@ class StaticModel:
 
     def prepare(self, features: Mapping[str, float]) -> "PreparedWork":
         """Prepare answers for launches that differ in their analytic times only."""
-        columns = scale_columns(describe(features), self.centre, self.scale)
+        columns = (describe(features) - self.centre) / self.scale
         times = [*OF_TIMES]
         columns[times] = 0.0
         # Squares of the points' columns of times are in, their products with the launch's are not.
@@ -150,13 +147,6 @@ class StaticModel:
                 name: one for name, one in features.items() if not name.startswith(_ANALYTIC)
             }),
         )  # fmt: skip
-
-    def correct(self, columns: Numbers) -> Numbers:
-        """Give ungated corrections of launches whose columns `describe` gave, shape (n,)."""
-        scaled = scale_columns(columns, self.centre, self.scale)
-        squares = (self.points**2).sum(axis=1)
-        distances = (scaled**2).sum(axis=1)[:, None] + squares - 2.0 * scaled @ self.points.T
-        return self.weigh(distances)
 
     def weigh(self, distances: Numbers) -> Numbers:
         """Give ungated corrections by squared distances to the points, shape (..., points)."""
@@ -216,16 +206,9 @@ class PreparedWork:
         workload = classify_by_times(self.workload, estimate_s, limiters)
         gate = self.model.gates.get(workload.value, 0.0)
         correction = gate * float(self.model.weigh(distances))
-        sign = math.log(abs(correction) + EPSILON)
         return StaticAnswer(
             log_seconds=math.log(estimate_s) + correction,
             correction=correction,
-            half_width=self.model.calibration.half_width_alone([sign], COVERAGE) + doubt,
+            half_width=self.model.half_width + doubt,
             workload=workload,
         )
-
-
-def scale_columns(columns: Numbers, centre: Numbers, scale: Numbers) -> Numbers:
-    """Scale columns; what is not known counts as usual."""
-    found: Numbers = np.nan_to_num((columns - centre) / scale)
-    return found

@@ -7,12 +7,11 @@ from importlib.resources import files
 
 import numpy as np
 
-from kernelcast.models.conformal import restore_calibration
 from kernelcast.models.static.describing import NAMES
 from kernelcast.models.static.model import ANY, StaticModel
 from kernelcast.records.errors import InputError
 
-VERSION = 2
+VERSION = 3
 """Of the format; another is refused."""
 RUNTIMES = {"Intel(R) OpenCL": "intel", "Portable Computing Language": "pocl", "rusticl": "rusticl"}
 """Names of shipped models by the name of a platform."""
@@ -31,15 +30,14 @@ def name_runtime(platform: str) -> str:
     return RUNTIMES.get(platform, ANY)
 
 
-def find_shipped(platform: str, device_id: str = "") -> StaticModel:
-    """Give the model that serves a device: its own, if it was measured, or that of its runtime."""
-    models = load_shipped()
-    return models.get(device_id) or models[name_runtime(platform)]
+def find_shipped(platform: str) -> StaticModel:
+    """Give the model that serves devices of a platform."""
+    return load_shipped()[name_runtime(platform)]
 
 
 @cache
 def load_shipped() -> Mapping[str, StaticModel]:
-    """Load the models that come with the package, by device, by runtime (see `name_runtime`)."""
+    """Load the models that come with the package, by runtime (see `name_runtime`)."""
     file = files("kernelcast.models.static") / "shipped.json"
     return static_from_json(file.read_text(encoding="utf-8"))
 
@@ -56,12 +54,11 @@ def static_to_json(models: Mapping[str, StaticModel]) -> str:
 
 
 def _dump(model: StaticModel) -> dict[str, object]:
-    state = model.calibration.state()
     return {
         "weights": _round(model.weights),
         "intercept": model.intercept,
         "gates": dict(model.gates),
-        "calibration": {name: _round(np.asarray(one)) for name, one in state.items()},
+        "half_width": model.half_width,
         "facts": dict(model.facts),
     }
 
@@ -86,7 +83,7 @@ def static_from_json(text: str) -> dict[str, StaticModel]:
                 gates=one["gates"],
                 weights=np.asarray(one["weights"], dtype=np.float64),
                 intercept=float(one["intercept"]),
-                calibration=restore_calibration(one["calibration"]),
+                half_width=float(one["half_width"]),
                 facts=one["facts"],
             )
             for name, one in found["models"].items()
