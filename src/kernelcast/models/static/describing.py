@@ -79,11 +79,16 @@ def describe(features: Mapping[str, float]) -> Numbers:
     instructions = max(read(_INSTRUCTIONS), 1.0)
     limiters = {one: read(f"analytic.{one}_limiter_s") for one in _LIMITERS}
     *shares, largest = describe_times(read(ESTIMATE), limiters, read(_LARGEST))
-    return np.array([
-        *shares,
-        *(_log_share(read(f"counters.{one}_per_work_item"), instructions) for one in _OPERATIONS),
-        *(largest if one == _LARGEST else _log_ratio(read(one)) for one in _RATIOS),
-    ])
+    return np.array(
+        [
+            *shares,
+            *(
+                _log_share(read(f"counters.{one}_per_work_item"), instructions)
+                for one in _OPERATIONS
+            ),
+            *(largest if one == _LARGEST else _log_ratio(read(one)) for one in _RATIOS),
+        ]
+    )
 
 
 def describe_times(
