@@ -37,6 +37,19 @@ def draw_charts(figure: "Figure", *charts: Chart) -> None:
             axes.set_visible(False)
         else:
             _draw(axes, chart)
+    if len(charts) > 1:
+        _share_labels(figure, figure.axes[: len(charts)])
+
+
+def _share_labels(figure: "Figure", panels: "list[Axes]") -> None:
+    """Write once what stands at all panels: a long one is longer than a panel is high."""
+    size = panels[0].xaxis.label.get_fontsize()
+    for name, write in (("xlabel", figure.supxlabel), ("ylabel", figure.supylabel)):
+        found = {str(one.properties()[name]) for one in panels}
+        if len(found) == 1:
+            write(found.pop(), fontsize=size)
+            for one in panels:
+                one.set(**{name: ""})
 
 
 def _draw(axes: "Axes", chart: Chart) -> None:
