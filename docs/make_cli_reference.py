@@ -14,7 +14,7 @@ from kernelcast.cli import app
 
 REFERENCE = Path(__file__).parent / "reference" / "cli.md"
 _WIDTH = 88
-_HEADER = """# Command line
+_HEADER = """# All options
 
 <!-- Written by docs/make_cli_reference.py from the commands' help; do not edit. -->
 

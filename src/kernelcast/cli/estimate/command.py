@@ -61,7 +61,8 @@ _DEFAULTS = EstimateSettings()
 )
 @option.least_gain
 @option.flag(
-    "--no-history", says="Sample also where this very launch was observed or sampled before."
+    "--no-history",
+    says="Let nothing older count: no observation of this launch or of other sizes, no samples.",
 )
 @option.flag(
     "--no-sampling",

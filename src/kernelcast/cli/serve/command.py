@@ -34,7 +34,12 @@ database_option = click.option(
     context_settings={"show_default": True},
     short_help="Answer over HTTP: estimates, observations, models, jobs.",
 )
-@click.option("--host", metavar="ADDRESS", default=_HOST, help="Address to listen at.")
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default=_HOST,
+    help="Address to listen at; any but loopback needs tokens.",
+)
 @click.option(
     "--port", metavar="N", type=click.IntRange(0, 65535), default=_PORT, help="Port to listen at."
 )
