@@ -87,7 +87,7 @@ def test_pages_of_any_number_are_read(session: DeviceSession, size: int) -> None
     content = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     buffer = cl.Buffer(session.context, flags, hostbuf=content)
-    session.probe.touch([buffer])
+    session.probe.touch([buffer], mmap.PAGESIZE)
     found = np.empty_like(content)
     cl.enqueue_copy(session.queue, found, buffer)
     assert (found == content).all()

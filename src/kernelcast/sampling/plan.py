@@ -19,11 +19,13 @@ their versions; models refuse samples of revisions that they have not learned fr
    threads walk as they walk the whole launch (ADR 0034).
    On GPUs in pairs of warmed windows (ADR 0039), without a number of its own: nobody has
    observations of GPUs from before.
-   Launches of known even work whose budget is below `UNNOTICED_S` get that, without a number of
-   their own either: models learn from longer ones.
+   Launches below `SHORT_S` get `UNNOTICED_S` of samples, and unknown work among them no survey,
+   without a number of their own either: models learn from longer ones.
 """
-UNNOTICED_S = 2e-3
-"""Samples of known even work may take so long in all, in seconds, whatever the budget: the first
+SHORT_S = 0.1
+"""Launches below this, in seconds, are short."""
+UNNOTICED_S = 4e-3
+"""Samples of a short launch may take so long in all, in seconds, whatever the budget: the first
 part of a millisecond tells what cold caches cost, and little else."""
 
 
@@ -34,7 +36,7 @@ class SamplingPlan:
     Parameters
     ----------
     budget : float
-        Share of the predicted time that sampling may cost in all, or of known even work
+        Share of the predicted time that sampling may cost in all, or of short launches
         `UNNOTICED_S` where that is more, half of the launch at most; up to 1.5 times that share
         where work is uneven.
     min_launch_s : float

@@ -46,13 +46,13 @@ kernel void kc_mark(global int *marks)
     marks[get_global_id(0)] = get_global_id(0) + 1;
 }
 
-kernel void kc_touch(global const uchar *memory, ulong page, ulong pages, ulong each,
+kernel void kc_touch(global const uchar *memory, ulong step, ulong steps, ulong each,
                      global int *sink)
 {
-    ulong end = min((get_global_id(0) + 1) * each, pages);
+    ulong end = min((get_global_id(0) + 1) * each, steps);
     uint sum = 0;
     for (ulong i = get_global_id(0) * each; i < end; ++i)
-        sum += memory[i * page];
+        sum += memory[i * step];
     if (sum == 0xffffffffu)
         *sink = 1;
 }
@@ -72,7 +72,7 @@ _ORDER_STEPS = 500
 _ROWS_OF_A_TILE = 5.0
 _OVERHEAD_LAUNCHES = 9
 _DECLARED_BYTES = 1024
-_PAGES_EACH = 64
+_STEPS_EACH = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,14 +175,14 @@ class Probe:
         buffer.release()
         return found
 
-    def touch(self, buffers: Iterable[cl.Buffer]) -> None:
-        """Read a byte of every page of buffers, on all of the device's threads."""
+    def touch(self, buffers: Iterable[cl.Buffer], step_bytes: int) -> None:
+        """Read a byte of buffers every so many bytes, on all of the device's threads."""
         kernel = cl.Kernel(self._program, "kc_touch")
         for buffer in buffers:
-            pages = -(-buffer.size // mmap.PAGESIZE)
-            numbers = [np.uint64(one) for one in (mmap.PAGESIZE, pages, _PAGES_EACH)]
+            steps = -(-buffer.size // step_bytes)
+            numbers = [np.uint64(one) for one in (step_bytes, steps, _STEPS_EACH)]
             kernel.set_args(buffer, *numbers, self._sink)
-            items = -(-pages // _PAGES_EACH)
+            items = -(-steps // _STEPS_EACH)
             size = -(-items // PROBE_LOCAL_SIZE) * PROBE_LOCAL_SIZE
             cl.enqueue_nd_range_kernel(self._queue, kernel, (size,), (PROBE_LOCAL_SIZE,))
         self._queue.finish()

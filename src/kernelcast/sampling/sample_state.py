@@ -10,7 +10,7 @@ from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.plan import UNNOTICED_S, SamplingPlan
+from kernelcast.sampling.plan import SHORT_S, UNNOTICED_S, SamplingPlan
 from kernelcast.sampling.windows import GOLDEN, find_free_box, split_box, spread_positions
 
 # Uneven work may cost so many times the budget: a handful of places would tell nothing.
@@ -25,8 +25,9 @@ _HANDFUL = 5
 _HIDDEN = 20
 # Of a launch that is short.
 _MOST_OF_SHORT = 0.5
-# Of what nobody notices, one launch of a pilot.
-_PILOT_SHARE = 1 / 8
+# Of what nobody notices, one launch of a pilot; and of a short launch of unknown work.
+_PILOT_SHARE = 1 / 16
+_LAUNCHES_OF_UNKNOWN = 16
 
 
 @dataclass(slots=True)
@@ -85,14 +86,10 @@ class Sampling:
 
     @property
     def is_short(self) -> bool:
-        """Whether work is even and nobody would notice the budget, by all launches so far.
-
-        Unknown work needs places more than length: few long launches at the light places of a
-        picture whose middle does it all came out at a fiftieth of its time.
-        """
+        """Whether the whole launch is, by all launches so far."""
         work_groups = sum(one.box.work_group_count for one in self.timed)
         whole_s = sum(one.duration_s for one in self.timed) / max(work_groups, 1) * self.total
-        return self.plan.is_known_even and self.plan.budget * whole_s < UNNOTICED_S
+        return whole_s < SHORT_S
 
     @property
     def most(self) -> int:
@@ -115,7 +112,8 @@ class Sampling:
         if last.duration_s >= self.floor_s or not self.is_short:
             return most
         unnoticed = int(_PILOT_SHARE * UNNOTICED_S / last.duration_s * work_groups)
-        return max(most, min(unnoticed, self.total // 4) // self.unit * self.unit)
+        largest = self.total // (4 if self.plan.is_known_even else _LAUNCHES_OF_UNKNOWN)
+        return max(most, min(unnoticed, largest) // self.unit * self.unit)
 
     def note_intercept(self, smaller: TimedLaunch | None) -> None:
         """Note what the pilot's last two launches say of what each launch pays once."""

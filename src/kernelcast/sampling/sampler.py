@@ -63,6 +63,8 @@ _LARGEST_SHARES = (1 / 8, 1 / 4)
 _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
+# Of short launches, so many longer ones at most, twice: next to caches, places tell most.
+_MOST_LONG_WINDOWS = 4
 _FEW_SINGLES = 3
 # Short and long launches where all samples count as work.
 _FEW_PLACES, _LONG_PLACES = 4, 2
@@ -93,6 +95,8 @@ class Sampler:
         self._rate_s = self._usual_rate_s = 0.0
         """Mean and median of the short launches."""
         self._has_room = True
+        self._is_spread = False
+        """Whether launches lie all over the index space without a survey before them."""
         self._is_warmed = False
         """Whether launches at a new place are slow until caches hold what they need."""
 
@@ -110,21 +114,44 @@ class Sampler:
             self._begin()
         else:
             sampling.launch.settle(keeps_contents=True)
-        has_window = sampling.is_even and self._can_pay_window() and self._take_window()
-        if not has_window and (sampling.is_even or not self._has_room):
-            self._take_few()
-        elif not has_window:
-            self._take_many()
+        if self._is_spread:
+            self._take_spread()
+        else:
+            self._take_even_or_many()
         sampling.moments += 1
         launches = tuple(sampling.timed[before:])
         if not launches:
             return None
         return _make_run(sampling, launches, at_s)
 
+    def _take_spread(self) -> None:
+        """Run launches all over, by which work is even or not."""
+        sampling = self._sampling
+        before = len(sampling.timed)
+        self._take_many()
+        if len(sampling.timed) == before:
+            self._take_few()
+        timed = [one for one in sampling.timed[before:] if one.window != PILOT_WINDOW]
+        if timed:
+            sampling.is_even = is_even(rates_of(timed))
+
+    def _take_even_or_many(self) -> None:
+        """Run what suits the work, as far as budget and index space have room for it."""
+        is_even = self._sampling.is_even
+        if is_even and self._can_pay_window() and self._take_window():
+            return
+        if is_even or not self._has_room:
+            self._take_few()
+        else:
+            self._take_many()
+
     def _begin(self) -> None:
-        """Warm up, and find out what work it is."""
+        """Warm up, and find out what work it is; of a short launch the samples themselves tell."""
         sampling = self._sampling
         self._short, self._rate_s = _open(sampling)
+        self._is_spread = sampling.is_short and not sampling.plan.is_known_even
+        if self._is_spread:
+            return
         last_of_pilot = sampling.timed[-1]
         is_known = sampling.plan.is_known_even
         # Half of the budget of even work is for the window.
@@ -250,11 +277,13 @@ class Sampler:
         launch_s = min(max(_TIMES_THE_INTERCEPT * sampling.intercept_s, shortest_s), longest_s)
         launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
         times = 2 if self._is_warmed else 1
+        most = _MOST_LONG_WINDOWS if self._is_spread else _MOST_WINDOWS // 2
         for share in (0.5, 1.0):
+            if self._is_spread:
+                launch_s = min(launch_s, sampling.available_s(self._rate_s) / 2 / most)
             size = sampling.unit * max(1, round(launch_s / (self._rate_s * sampling.unit)))
             cost_s = times * self._rate_s * size
             affordable = int(share * sampling.available_s(self._rate_s) / cost_s)
-            most = _MOST_WINDOWS // 2
             if affordable > most:
                 size = sampling.unit * max(1, size * affordable // most // sampling.unit)
             if affordable:
