@@ -132,7 +132,7 @@ class Sampler:
         if len(sampling.timed) == before:
             self._take_few()
         timed = [one for one in sampling.timed[before:] if one.window != PILOT_WINDOW]
-        if timed:
+        if len(timed) >= _FEWEST_SURVEYED:
             sampling.is_even = is_even(rates_of(timed))
 
     def _take_even_or_many(self) -> None:
