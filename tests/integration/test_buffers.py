@@ -1,3 +1,4 @@
+import mmap
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
+from kernelcast.sampling import launch as launch_module
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.plan import SamplingPlan
@@ -60,23 +62,27 @@ def read(session: DeviceSession, buffer: cl.Buffer, count: int = ITEMS) -> Bytes
     return out
 
 
-def test_every_page_is_read_once_and_nothing_is_written(
-    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("most_cached_bytes", [0, 1 << 30], ids=["large", "cached"])
+def test_buffers_are_read_and_nothing_is_written(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch, most_cached_bytes: int
 ) -> None:
-    """Before the first samples of a launch, where the device works in the host's memory."""
-    seen: list[list[int]] = []
+    """Every page of a launch's buffers once, every line at each moment where caches hold them."""
+    seen: list[tuple[list[int], int]] = []
     touch = Probe.touch
 
-    def spy(probe: Probe, buffers: Sequence[cl.Buffer]) -> None:
-        seen.append([one.size for one in buffers])
-        touch(probe, buffers)
+    def spy(probe: Probe, buffers: Sequence[cl.Buffer], step_bytes: int) -> None:
+        seen.append(([one.size for one in buffers], step_bytes))
+        touch(probe, buffers, step_bytes)
+
+    monkeypatch.setattr(launch_module, "_MOST_CACHED_BYTES", most_cached_bytes)
 
     monkeypatch.setattr(Probe, "touch", spy)
     user = UserBuffers(session)
     with OpenCLLaunch(session, UPDATE, NDRANGE, user.buffers, [None] * 3) as launch:
         launch.settle()
         launch.settle()
-    expected = [[4 * ITEMS] * 3] if session.works_in_host_memory else []
+    step_bytes, times = (64, 2) if most_cached_bytes else (mmap.PAGESIZE, 1)
+    expected = [([4 * ITEMS] * 3, step_bytes)] * times if session.works_in_host_memory else []
     assert seen == expected
     assert user.are_untouched
 

@@ -13,7 +13,8 @@ from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.launch import check_launch, enqueue, explained_errors
+from kernelcast.sampling.launch import enqueue, explained_errors
+from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.opencl import cl

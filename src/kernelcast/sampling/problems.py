@@ -17,7 +17,8 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import fill_array, make_array, shape_of
-from kernelcast.sampling.launch import OpenCLLaunch, check_launch, explained_errors
+from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
+from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problem_arguments import ProblemArguments, seed_of

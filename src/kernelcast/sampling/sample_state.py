@@ -45,6 +45,8 @@ class Sampling:
     first: int = 0
     """Number of this moment's first launch."""
     is_even: bool = True
+    is_spread: bool = False
+    """Whether launches lie all over the index space, without a survey before them."""
     intercept_s: float = 0.0
     """What each launch of this kernel seems to pay once, by the pilot."""
     _visited: set[int] = field(default_factory=set)
@@ -85,6 +87,11 @@ class Sampling:
         return sum(one.duration_s for one in self.timed[self.first :])
 
     @property
+    def is_slow(self) -> bool:
+        """Whether an empty launch takes longer than one worth timing must."""
+        return self.launch.launch_overhead_s > self.plan.min_launch_s
+
+    @property
     def is_short(self) -> bool:
         """Whether the whole launch is, by all launches so far."""
         work_groups = sum(one.box.work_group_count for one in self.timed)
@@ -104,10 +111,9 @@ class Sampling:
         where nobody would notice it: what finds caches cold says little of the work.
         """
         overhead_s = self.launch.launch_overhead_s
-        is_slow = overhead_s > self.plan.min_launch_s
-        if is_slow and last.duration_s - overhead_s < _HIDDEN * overhead_s:
+        if self.is_slow and last.duration_s - overhead_s < _HIDDEN * overhead_s:
             return max(1, self.total // 8)
-        most = max(self.most, 2 * self.unit) if is_slow else self.most
+        most = max(self.most, 2 * self.unit) if self.is_slow else self.most
         work_groups = last.box.work_group_count
         if last.duration_s >= self.floor_s or not self.is_short:
             return most
@@ -299,9 +305,7 @@ def run_pilot(sampling: Sampling) -> tuple[int, float]:
 def _is_clear(sampling: Sampling, last: TimedLaunch, smaller: TimedLaunch | None) -> bool:
     """Tell whether a launch that lasts long does so for its work-groups."""
     if smaller is None:
-        launch = sampling.launch
-        is_quick = launch.launch_overhead_s <= sampling.plan.min_launch_s
-        return is_quick and last.duration_s >= _SURELY_LONG * sampling.floor_s
+        return not sampling.is_slow and last.duration_s >= _SURELY_LONG * sampling.floor_s
     more = last.box.work_group_count / smaller.box.work_group_count
     return last.duration_s >= (1 + _GROWS * (more - 1)) * smaller.duration_s
 

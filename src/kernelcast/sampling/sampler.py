@@ -17,6 +17,8 @@ takes the same again at new places.
    noise.
    *Uneven work* gets as many places as a moment's share of the budget reaches for, with launches
    just long enough.
+   *Short launches of unknown work* get no survey and a few longer launches all over: what is spent
+   on finding out is spent on caches that are cold, and one place may be next to no work.
 4. *Repetitions*: a launch that alone took a good part of what uneven work was given is repeated
    on its neighbours: a disturbance does not repeat, a heavy region does.
 
@@ -27,7 +29,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,9 @@ from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.repetitions import is_heavy_again, repeat_outliers
 from kernelcast.sampling.sample_state import Sampling, run_pilot
-from kernelcast.sampling.windows import box_near, position_of
+from kernelcast.sampling.windows import box_near
 
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
@@ -63,7 +65,7 @@ _LARGEST_SHARES = (1 / 8, 1 / 4)
 _TIMES_THE_INTERCEPT = 8.0
 _UNEVEN_LAUNCH_S = (60e-6, 400e-6)
 _MOST_WINDOWS = 96
-# Of short launches, so many longer ones at most, twice: next to caches, places tell most.
+# Short launches get so many longer ones at most, twice a moment: short ones find caches cold.
 _MOST_LONG_WINDOWS = 4
 _FEW_SINGLES = 3
 # Short and long launches where all samples count as work.
@@ -72,9 +74,6 @@ _FEW_RATES = 5
 # Places so much slower than the others are looked at again: work that is known to be even is
 # taken for uneven where data make rates differ so much.
 _STICKS_OUT, _CONTRADICTS = 1.5, 3.0
-_MOST_REPEATED = 3
-# Share of all time spent, beyond what its work-groups usually take.
-_GOOD_PART = 0.15
 
 
 class Sampler:
@@ -95,8 +94,6 @@ class Sampler:
         self._rate_s = self._usual_rate_s = 0.0
         """Mean and median of the short launches."""
         self._has_room = True
-        self._is_spread = False
-        """Whether launches lie all over the index space without a survey before them."""
         self._is_warmed = False
         """Whether launches at a new place are slow until caches hold what they need."""
 
@@ -114,7 +111,7 @@ class Sampler:
             self._begin()
         else:
             sampling.launch.settle(keeps_contents=True)
-        if self._is_spread:
+        if sampling.is_spread:
             self._take_spread()
         else:
             self._take_even_or_many()
@@ -133,14 +130,14 @@ class Sampler:
             self._take_few()
         timed = [one for one in sampling.timed[before:] if one.window != PILOT_WINDOW]
         if len(timed) >= _FEWEST_SURVEYED:
-            sampling.is_even = is_even(rates_of(timed))
+            self._judge(timed)
 
     def _take_even_or_many(self) -> None:
         """Run what suits the work, as far as budget and index space have room for it."""
-        is_even = self._sampling.is_even
-        if is_even and self._can_pay_window() and self._take_window():
+        seems_even = self._sampling.is_even
+        if seems_even and self._can_pay_window() and self._take_window():
             return
-        if is_even or not self._has_room:
+        if seems_even or not self._has_room:
             self._take_few()
         else:
             self._take_many()
@@ -149,8 +146,8 @@ class Sampler:
         """Warm up, and find out what work it is; of a short launch the samples themselves tell."""
         sampling = self._sampling
         self._short, self._rate_s = _open(sampling)
-        self._is_spread = sampling.is_short and not sampling.plan.is_known_even
-        if self._is_spread:
+        sampling.is_spread = sampling.is_short and not sampling.plan.is_known_even
+        if sampling.is_spread:
             return
         last_of_pilot = sampling.timed[-1]
         is_known = sampling.plan.is_known_even
@@ -159,7 +156,7 @@ class Sampler:
         if is_known:
             places = min(_SURVEYED_IF_KNOWN, affordable // 2)
         else:
-            is_cheap = affordable > 1 and not _is_slow(sampling)
+            is_cheap = affordable > 1 and not sampling.is_slow
             places = min(_SURVEYED, max(affordable, _FEW_RATES if is_cheap else 1))
         shorts = self._look(places)
         if len(shorts) < _FEWEST_SURVEYED:
@@ -180,7 +177,7 @@ class Sampler:
         """
         sampling = self._sampling
         before = len(sampling.timed)
-        shorts = sampling.run_windows(self._short, places, is_warmed=not _is_slow(sampling))
+        shorts = sampling.run_windows(self._short, places, is_warmed=not sampling.is_slow)
         leads = [one for one in sampling.timed[before:] if one not in shorts]
         if leads and shorts:
             ratio = _lower_median(rates_of(leads)) / _lower_median(rates_of(shorts))
@@ -200,9 +197,9 @@ class Sampler:
         is_known = sampling.plan.is_known_even
         most = (_CONTRADICTS if is_known else _STICKS_OUT) * self._usual_rate_s
         suspects = [one for one, rate in zip(shorts, rates, strict=True) if rate > most]
-        is_heavy_again = _is_heavy_again(sampling, suspects, most)
-        is_noise = len(shorts) < _FEW_RATES and suspects and not is_heavy_again
-        sampling.is_even = not (is_heavy_again or sampling.plan.is_known_uneven) and bool(
+        is_heavy = is_heavy_again(sampling, suspects, most)
+        is_noise = len(shorts) < _FEW_RATES and suspects and not is_heavy
+        sampling.is_even = not (is_heavy or sampling.plan.is_known_uneven) and bool(
             is_known or is_noise or is_even(rates)
         )
 
@@ -277,9 +274,9 @@ class Sampler:
         launch_s = min(max(_TIMES_THE_INTERCEPT * sampling.intercept_s, shortest_s), longest_s)
         launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
         times = 2 if self._is_warmed else 1
-        most = _MOST_LONG_WINDOWS if self._is_spread else _MOST_WINDOWS // 2
+        most = _MOST_LONG_WINDOWS if sampling.is_spread else _MOST_WINDOWS // 2
         for share in (0.5, 1.0):
-            if self._is_spread:
+            if sampling.is_spread:
                 launch_s = min(launch_s, sampling.available_s(self._rate_s) / 2 / most)
             size = sampling.unit * max(1, round(launch_s / (self._rate_s * sampling.unit)))
             cost_s = times * self._rate_s * size
@@ -289,7 +286,8 @@ class Sampler:
             if affordable:
                 sampling.run_windows(size, min(affordable, most), is_warmed=self._is_warmed)
                 self._rate_s = _mean_rate_s(sampling.timed)
-        _repeat_outliers(sampling)
+        if not sampling.is_spread:
+            repeat_outliers(sampling)
 
     def _take_few(self) -> None:
         """Run what a budget of a handful of launches allows; the first moment has run some."""
@@ -368,12 +366,7 @@ def _choose_overhead(sampling: Sampling) -> float:
 
     Where launches are quick, the samples themselves tell more than a pilot of two launches.
     """
-    return sampling.paid_once_s if _is_slow(sampling) else sampling.launch.launch_overhead_s
-
-
-def _is_slow(sampling: Sampling) -> bool:
-    """Tell whether an empty launch takes longer than one worth timing must."""
-    return sampling.launch.launch_overhead_s > sampling.plan.min_launch_s
+    return sampling.paid_once_s if sampling.is_slow else sampling.launch.launch_overhead_s
 
 
 def _lower_median(rates: npt.NDArray[np.float64]) -> float:
@@ -384,45 +377,3 @@ def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
     windows = [one for one in launches if one.window != PILOT_WINDOW] or launches
     groups = sum(one.box.work_group_count for one in windows)
     return sum(one.duration_s for one in windows) / groups
-
-
-def _is_heavy_again(sampling: Sampling, heavy: Sequence[TimedLaunch], most_s: float) -> bool:
-    """Tell whether a slow place is slow again when its neighbours run.
-
-    A picture whose work lies in a tenth of its area looks even to a survey in which one place is
-    slow; a disturbed launch looks the same.
-    """
-    repeated = _repeat_beside(sampling, heavy[:_MOST_REPEATED])
-    return bool((rates_of(repeated) > most_s).any())
-
-
-def _repeat_outliers(sampling: Sampling) -> None:
-    """Repeat single launches that took a good part of what a moment of uneven work was given.
-
-    Work that differs this much is rare, a core that was taken away for milliseconds is not. The
-    neighbour goes into the mean of the window, so that neither is believed alone.
-    """
-    ours = sampling.timed[sampling.first :]
-    timed = [one for one in ours if one.window != PILOT_WINDOW]
-    if not timed:
-        return
-    times = np.array([one.duration_s for one in timed])
-    usual_s = median(rates_of(timed)) * np.array([one.box.work_group_count for one in timed])
-    excess = (times - usual_s) / times.sum()
-    worst = np.argsort(excess)[::-1][:_MOST_REPEATED]
-    _repeat_beside(sampling, [timed[index] for index in worst if excess[index] > _GOOD_PART])
-
-
-def _repeat_beside(sampling: Sampling, launches: Sequence[TimedLaunch]) -> list[TimedLaunch]:
-    """Run a neighbour of each launch, of the same size, as part of the same window; give them."""
-    counts = sampling.launch.ndrange.group_counts
-    places = [
-        (one.window, position_of(one.box, counts) + one.box.work_group_count // 2)
-        for one in launches
-    ]
-    repeated = []
-    for one, place in zip(launches, places, strict=True):
-        repeated += sampling.run_places(
-            [place], one.box.work_group_count, is_warmed=not _is_slow(sampling)
-        )
-    return repeated

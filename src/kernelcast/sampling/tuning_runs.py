@@ -12,7 +12,8 @@ from kernelcast.records.arguments import (
 )
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.building import build_kernel_source, take_kernel
-from kernelcast.sampling.launch import check_launch, enqueue, explained_errors
+from kernelcast.sampling.launch import enqueue, explained_errors
+from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import put_argument, release_arguments

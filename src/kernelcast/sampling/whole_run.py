@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.launch import check_launch, enqueue, explained_errors
+from kernelcast.sampling.launch import enqueue, explained_errors
+from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import put_arguments, release_arguments

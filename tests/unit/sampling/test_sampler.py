@@ -344,3 +344,24 @@ def test_a_short_launch_is_sampled_beyond_its_start(whole_s: float, seed: int) -
     run = sample(launch, SamplingPlan(seed=seed, is_known_even=True))
     assert run.sampling_s <= UNNOTICED_S
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.35)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_short_launch_of_unknown_work_is_sampled_all_over(seed: int) -> None:
+    """Finds both the light and the heavy quarter of three milliseconds, and what is no start."""
+    groups, whole_s = 1024, 3e-3
+    usual_s = whole_s / groups / 3.25
+
+    class ColdLaunch(SyntheticLaunch):
+        def _undisturbed_s(self, box: GroupBox) -> float:
+            return super()._undisturbed_s(box) + 12e-6
+
+    launch = ColdLaunch(
+        NDRange(global_size=(32 * groups,), local_size=(32,)),
+        lambda at: np.where(at[0] < groups // 4, 10 * usual_s, usual_s),
+    )
+    sampler = Sampler(launch, SamplingPlan(seed=seed))
+    runs = [sampler.take_moment() for _ in range(2)]
+    told = [fit_linear(run).seconds for run in runs if run is not None]
+    assert np.exp(np.mean(np.log(told))) == pytest.approx(launch.true_s, rel=0.4)
+    assert sum(run.sampling_s for run in runs if run is not None) <= min(UNNOTICED_S, whole_s)

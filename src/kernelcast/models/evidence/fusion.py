@@ -170,7 +170,7 @@ def _nest(pieces: Sequence[Piece]) -> tuple[list[_Part], _Part]:
     outer: list[_Part] = []
     bases: dict[str, dict[str, list[tuple[Piece, _Part]]]] = {}
     for place, one in enumerate(pieces):
-        slow = _trust_of_slow(one) if one.kind is _SAMPLES else 1.0
+        slow = TRUST_OF_SLOW if one.kind is _SAMPLES else 1.0
         leaf = _Part(one.variance, (), 1.0, slow, one.log_seconds)
         leaves.append(leaf)
         if one.basis:
@@ -182,22 +182,11 @@ def _nest(pieces: Sequence[Piece]) -> tuple[list[_Part], _Part]:
     return leaves, _Part(0.0, tuple(outer))
 
 
-def _trust_of_slow(piece: Piece) -> float:
-    """Give what samples count that say more than the rest: less, the shorter the launch.
-
-    Nothing but what lengthens samples, cold caches and waking threads, is not calibrated of them.
-    """
-    return TRUST_OF_SLOW * (1.0 - piece.uncalibrated_variance / piece.variance)
-
-
 def _make_basis(moments: Sequence[Sequence[tuple[Piece, _Part]]]) -> _Part:
     """Give a part with an error that all pieces share, and one that those of a moment do."""
     if len(moments) == 1 and len(moments[0]) == 1:
         return moments[0][0][1]
-    every = [one for members in moments for one, _ in members]
-    shared = min(one.basis_variance - one.uncalibrated_variance for one in every)
-    # A launch is as short as it is, whatever each moment says of it.
-    unseen = max(one.uncalibrated_variance for one in every)
+    shared = min(one.basis_variance for members in moments for one, _ in members)
     parts = []
     for members in moments:
         if len(members) == 1:
@@ -206,9 +195,8 @@ def _make_basis(moments: Sequence[Sequence[tuple[Piece, _Part]]]) -> _Part:
             moment = min(one.moment_variance for one, _ in members)
             part = _Part(max(moment, _NOTHING), tuple([leaf for _, leaf in members]))
         for one, leaf in members:
-            leaf.spread = one.variance - moment - shared - one.uncalibrated_variance
+            leaf.spread = one.variance - moment - shared
         parts.append(part)
-    shared += unseen
     if len(parts) > 1:
         return _Part(max(shared, _NOTHING), tuple(parts))
     parts[0].spread += shared

@@ -86,7 +86,12 @@ class EvidenceModel:
     """Revisions of the samplers that its samples are of."""
 
     def weigh_samples(
-        self, moment: SampledMoment, past: Sequence[float] = (), *, age_s: float = 0.0
+        self,
+        moment: SampledMoment,
+        past: Sequence[float] = (),
+        *,
+        age_s: float = 0.0,
+        launch_log_seconds: float | None = None,
     ) -> Piece:
         """Make a piece of samples of a moment.
 
@@ -100,6 +105,9 @@ class EvidenceModel:
         age_s : float
             Seconds since they were taken: machines have states that last. All samples of a launch
             share what has changed since.
+        launch_log_seconds : float, optional
+            What all moments say, which tells how short the launch is: by its own time, the slower
+            one of two would be the surer one.
         """
         form = self._find(moment.form)
         variance = form.variance(moment.signs)
@@ -110,7 +118,8 @@ class EvidenceModel:
             log_seconds -= trust * _clip(median(past)) * math.sqrt(variance)
             variance *= 1.0 - share * trust
         aged = self.sizes.scale * self._age(age_s)
-        unseen = find_uncalibrated(moment.log_seconds, is_busy=moment.is_busy)
+        told = moment.log_seconds if launch_log_seconds is None else launch_log_seconds
+        unseen = find_uncalibrated(told, is_busy=moment.is_busy)
         return Piece(
             kind=Kind.SAMPLES,
             log_seconds=log_seconds,

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from statistics import fmean
 
 from cachetools import LRUCache
 
@@ -109,7 +110,11 @@ class EvidenceMaker:
         """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
         model = self.find(device).model
         past = [] if identity is None else self.sizes.judge_past(identity, model)
-        return [model.weigh_samples(one, past, age_s=_find_age(one)) for one in moments]
+        told = fmean([one.log_seconds for one in moments]) if moments else None
+        return [
+            model.weigh_samples(one, past, age_s=_find_age(one), launch_log_seconds=told)
+            for one in moments
+        ]
 
     def weigh_models(
         self,

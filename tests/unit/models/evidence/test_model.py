@@ -189,3 +189,17 @@ def test_what_was_not_calibrated_is_less_sure(
     shared = pieces[1].basis_variance - pieces[0].basis_variance
     more = pieces[1].uncalibrated_variance - pieces[0].uncalibrated_variance
     assert shared == pytest.approx(more)
+
+
+def test_of_two_moments_of_a_short_launch_the_faster_one_counts_more(model: EvidenceModel) -> None:
+    """Does not take the slower one for surer since launches of its time would be."""
+    moments = [make_moment(0.0) for _ in range(2)]
+    told = math.log(3e-3), math.log(9e-3)
+    pieces = [
+        model.weigh_samples(
+            replace(one, moment=str(seconds), log_seconds=seconds), launch_log_seconds=sum(told) / 2
+        )
+        for one, seconds in zip(moments, told, strict=True)
+    ]
+    fast, slow = fuse(pieces).weights
+    assert fast > slow
