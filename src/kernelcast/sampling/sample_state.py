@@ -93,10 +93,13 @@ class Sampling:
 
     @property
     def is_short(self) -> bool:
-        """Whether the whole launch is, by all launches so far."""
+        """Whether the whole launch is, by all launches so far.
+
+        Where places are those of most work, they would say too much of the whole.
+        """
         work_groups = sum(one.box.work_group_count for one in self.timed)
         whole_s = sum(one.duration_s for one in self.timed) / max(work_groups, 1) * self.total
-        return whole_s < SHORT_S
+        return whole_s < SHORT_S and not self.plan.is_known_uneven
 
     @property
     def most(self) -> int:
