@@ -33,8 +33,8 @@ _DEFAULTS = EstimateSettings()
     metavar="SHARE",
     type=float,
     default=_DEFAULTS.plan.budget,
-    help="Device time that sampling may take, as a share of the predicted time (of even work 2 ms "
-    "at least, or half of a shorter launch): above 0, at most 1.",
+    help="Device time that sampling may take, as a share of the predicted time (of launches below "
+    "0.1 s 4 ms at least, or half of a shorter one): above 0, at most 1.",
 )
 @click.option(
     "--coverage",
