@@ -22,6 +22,7 @@ from kernelcast.expressions.conditions import Condition
 from kernelcast.expressions.evaluation import BoolArray, EvaluationError, IntArray
 from kernelcast.expressions.group_bounds import GroupBounds, list_loops
 from kernelcast.expressions.group_forms import (
+    CONSTANT,
     GROUP,
     PLACES,
     START,
@@ -41,6 +42,7 @@ from kernelcast.records.operations import MemorySpace
 _SECTOR_BYTES = 32
 _LARGEST = 2.0**60
 _DECIDED = 2**62
+_NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,56 +136,74 @@ class LaunchShapes:
         if self._rows is None or not ndrange.is_uniform:
             return None
         values = self._evaluate(ndrange, scalars)
-        if values is None:
-            return None
-        farthest = max(map(abs, values)) * (max(ndrange.global_size) + max(ndrange.global_offset))
-        if farthest * self._heaviest > _LARGEST:  # beyond 64 bits
+        if values is None or self._exceeds(values, ndrange):
             return None
         numbers = np.array(values)
         told = (self._rows @ numbers) @ looked_at.work_groups
         if any(ndrange.global_offset):
             offset = (*ndrange.global_offset, 0, 0)[:MAX_DIMENSIONS]
             told += ((self._starts @ numbers) @ np.array(offset))[:, None]
-        addresses = told[self._decisions :]
-        is_same = self._round_decisions(told[: self._decisions], numbers, looked_at.alone) and all(
-            one.keeps_apart(values) for one in self._buffers
-        )
+        alone, addresses = looked_at.alone, told[self._decisions :]
+        exact = self._round_decisions(told[: self._decisions], numbers, alone)
+        for one in self._buffers:
+            if not one.keeps_apart(values):
+                exact = exact.union([place for place, _ in one.spans])
         shared = self._nothing
         if self._single.size:
             own, other = looked_at.pairs
-            lines = addresses[self._single, looked_at.alone :] // self._line_bytes
+            lines = addresses[self._single, alone:] // self._line_bytes
             shared = np.asarray(lines[:, own] == lines[:, other])
-        addresses[:, : looked_at.alone] &= self._fine
-        addresses[:, looked_at.alone :] &= self._coarse
+        addresses[:, :alone] &= self._fine
+        addresses[:, alone:] &= self._coarse
         width, rows = 8 * len(told), told.T.tobytes()
-        groups = looked_at.work_groups.shape[1]
-        kinds = tuple(rows[one * width : (one + 1) * width] for one in range(groups))
-        alone, together = kinds[: looked_at.alone], kinds[looked_at.alone :]
+        groups = range(looked_at.work_groups.shape[1])
+        kinds = tuple([rows[width * at : width * (at + 1)] for at in groups])
         sizes = [one % least for one, least in zip(values, self._moduli, strict=True)]
+        for place in exact:
+            sizes[place] = values[place]
         key = (
-            is_same, tuple(sizes if is_same else values), tuple(sorted(alone)), together,
-            shared.tobytes(), looked_at.axes, looked_at.pairs.tobytes(),
+            exact, tuple(sizes), tuple(sorted(kinds[:alone])), kinds[alone:], shared.tobytes(),
+            looked_at.axes, looked_at.pairs.tobytes(),
         )  # fmt: skip
-        return LaunchShape(key, alone, together, shared)
+        return LaunchShape(key, kinds[:alone], kinds[alone:], shared)
 
-    def _round_decisions(self, decisions: IntArray, numbers: IntArray, alone: int) -> bool:
-        """Leave of conditions only sides, where all work-items are on one, and say if they stand.
+    def _exceeds(self, values: Sequence[int], ndrange: NDRange) -> bool:
+        """Tell whether numbers may be beyond 64 bits."""
+        fixed = moving = 0.0
+        for value, (one, other) in zip(values, self._heaviest, strict=True):
+            fixed += one * abs(value)
+            moving += other * abs(value)
+        farthest = max(ndrange.global_size) + max(ndrange.global_offset)
+        return fixed + moving * farthest > _LARGEST
 
-        They do not where sizes decide within a work-group. What is clamped stays as far from its
-        bound as it is, and may not be where lines are compared: others move on.
+    def _round_decisions(
+        self, decisions: IntArray, numbers: IntArray, alone: int
+    ) -> frozenset[int]:
+        """Leave of conditions only sides, where all work-items are on one.
+
+        Returns
+        -------
+        frozenset of int
+            Products of sizes that must be the same for all else to be. All where sizes decide
+            within a work-group, or where something is clamped whose lines are compared: it stays
+            as far from its bound as it is, and others move on.
         """
+        exact = _NONE
         if not self._decisions:
-            return True
-        spans = self._spans @ np.abs(numbers) + self._endless
-        is_open = np.abs(decisions) <= spans[:, None]
-        if self._clamps:
-            is_open[: self._clamps] |= decisions[: self._clamps] < 0
-        sides = np.where(decisions > 0, _DECIDED, -_DECIDED)
-        np.copyto(decisions, sides, where=~is_open)
-        return not (
-            (self._stretching.size and is_open[self._stretching].any())
-            or (self._clamps and is_open[: self._clamps, alone:].any())
-        )
+            return exact
+        np.minimum(np.maximum(decisions, self._low, out=decisions), self._high, out=decisions)
+        if self._stretching.size:
+            stretched = decisions[self._stretching]
+            high = self._spans @ np.abs(numbers) + self._endless
+            low = -high - self._below
+            is_open = (low[:, None] <= stretched) & (stretched <= high[:, None])
+            if is_open.any():
+                exact = self._every
+            sides = np.where(stretched > 0, _DECIDED, -_DECIDED)
+            decisions[self._stretching] = np.where(is_open, stretched, sides)
+        if self._clamps and (decisions[: self._clamps, alone:] < self._high[: self._clamps]).any():
+            exact = self._every
+        return exact
 
     def _evaluate(self, ndrange: NDRange, scalars: Mapping[str, int]) -> list[int] | None:
         """Give the values of all products of sizes; None if one is not known."""
@@ -213,6 +233,7 @@ class LaunchShapes:
         products = sorted(set().union(*(one.sizes() for one in every), {()}), key=str)
         products += [(one,) for one in pinned]
         self._products: list[Sizes] = products
+        self._every = frozenset(range(len(products)))
         index = {one: place for place, one in reversed([*enumerate(products)])}
         self._symbols = frozenset(
             symbol for one in products for atom in one for symbol in symbols_of(atom)
@@ -255,21 +276,37 @@ class LaunchShapes:
         self._starts = rows[:, START:GROUP]
         by_groups = self._starts * np.array(self._local)[:, None] + rows[:, GROUP:]
         self._rows = np.concatenate([rows[:, :START], by_groups], axis=1)
-        self._heaviest = float(np.abs(self._rows).sum(axis=(1, 2)).max(initial=1))
+        heavy = np.abs(rows.astype(np.float64))
+        own, moving = heavy[:, CONSTANT], heavy[:, START:].sum(axis=1)
+        self._heaviest = [
+            (float(one), float(other))
+            for one, other in zip(own.max(0, initial=1), moving.max(0, initial=0), strict=True)
+        ]
 
     def _span(
         self, decisions: Sequence[Form], endless: Sequence[bool], index: Mapping[Sizes, int]
     ) -> None:
         """Say how far from zero conditions are where one work-item may meet it and another not."""
-        self._spans = np.zeros((len(decisions), len(self._products)))
+        spans = np.zeros((len(decisions), len(self._products)))
         for row, form in enumerate(decisions):
             for (what, sizes), factor in form.inner.items():
                 if not endless[row]:
-                    self._spans[row, index[sizes]] += abs(factor) * self._bounds.bound(what)
-        is_endless = np.isinf(self._spans).any(axis=1) | np.array(endless, dtype=np.bool_)
-        self._endless = np.where(is_endless, _DECIDED, 0)
-        self._spans[is_endless] = 0
-        self._stretching = np.flatnonzero([one.stretches for one in decisions])
+                    spans[row, index[sizes]] += abs(factor) * self._bounds.bound(what)
+        is_endless = np.isinf(spans).any(axis=1) | np.array(endless, dtype=np.bool_)
+        spans[is_endless] = 0
+        is_clamp = np.arange(len(decisions)) < self._clamps
+        stretches = np.array([one.stretches for one in decisions], dtype=np.bool_)
+        decided = np.minimum(spans[:, index[()]] + 1, _DECIDED)
+        self._low, self._high = (
+            np.where(is_endless | stretches | never, sign * _DECIDED, sign * decided)
+            .astype(np.int64)[:, None]
+            for sign, never in ((-1, is_clamp), (1, False))
+        )  # fmt: skip
+        self._stretching = np.flatnonzero(stretches)
+        self._spans = spans[stretches]
+        self._endless, self._below = (
+            np.where(one, _DECIDED, 0)[stretches] for one in (is_endless, is_clamp)
+        )
 
     def _tell_lines(
         self,

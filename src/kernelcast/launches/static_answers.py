@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from cachetools import LRUCache
@@ -21,12 +22,13 @@ from kernelcast.analytic.cpu.opencl.index_space import (
     choose_places,
     find_before,
 )
+from kernelcast.expressions.evaluation import IntArray
 from kernelcast.expressions.launch_shapes import LaunchShape, LaunchShapes, LookedAt
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_numbers
-from kernelcast.features.vector.catalogue import combine
+from kernelcast.features.vector.catalogue import compute_values
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.feature_counts import count_from_source
@@ -146,7 +148,7 @@ class KernelAnswers:
         launch = model_launch(problem, counters=counters)
         work = study_work(launch, self._device, looked=looked)
         analytic = estimate_work(work, self._device, launch.ndrange, launch.buffers)
-        vector = combine(
+        features = compute_values(
             StaticSource(facts=self._facts, problem=problem),
             CounterSource(counters=counters, facts=self._facts),
             analytic,
@@ -154,7 +156,7 @@ class KernelAnswers:
         doubt = doubt_counts(self._facts, counters).half_width
         try:
             model = find_shipped(self._machine.platform)
-            return _Known(work, model.prepare(vector.as_dict()), doubt)
+            return _Known(work, model.prepare(features), doubt)
         except InputError:
             return _Known(work, None, doubt)
 
@@ -208,19 +210,26 @@ def look_at(ndrange: NDRange) -> LookedAt:
     x, y, z = counts = (*ndrange.group_counts, 1, 1)[:MAX_DIMENSIONS]
     alone = choose_numbers(x * y * z)
     axes = (x > 1, y > 1, z > 1)
-    several = [axis for axis in range(MAX_DIMENSIONS) if axes[axis]]
-    places = choose_places(counts)
-    index = {place: number for number, place in enumerate(places)}
+    index = {place: number for number, place in enumerate(choose_places(counts))}
     own, others = [], []
-    for number, place in enumerate(places):
-        for axis in several:
-            own.append(number)
-            others.append(index.setdefault(find_before(place, axis), len(index)))
-    work_groups = [(1, one % x, one // x % y, one // (x * y)) for one in alone]
-    work_groups += [(1, *place) for place in index]
+    for number, place in enumerate([*index]):
+        for axis in range(MAX_DIMENSIONS):
+            if axes[axis]:
+                own.append(number)
+                others.append(index.setdefault(find_before(place, axis), len(index)))
+    work_groups: list[int] = []
+    for one in alone:
+        work_groups += (1, one % x, one // x % y, one // (x * y))
+    for place in index:
+        work_groups += (1, *place)
     return LookedAt(
-        work_groups=np.array(work_groups, dtype=np.int64).T,
+        work_groups=np.array(work_groups, dtype=np.int64).reshape(-1, 1 + MAX_DIMENSIONS).T,
         alone=len(alone),
-        pairs=np.array((own, others), dtype=np.int64),
+        pairs=_pair(tuple(own), tuple(others)),
         axes=axes,
     )
+
+
+@lru_cache(maxsize=256)
+def _pair(own: tuple[int, ...], others: tuple[int, ...]) -> IntArray:
+    return np.array((own, others), dtype=np.int64)

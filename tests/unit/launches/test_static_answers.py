@@ -139,6 +139,19 @@ def test_shares_work_between_sizes() -> None:
     assert known.studied == 1
 
 
+def test_shares_work_where_rows_that_may_meet_are_as_long() -> None:
+    """Asks for the same length only of rows that may meet, and not of another buffer's."""
+    body = "b[x + w * y] = a[x + h * y];"
+    known = KernelAnswers(make_kernel(body), (8, 2), MACHINE)
+    for h in (640, 1280, 1920):
+        problem = make_problem(body, (640, 640), (16, h))  # 640 numbers into rows of 16
+        known.answer(problem, problem.ndrange)
+    assert known.studied == 1
+    for w in (32, 48):
+        expect_same(known, make_problem(body, (640, 640), (w, 1280)))
+    assert known.studied == 3
+
+
 def test_looks_at_neighbours_of_all_places() -> None:
     """Pairs each place with the work-group before it along each dimension that has several."""
     found = look_at(NDRange(global_size=(64, 32, 2), local_size=(4, 4, 2)))

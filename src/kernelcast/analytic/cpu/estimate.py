@@ -12,8 +12,7 @@ from kernelcast.analytic.cpu.opencl.index_space import Looked
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import (
     LevelTraffic,
-    TouchedLines,
-    count_traffic,
+    Traffic,
     find_lines,
 )
 from kernelcast.analytic.cpu.opencl.waiting import time_waiting
@@ -74,8 +73,8 @@ class CpuWork:
 
     Parameters
     ----------
-    lines : TouchedLines
-        Of a work-group.
+    traffic : Traffic
+        What crosses each boundary.
     rates : dict of str to float
         Seconds of a core per work-item, by limiter.
     near_s : float
@@ -92,7 +91,7 @@ class CpuWork:
         What is estimated or missing.
     """
 
-    lines: TouchedLines
+    traffic: Traffic
     rates: dict[str, float]
     near_s: float
     atomics_s: float
@@ -137,7 +136,7 @@ def study_work(
     exits = launch.open_exits * constants.exit_chains * device.add_latency_s / execution.width
     counts = launch.executed
     return CpuWork(
-        lines=find_lines(launch, execution, patterns, device.line_bytes, looked),
+        traffic=Traffic(find_lines(launch, execution, patterns, device.line_bytes, looked), device),
         rates={**core.ports, "chain": core.chain_s, "latency": waiting + exits},
         near_s=max(core.seconds, waiting) + exits,
         atomics_s=_time_atomics(counts, device.costs, patterns),
@@ -171,7 +170,7 @@ def estimate_work(
     """
     counts, all_items = ndrange.group_counts, ndrange.work_item_count
     groups = prod(counts)
-    traffic = count_traffic(work.lines, device, counts, buffers)
+    traffic = work.traffic.count(counts, buffers)
     # The core that has most work-groups is waited for.
     items = ceil(groups / device.cores) / groups * all_items
     limiters = {name: seconds * items for name, seconds in work.rates.items()}
@@ -192,7 +191,7 @@ def estimate_work(
         model=MODEL,
         machine=device.id,
         seconds=seconds,
-        limiter=max(limiters, key=lambda one: limiters[one]),
+        limiter=max(limiters, key=limiters.__getitem__),
         limiters=limiters,
         volumes=_list_volumes(traffic),
         quantities={
@@ -243,11 +242,12 @@ def _time_atomics(
 
 
 def _list_volumes(traffic: Sequence[LevelTraffic]) -> dict[str, float]:
-    nearer = ["L1", *(one.name for one in traffic)]
     volumes = {}
-    for near, one in zip(nearer, traffic, strict=False):
+    near = "L1"
+    for one in traffic:
         volumes[f"{one.name}_to_{near}"] = one.loaded_bytes
         volumes[f"{near}_to_{one.name}"] = one.stored_bytes
+        near = one.name
     return volumes
 
 

@@ -16,8 +16,8 @@ from kernelcast.features.counting.broadcasting import widen
 from kernelcast.features.counting.guards import estimate_share
 from kernelcast.features.counting.points import Points, run_loops
 from kernelcast.features.counting.sampled_groups import choose_work_groups
-from kernelcast.features.counting.touches import Touches, find_touches
-from kernelcast.features.counting.trips import find_loops
+from kernelcast.features.counting.touches import ROW_BYTES, Touches, find_touches
+from kernelcast.features.counting.trips import Loop, find_loops
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.recorded_addresses import RecordedAddresses
@@ -78,8 +78,8 @@ def compute_requests(
     bindings, is_present, owners = _bind_warps(ndrange, [*chosen], warp_width)
     bindings |= bind_names(scalars)
     start = replace(Points.start(bindings, is_present), weights=times[owners])
-    runs: dict[object, Points] = {}
-    found = (_follow(facts, access, start, runs) for access in facts.accesses)
+    follower = _Follower(facts, start)
+    found = (follower.follow(access) for access in facts.accesses)
     return _merge((one for one in found if one is not None), warps=float(times[owners].sum()))
 
 
@@ -126,40 +126,58 @@ def _bind_warps(
     bindings: dict[Symbol, Value] = {}
     for symbol, value in items.bindings.items():
         if isinstance(value, np.ndarray):
-            padded = np.pad(value, ((0, 0), (0, missing)), mode="edge")
-            bindings[symbol] = padded.reshape(-1, width)[kept]
+            if missing:
+                value = np.concatenate([value, np.repeat(value[:, -1:], missing, axis=1)], axis=1)
+            bindings[symbol] = value.reshape(-1, width)[kept]
         else:
             bindings[symbol] = value
     per_group = len(kept) // len(groups)
     return bindings, is_present[kept], np.flatnonzero(kept) // per_group
 
 
-def _follow(
-    facts: KernelFacts, access: MemoryAccess, start: Points, runs: dict[object, Points]
-) -> _Requests | None:
-    """Evaluate an access's addresses at the iterations that run; others may run the same."""
-    offset = access.offset_bytes
-    if offset is None or not access.bytes:  # the size of an undeclared type is not known
-        return None
-    loops = find_loops(facts, access.loops)
-    own = frozenset(loop.symbol for loop in loops)
-    if not offset.symbols() - own <= start.bindings.keys():
-        return None
-    wanted = offset.symbols() | access.guard.symbols()
-    key = access.loops, access.guard, wanted
-    if key not in runs:
-        used = wanted.union(*(loop.symbols for loop in loops))
-        runs[key] = _run(run_loops(start.keep(used), loops, wanted, BUDGET), access.guard)
-    points = runs[key]
-    is_active = points.is_active
-    try:
-        value = evaluate_where(offset, is_active, points.bindings)
-    except EvaluationError:
-        return None
-    offsets = widen(value, is_active.shape)
-    is_local = access.space is MemorySpace.LOCAL
-    touches = find_touches(offsets, is_active, access.bytes, is_local=is_local)
-    return _Requests(access=access, weights=points.weights, touches=touches)
+class _Follower:
+    """Evaluates addresses at the iterations that run; accesses have in common what is the same."""
+
+    def __init__(self, facts: KernelFacts, start: Points) -> None:
+        self._facts = facts
+        self._start = start
+        self._runs: dict[object, Points] = {}
+        self._touches: dict[object, Touches] = {}
+
+    def follow(self, access: MemoryAccess) -> _Requests | None:
+        """Give an access's requests; None where its addresses are not known."""
+        offset = access.offset_bytes
+        if offset is None or not access.bytes:  # the size of an undeclared type is not known
+            return None
+        loops = find_loops(self._facts, access.loops)
+        own = frozenset(loop.symbol for loop in loops)
+        if not offset.symbols() - own <= self._start.bindings.keys():
+            return None
+        points = self._run(access, loops, offset.symbols() | access.guard.symbols())
+        # What is moved by whole rows of banks touches as much.
+        moved = offset - offset.constant_term // ROW_BYTES * ROW_BYTES
+        is_local = access.space is MemorySpace.LOCAL
+        key = access.loops, access.guard, moved, access.bytes, is_local
+        try:
+            if key not in self._touches:
+                offsets = evaluate_where(moved, points.is_active, points.bindings)
+                self._touches[key] = find_touches(
+                    widen(offsets, points.is_active.shape), points.is_active, access.bytes,
+                    is_local=is_local,
+                )  # fmt: skip
+        except EvaluationError:
+            return None
+        return _Requests(access=access, weights=points.weights, touches=self._touches[key])
+
+    def _run(
+        self, access: MemoryAccess, loops: tuple[Loop, ...], wanted: frozenset[Symbol]
+    ) -> Points:
+        key = access.loops, access.guard, wanted
+        if key not in self._runs:
+            used = wanted.union(*(loop.symbols for loop in loops))
+            points = run_loops(self._start.keep(used), loops, wanted, BUDGET)
+            self._runs[key] = _run(points, access.guard)
+        return self._runs[key]
 
 
 def _run(points: Points, guard: Condition) -> Points:

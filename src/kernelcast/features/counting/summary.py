@@ -132,6 +132,8 @@ def _count_warps(
     present = split_lanes(is_present[..., None], width).reshape(-1, width)
     kept = present.any(axis=1)
     lanes, present = lanes[kept], present[kept]
+    if len(lanes) and (lanes == lanes[0]).all() and present.all():
+        lanes, present = lanes[:1], present[:1]
     branches = np.array(
         [block.operations.count(OperationKind.BRANCH) for block in facts.blocks], dtype=np.float64
     )

@@ -15,7 +15,7 @@ import numpy.typing as npt
 SECTOR_BYTES = 32
 BANKS = 32
 BANK_BYTES = 4
-_ROW_BYTES = BANKS * BANK_BYTES
+ROW_BYTES = BANKS * BANK_BYTES
 """By so many bytes, or a multiple, requests can be moved and touch as many sectors and banks."""
 
 _NOWHERE = np.iinfo(np.int64).max
@@ -83,7 +83,7 @@ def find_touches(
 
 def _drop_repetitions(offsets: IntArray, is_active: BoolArray) -> tuple[int, int]:
     """Say how many requests to look at, and how often each stands: all may be like the first."""
-    moved = offsets - offsets[:, :1] // _ROW_BYTES * _ROW_BYTES
+    moved = offsets - offsets[:, :1] // ROW_BYTES * ROW_BYTES
     if (is_active == is_active[0]).all() and (moved == moved[0])[is_active].all():
         return 1, len(offsets)
     return len(offsets), 1

@@ -106,12 +106,11 @@ def describe_times(
         The largest of them over the estimate.
     """
     estimate_s = max(estimate_s, 1e-12)
-    found = [
-        _log_share(limiters[one], estimate_s) if one in limiters else _LOG_LEAST_SHARE
-        for one in _LIMITERS
-    ]
-    found.append(_log_ratio(largest_ratio))
-    return found
+    found = dict.fromkeys(_LIMITERS, _LOG_LEAST_SHARE)
+    for name, seconds in limiters.items():
+        if seconds and name in found:
+            found[name] = _log_share(seconds, estimate_s)
+    return [*found.values(), _log_ratio(largest_ratio)]
 
 
 def classify(features: Mapping[str, float]) -> Workload:

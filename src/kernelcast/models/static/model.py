@@ -7,6 +7,7 @@ the same, and a gate g for its kind of work. `kernelcast.models.static.fitting` 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -27,6 +28,7 @@ from kernelcast.records.training_table import Numbers
 
 # Widths of 0.15 to 0.6 came out within 1 point of each other on two devices, kernels held out.
 WIDTH = 0.3
+_NARROWNESS = WIDTH / len(NAMES)
 _ANALYTIC, _LIMITER = "analytic.", "_limiter_s"
 _LARGEST_CORRECTION = math.log(30.0)
 ANY = "any"
@@ -136,24 +138,17 @@ class StaticModel:
         times = [*OF_TIMES]
         columns[times] = 0.0
         # Squares of the points' columns of times are in, their products with the launch's are not.
-        squares = np.einsum("ij,ij->i", self.points, self.points)
+        distances = _square(self) + columns @ columns - 2.0 * (self.points @ columns)
         return PreparedWork(
             model=self,
-            rest=squares + columns @ columns - 2.0 * (self.points @ columns),
-            points=self.points[:, times],
+            rest=-_NARROWNESS * distances,
+            points=2.0 * _NARROWNESS * self.points[:, times],
             centre=self.centre[times],
             scale=self.scale[times],
             workload=classify({
                 name: one for name, one in features.items() if not name.startswith(_ANALYTIC)
             }),
         )  # fmt: skip
-
-    def weigh(self, distances: Numbers) -> Numbers:
-        """Give ungated corrections by squared distances to the points, shape (..., points)."""
-        kernel = np.maximum(distances, 0.0)
-        kernel *= -WIDTH / len(NAMES)
-        found: Numbers = np.exp(kernel, out=kernel) @ self.weights + self.intercept
-        return np.minimum(np.maximum(found, -_LARGEST_CORRECTION), _LARGEST_CORRECTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -165,9 +160,9 @@ class PreparedWork:
     model : StaticModel
         The model.
     rest : ndarray, shape (points,)
-        Squared distances to its points that times do not decide.
+        Logarithms of kernels, as far as times do not decide them.
     points : ndarray, shape (points, times)
-        The points' columns of times.
+        What columns of times add to them.
     centre, scale : ndarray, shape (times,)
         Of these columns.
     workload : Workload
@@ -197,18 +192,30 @@ class PreparedWork:
         doubt : float
             By how much more the logarithm of its time may be off.
         """
-        times = np.array(describe_times(estimate_s, limiters, largest_ratio))
-        scaled = (times - self.centre) / self.scale
-        distances = self.points @ scaled
-        distances *= -2.0
-        distances += scaled @ scaled
-        distances += self.rest
         workload = classify_by_times(self.workload, estimate_s, limiters)
         gate = self.model.gates.get(workload.value, 0.0)
-        correction = gate * float(self.model.weigh(distances))
+        correction = 0.0
+        if gate:
+            times = np.array(describe_times(estimate_s, limiters, largest_ratio))
+            correction = gate * self._correct((times - self.centre) / self.scale)
         return StaticAnswer(
             log_seconds=math.log(estimate_s) + correction,
             correction=correction,
             half_width=self.model.half_width + doubt,
             workload=workload,
         )
+
+    def _correct(self, times: Numbers) -> float:
+        """Give the ungated correction by scaled columns of times."""
+        kernel = self.points @ times
+        kernel += self.rest
+        kernel -= _NARROWNESS * (times @ times)
+        found = float(np.exp(kernel, out=kernel) @ self.model.weights) + self.model.intercept
+        return min(max(found, -_LARGEST_CORRECTION), _LARGEST_CORRECTION)
+
+
+@lru_cache(maxsize=256)
+def _square(model: StaticModel) -> Numbers:
+    """Give the squared distances of a model's points from its centre."""
+    found: Numbers = np.einsum("ij,ij->i", model.points, model.points)
+    return found

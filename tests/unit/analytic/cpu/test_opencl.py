@@ -9,7 +9,7 @@ from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
-from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic, find_lines
+from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, Traffic, find_lines
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -38,7 +38,7 @@ def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, Level
     execution = find_execution(launch, device)
     patterns = find_patterns(launch, execution)
     lines = find_lines(launch, execution, patterns, device.line_bytes)
-    found = count_traffic(lines, device, launch.ndrange.group_counts, launch.buffers)
+    found = Traffic(lines, device).count(launch.ndrange.group_counts, launch.buffers)
     return {one.name: one for one in found}
 
 

@@ -1,14 +1,15 @@
 """Addresses that a work-group touches: evaluated where there is a formula, else recorded."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Place, Runs
-from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Place
+from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -18,9 +19,14 @@ ABSENT = np.iinfo(np.int64).min
 _MOST_ADDRESSES = 1 << 14
 """Addresses of one access and work-group; of longer loops the first iterations stand for all."""
 _FIRST_ITERATIONS = 16
+_FEW, _DENSE = 512, 32
+"""So few values are sorted, and others where they lie further apart than that, in the mean."""
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+Runs: TypeAlias = tuple[dict[Symbol, Value], BoolArray, npt.NDArray[np.float64]]
+"""Values of symbols, where something is executed, and what each work-group's iterations stand for.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,10 +39,13 @@ class GroupAddresses:
         Addresses in bytes from the start of the buffer, `ABSENT` where it is not executed.
     repeats : float
         Executions that each one stands for.
+    lines : dict of (int, int) to ndarray of int64
+        What `list_lines` gave before.
     """
 
     table: IntArray
     repeats: float = 1.0
+    lines: dict[tuple[int, int], IntArray] = field(default_factory=dict)
 
     @property
     def executions(self) -> float:
@@ -45,36 +54,114 @@ class GroupAddresses:
 
     def list_lines(self, size_bytes: int, line_bytes: int) -> IntArray:
         """List the different lines, sorted."""
-        found = self.table[self.table != ABSENT]
-        first, last = found // line_bytes, (found + size_bytes - 1) // line_bytes
-        across = last[last != first]
-        return list_distinct(np.concatenate([first, across]) if across.size else first)
+        lines = self.lines.get((size_bytes, line_bytes))
+        if lines is None:
+            is_there = self.table != ABSENT
+            found = self.table if is_there.all() else self.table[is_there]
+            first, last = found // line_bytes, (found + size_bytes - 1) // line_bytes
+            across = last[last != first]
+            lines = list_distinct(
+                np.concatenate([first.reshape(-1), across]) if across.size else first
+            )
+            self.lines[size_bytes, line_bytes] = lines
+        return lines
 
 
 def list_distinct(values: IntArray) -> IntArray:
     """List the different values, sorted; `numpy.unique` takes three times as long."""
-    ordered = np.sort(values, axis=None)
-    is_new = np.ones(ordered.shape, dtype=np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
-    return ordered[is_new]
+    if values.size > _FEW:
+        low = int(values.min())
+        extent = int(values.max()) - low + 1
+        if extent <= _DENSE * values.size:
+            is_there = np.zeros(extent, dtype=np.bool_)
+            is_there[values - low] = True  # up to 15 times as fast as sorting
+            return np.flatnonzero(is_there) + low
+        # Work-items, one row each, are in one line more often than iterations.
+        values = _drop_repeated(values.T.reshape(-1))
+    return _drop_repeated(np.sort(values, axis=None))
 
 
-def evaluate_groups(
-    access: MemoryAccess, launch: ModelledLaunch, bound: BoundGroups
-) -> dict[Place, GroupAddresses]:
-    """Evaluate an access with a formula for several work-groups at once.
+def _drop_repeated(values: IntArray) -> IntArray:
+    is_new = np.ones(values.shape, dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=is_new[1:])
+    return values[is_new]
 
-    Raises
-    ------
-    InputError
-        If a symbol has no value.
+
+class GroupEvaluator:
+    """Evaluates accesses with a formula for several work-groups at once.
+
+    Loops, conditions and addresses that accesses have in common are evaluated once; an address
+    that is as far from another one's everywhere is moved.
     """
-    try:
-        return _evaluate(access, launch, bound)
-    except EvaluationError as error:
-        name = access.text or access.buffer or "an access"
-        msg = f"{launch.kernel}, line {access.line}: address of {name}: {error}"
-        raise InputError(msg) from error
+
+    def __init__(self, launch: ModelledLaunch, groups: BoundGroups) -> None:
+        self._launch = launch
+        self._groups = groups
+        self._runs: dict[object, Runs] = {}
+        self._offsets: dict[object, tuple[IntArray, BoolArray]] = {}
+        self._tables: dict[object, dict[Place, GroupAddresses]] = {}
+
+    def evaluate(self, access: MemoryAccess, offset: Expr) -> dict[Place, GroupAddresses]:
+        """Give what an access touches at an offset in bytes, by work-group.
+
+        Raises
+        ------
+        InputError
+            If a symbol has no value.
+        """
+        shift = offset.constant_term + self._launch.alignments.get(access.buffer or "", 0)
+        place = access.loops, access.guard, offset - offset.constant_term
+        try:
+            if (place, shift) not in self._tables:
+                self._tables[place, shift] = self._tabulate(access, place, shift)
+        except EvaluationError as error:
+            name = access.text or access.buffer or "an access"
+            msg = f"{self._launch.kernel}, line {access.line}: address of {name}: {error}"
+            raise InputError(msg) from error
+        return self._tables[place, shift]
+
+    def _tabulate(
+        self, access: MemoryAccess, place: tuple[object, object, Expr], shift: int
+    ) -> dict[Place, GroupAddresses]:
+        bound, met, repeats = self._run(access)
+        if place not in self._offsets:
+            offsets, met = np.broadcast_arrays(evaluate_where(place[-1], met, bound), met)
+            self._offsets[place] = offsets, met
+        offsets, met = self._offsets[place]
+        addresses = offsets + shift
+        if not met.all():
+            addresses[~met] = ABSENT
+        sizes = self._groups.sizes
+        return {
+            place: GroupAddresses(table=addresses[end - size : end], repeats=float(times))
+            for place, size, end, times in zip(
+                self._groups.places, sizes, accumulate(sizes), repeats, strict=True
+            )
+        }
+
+    def _run(self, access: MemoryAccess) -> Runs:
+        """Give values, where the access is executed, and what each stands for."""
+        key = access.loops, access.guard
+        if key not in self._runs:
+            if access.loops not in self._runs:
+                self._runs[access.loops] = self._run_loops(access.loops)
+            bound, active, repeats = self._runs[access.loops]
+            # An address need not have a value where the access is not executed.
+            met = np.logical_and(active, evaluate_where(access.guard, active, bound))
+            self._runs[key] = bound, met, repeats
+        return self._runs[key]
+
+    def _run_loops(self, loops: Sequence[LoopFacts]) -> Runs:
+        sizes = self._groups.sizes
+        starts = np.cumsum((0, *sizes[:-1]))
+        bound: dict[Symbol, Value] = dict(self._groups.values)
+        active: BoolArray = np.ones((sum(sizes), 1), dtype=np.bool_)
+        repeats = np.ones(len(sizes))
+        for loop in loops:
+            most = max(1, _MOST_ADDRESSES // (max(sizes) * active.shape[1]))
+            bound, active, share = _unroll(loop, bound, active, most, starts)
+            repeats = repeats * share
+        return bound, active, repeats
 
 
 def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAddresses]:
@@ -95,44 +182,6 @@ def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAdd
         table[items[mine], sequences[mine]] = offsets[mine]
         found.append(GroupAddresses(table=table))
     return found
-
-
-def _evaluate(
-    access: MemoryAccess, launch: ModelledLaunch, groups: BoundGroups
-) -> dict[Place, GroupAddresses]:
-    bound, met, repeats = _run(access, groups)
-    assert access.offset_bytes is not None
-    offsets = np.asarray(evaluate_where(access.offset_bytes, met, bound))
-    shift = launch.alignments.get(access.buffer or "", 0)
-    offsets, met = np.broadcast_arrays(offsets + shift, met)
-    addresses = np.where(met, offsets, ABSENT)
-    ends = accumulate(groups.sizes)
-    return {
-        place: GroupAddresses(table=addresses[end - size : end], repeats=float(times))
-        for place, size, end, times in zip(groups.places, groups.sizes, ends, repeats, strict=True)
-    }
-
-
-def _run(access: MemoryAccess, groups: BoundGroups) -> Runs:
-    """Give values, where the access is executed and what each stands for; kept for others."""
-    key = access.loops, access.guard
-    if key in groups.runs:
-        return groups.runs[key]
-    if access.loops not in groups.runs:
-        starts = np.cumsum((0, *groups.sizes[:-1]))
-        bound: dict[Symbol, Value] = dict(groups.values)
-        active: BoolArray = np.ones((sum(groups.sizes), 1), dtype=np.bool_)
-        repeats = np.ones(len(groups.places))
-        for loop in access.loops:
-            most = max(1, _MOST_ADDRESSES // (max(groups.sizes) * active.shape[1]))
-            bound, active, share = _unroll(loop, bound, active, most, starts)
-            repeats = repeats * share
-        groups.runs[access.loops] = bound, active, repeats
-    bound, active, repeats = groups.runs[access.loops]
-    # An address need not have a value where the access is not executed.
-    met = np.logical_and(active, evaluate_where(access.guard, active, bound))
-    groups.runs[key] = bound, met, repeats
-    return groups.runs[key]
 
 
 def _unroll(

@@ -1,22 +1,18 @@
 """Values of all symbols for the work-items of a work-group."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from kernelcast.expressions import Symbol, SymbolKind, Value
-from kernelcast.expressions.axes import Axis, list_axes
+from kernelcast.expressions import Symbol, Value
+from kernelcast.expressions.axes import Axis, bind_names, list_axes
+from kernelcast.expressions.evaluation import IntArray
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 
 Place = tuple[int, int, int]
-Runs: TypeAlias = tuple[dict[Symbol, Value], npt.NDArray[np.bool_], npt.NDArray[np.float64]]
-"""Values of symbols, where something is executed, and what each work-group's iterations stand for.
-"""
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
 
@@ -33,14 +29,11 @@ class BoundGroups:
         Work-items of each.
     values : dict of Symbol to int or ndarray of int64, shape (work-items of all, 1)
         One after the other; a number where it is the same for all.
-    runs : dict
-        What was found of loops and conditions; accesses have them in common.
     """
 
     places: tuple[Place, ...]
     sizes: tuple[int, ...]
     values: dict[Symbol, Value]
-    runs: dict[object, Runs] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,56 +89,34 @@ class Groups:
         every = (*places, *(one for one in near if one is not None))
         return Looked(dict.fromkeys(places, 1), dict.fromkeys(every, 1))
 
-    def bind_all(self, launch: ModelledLaunch, places: Sequence[Place]) -> BoundGroups:
+    def bind(self, launch: ModelledLaunch, places: Sequence[Place]) -> BoundGroups:
         """Give the values of all symbols but loops for the work-items of some work-groups."""
-        bound = [self.bind(launch, one) for one in places]
-        sizes = tuple(
-            prod(
-                min(axis.local, axis.items - at * axis.local)
-                for axis, at in zip(self.axes, place, strict=True)
-            )
-            for place in places
-        )
-        values: dict[Symbol, Value] = {}
-        for symbol, first in bound[0].items():
-            several = [one[symbol] for one in bound]
-            if all(isinstance(one, int) and one == first for one in several):
-                values[symbol] = first
-            else:
-                values[symbol] = np.concatenate(
-                    [
-                        np.broadcast_to(one, (size, 1))
-                        for one, size in zip(several, sizes, strict=True)
-                    ]
-                )
-        return BoundGroups(places=tuple(places), sizes=sizes, values=values)
+        own = np.array(places, dtype=np.int64).T
+        extents = np.array([
+            np.minimum(axis.local, axis.items - at * axis.local)
+            for axis, at in zip(self.axes, own, strict=True)
+        ])  # fmt: skip
+        sizes = extents.prod(axis=0)
+        whose = np.repeat(np.arange(len(places)), sizes)
+        rest = (np.arange(len(whose)) - (np.cumsum(sizes) - sizes)[whose])[:, None]
 
-    def bind(self, launch: ModelledLaunch, place: Place) -> dict[Symbol, Value]:
-        """Give the values of all symbols but loops for the work-items of a work-group.
+        def widen(values: IntArray) -> Value:
+            one = int(values[0])
+            return one if (values == one).all() else values[whose][:, None]
 
-        Returns
-        -------
-        dict of Symbol to int or ndarray of int64, shape (work-items, 1)
-        """
-        sizes = [
-            min(one.local, one.items - own * one.local)
-            for one, own in zip(self.axes, place, strict=True)
-        ]
-        rest = np.arange(prod(sizes), dtype=np.int64)[:, None]
-        bound: dict[Symbol, Value] = {
-            Symbol(SymbolKind.SCALAR, name): value for name, value in launch.scalars.items()
-        }
-        for axis, own, size in zip(self.axes, place, sizes, strict=True):
-            bound |= axis.bind(own, rest % size, size)
+        bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
+        for axis, at, extent in zip(self.axes, own, extents, strict=True):
+            size = widen(extent)
+            bound |= axis.bind(widen(at), rest % size, size)
             rest = rest // size
-        return bound
+        return BoundGroups(places=tuple(places), sizes=tuple(sizes.tolist()), values=bound)
 
 
 def choose_places(counts: Sequence[int]) -> list[Place]:
     """Choose places in a grid of so many work-groups along three dimensions."""
     chosen: dict[Place, None] = {}
     for share in _PLACES:
-        x, y, z = (min(one - 1, max(1, int(share * one))) if one > 1 else 0 for one in counts)
+        x, y, z = [min(one - 1, max(1, int(share * one))) if one > 1 else 0 for one in counts]
         chosen[x, y, z] = None
     return [*chosen]
 

@@ -1,17 +1,17 @@
 """How the lanes of a vector touch memory, and what each access of a launch touches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kernelcast.analytic.cpu.opencl.addresses import (
     ABSENT,
     GroupAddresses,
-    evaluate_groups,
+    GroupEvaluator,
     read_recorded,
 )
 from kernelcast.analytic.cpu.opencl.execution import Execution
-from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Groups, Looked, Place
+from kernelcast.analytic.cpu.opencl.index_space import Groups, Looked, Place
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -94,18 +94,20 @@ def find_patterns(
     """
     grid = Groups.of(launch.ndrange)
     looked = looked or grid.look()
-    bound = grid.bind_all(launch, [*looked.shares])
-    found = [_find(one, launch, execution, bound, looked) for one in launch.accesses]
+    evaluator = GroupEvaluator(launch, grid.bind(launch, [*looked.shares]))
+    lanes = _Lanes(execution)
+    found = [_find(one, launch, evaluator, lanes, looked) for one in launch.accesses]
     return _scale([one for one in found if one is not None], launch)
 
 
 def _find(
     access: MemoryAccess,
     launch: ModelledLaunch,
-    execution: Execution,
-    bound: BoundGroups,
+    evaluator: GroupEvaluator,
+    lanes: "_Lanes",
     looked: Looked,
 ) -> AccessPattern | None:
+    width = lanes.execution.width
     if access.offset_bytes is None:
         tables = read_recorded(access, launch)
         if not tables and access.space is not MemorySpace.LOCAL:
@@ -120,25 +122,20 @@ def _find(
         if tables:
             executions = sum(one.executions for one in tables) / items
         else:  # how often it is executed does not depend on where it goes
-            anywhere = replace(access, offset_bytes=Expr.constant(0))
-            executions = _count_executions(evaluate_groups(anywhere, launch, bound), looked)
+            executions = _count_executions(evaluator.evaluate(access, Expr.constant(0)), looked)
         return AccessPattern(
             access=access, groups={}, recorded=tuple(tables), lanes=LanePattern.SCATTERED,
             executions=executions,
-            is_masked=_is_masked(access), issued=_compare_lanes(tables, execution.width),
+            is_masked=_is_masked(access), issued=_compare_lanes(tables, width),
         )  # fmt: skip
-    groups = evaluate_groups(access, launch, bound)
+    groups = evaluator.evaluate(access, access.offset_bytes)
     executions = _count_executions(groups, looked)
-    is_scattered = _parts_lanes(access.loops) and not execution.iterates_together(executions)
+    parts = _parts_lanes(access.loops) and not lanes.execution.iterates_together(executions)
     return AccessPattern(
         access=access,
         groups=groups,
         recorded=(),
-        lanes=(
-            LanePattern.SCATTERED
-            if is_scattered and execution.width > 1
-            else _find_lanes(access, list(groups.values()), execution)
-        ),
+        lanes=LanePattern.SCATTERED if parts and width > 1 else lanes.find(access, groups),
         executions=executions,
         is_masked=_is_masked(access),
     )
@@ -151,27 +148,42 @@ def _count_executions(groups: Mapping[Place, GroupAddresses], looked: Looked) ->
     return sum(one.executions * times for one, times in counted) / items
 
 
-def _find_lanes(
-    access: MemoryAccess, groups: list[GroupAddresses], execution: Execution
+class _Lanes:
+    """Finds where lanes go, once for accesses that are as far from each other everywhere."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self._known: dict[object, LanePattern] = {}
+
+    def find(self, access: MemoryAccess, groups: Mapping[Place, GroupAddresses]) -> LanePattern:
+        """Find where the lanes of an access go."""
+        width, offset = self.execution.width, access.offset_bytes
+        if width == 1:
+            return LanePattern.CONTIGUOUS
+        if offset is None or not _is_plain(offset):
+            return LanePattern.SCATTERED
+        key = access.loops, access.guard, offset - offset.constant_term, access.bytes
+        if key not in self._known:
+            self._known[key] = _compare_neighbours(groups.values(), width, access.bytes)
+        return self._known[key]
+
+
+def _compare_neighbours(
+    groups: Iterable[GroupAddresses], width: int, size_bytes: int
 ) -> LanePattern:
-    if execution.width == 1:
-        return LanePattern.CONTIGUOUS
-    if access.offset_bytes is None or not _is_plain(access.offset_bytes):
-        return LanePattern.SCATTERED
     is_uniform = is_contiguous = True
     for one in groups:
-        whole = len(one.table) // execution.width * execution.width
-        rows = one.table[:whole].reshape(-1, execution.width, one.table.shape[1])
+        whole = len(one.table) // width * width
+        rows = one.table[:whole].reshape(-1, width, one.table.shape[1])
         both = (rows[:, 1:] != ABSENT) & (rows[:, :-1] != ABSENT)
         steps = (rows[:, 1:] - rows[:, :-1])[both]
         is_uniform = is_uniform and not steps.any()
-        is_contiguous = is_contiguous and bool((steps == access.bytes).all())
+        is_contiguous = is_contiguous and bool((steps == size_bytes).all())
         if not (is_uniform or is_contiguous):
             return LanePattern.SCATTERED
     if is_uniform:
         return LanePattern.UNIFORM
-    is_scalar = access.bytes <= _SCALAR_BYTES
-    return LanePattern.CONTIGUOUS if is_scalar else LanePattern.INTERLEAVED
+    return LanePattern.CONTIGUOUS if size_bytes <= _SCALAR_BYTES else LanePattern.INTERLEAVED
 
 
 def _is_plain(offset: Expr) -> bool:

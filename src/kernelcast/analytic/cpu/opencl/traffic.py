@@ -8,7 +8,9 @@ work-group for neighbours along x, a row of them along y, a plane along z.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +30,7 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelTraffic:
+class LevelTraffic(NamedTuple):
     """What a level sends to and gets from the nearer one, over the whole launch.
 
     Parameters
@@ -126,10 +127,8 @@ def find_lines(
     )
 
 
-def count_traffic(
-    lines: TouchedLines, device: CpuDevice, counts: Sequence[int], buffers: Mapping[str, int]
-) -> list[LevelTraffic]:
-    """Count what crosses each boundary.
+class Traffic:
+    """Says what crosses each boundary on a launch's way through its work-groups.
 
     Parameters
     ----------
@@ -137,29 +136,107 @@ def count_traffic(
         Of a work-group.
     device : CpuDevice
         Its caches.
-    counts : sequence of int
-        Work-groups of the launch per dimension.
-    buffers : mapping of str to int
-        Bytes of buffers, where known.
     """
-    passing = _Passing(lines, device, counts, buffers)
-    scale = prod(counts) * device.line_bytes
-    found = []
-    for nearer, farther in zip(device.levels[:-1], device.levels[1:], strict=True):
-        loaded = passing.pass_by(nearer, lines.loads)
-        stored = passing.pass_by(nearer, lines.stores)
-        filled = stored * _count_gaps(stored * device.line_bytes, lines.written_bytes)
-        loaded += filled + passing.miss_randomly(nearer)
-        stored += passing.miss_randomly(nearer, of_stores=True)
-        if passing.total_bytes <= nearer.total_bytes:
-            most = passing.total_bytes / scale
-            loaded, stored = min(loaded, most), min(stored, most)
-        found.append(
-            LevelTraffic(
-                name=farther.name, loaded_bytes=loaded * scale, stored_bytes=stored * scale
+
+    def __init__(self, lines: TouchedLines, device: CpuDevice) -> None:
+        self._lines = lines
+        self._line_bytes = device.line_bytes
+        loads, stores = lines.loads.reached, lines.stores.reached
+        self._reached = [one + other for one, other in zip(loads, stores, strict=True)]
+        self._levels = [
+            _Level(nearer, farther.name, *(self._pass_at_least(nearer, one) for one in (
+                lines.loads, lines.stores)))
+            for nearer, farther in pairwise(device.levels)
+        ]  # fmt: skip
+
+    def count(self, counts: Sequence[int], buffers: Mapping[str, int]) -> list[LevelTraffic]:
+        """Count it for a launch.
+
+        Parameters
+        ----------
+        counts : sequence of int
+            Work-groups of the launch per dimension.
+        buffers : mapping of str to int
+            Bytes of buffers, where known.
+        """
+        lines = self._lines
+        scale = prod(counts) * self._line_bytes
+        x, y, *_ = (*counts, 1, 1)
+        needs = self._reached[1] * x, self._reached[2] * x * y
+        fresh = self._reached[3] * scale
+        total = float(sum(buffers.get(one or "", 0) for one in lines.named))
+        jumped = float(sum(buffers.get(one or "", 0) for one in lines.jumping))
+        # Bounds what the whole launch touches.
+        total_bytes = min(fresh + jumped, total) if total else fresh
+        found = []
+        for level in self._levels:
+            cache = level.nearer
+            held = [self._share_held(cache, one) for one in needs]
+            loaded = _leave_held(level.loaded, lines.loads, held)
+            stored = _leave_held(level.stored, lines.stores, held)
+            loaded += stored * _count_gaps(stored * self._line_bytes, lines.written_bytes)
+            if lines.jumps:
+                loaded += self._miss_randomly(cache, buffers)
+                stored += self._miss_randomly(cache, buffers, of_stores=True)
+            if total_bytes <= cache.total_bytes:
+                most = total_bytes / scale
+                loaded, stored = min(loaded, most), min(stored, most)
+            found.append(
+                LevelTraffic(
+                    name=level.name, loaded_bytes=loaded * scale, stored_bytes=stored * scale
+                )
             )
-        )
-    return found
+        return found
+
+    def _pass_at_least(self, cache: DeviceCache, wanted: _Fresh) -> float:
+        """Give the lines of an average work-group that pass by a cache, however many there are.
+
+        It holds those that neighbours along y and z brought, which `count` knows better.
+        """
+        lines = wanted.reached[0]
+        if not self._lines.steps_together:
+            alone = (
+                self._lines.loads.by_vector + self._lines.stores.by_vector
+            ) / self._lines.vectors
+            if alone:
+                inside = self._share_held(cache, self._reached[0])
+                lines += (1 - inside) * max(0.0, wanted.by_vector - lines)
+        need = self._reached[0] + self._reached[1]
+        return lines - self._share_held(cache, need) * (wanted.reached[0] - wanted.reached[1])
+
+    def _miss_randomly(
+        self, cache: DeviceCache, buffers: Mapping[str, int], *, of_stores: bool = False
+    ) -> float:
+        """Give the lines of an average work-group whose addresses depend on data."""
+        missed = 0.0
+        for buffer, lines, is_load in self._lines.jumps:
+            if of_stores and is_load:
+                continue
+            size = buffers.get(buffer or "")
+            held = min(1.0, cache.size_bytes / size) if size else 0.0
+            missed += (1 - held) * lines
+        return missed
+
+    def _share_held(self, cache: DeviceCache, lines: float) -> float:
+        """Give 1 for what fits, 0 for twice as much, and a share between."""
+        needed = lines * self._line_bytes
+        return min(1.0, max(0.0, 2 - needed / cache.size_bytes)) if needed else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A cache, the level behind it, and lines that pass by unless neighbours brought them."""
+
+    nearer: DeviceCache
+    name: str
+    loaded: float
+    stored: float
+
+
+def _leave_held(lines: float, wanted: _Fresh, held: Sequence[float]) -> float:
+    """Take off what a cache holds of neighbours along y and z."""
+    _, x, y, z = wanted.reached
+    return lines - held[0] * (x - y) - held[1] * (y - z)
 
 
 def _count_gaps(line_bytes: float, written_bytes: float) -> float:
@@ -175,63 +252,6 @@ def _count_lines(pattern: AccessPattern, line_bytes: int) -> float:
     return float(np.mean(found))
 
 
-class _Passing:
-    """Says what passes by caches on a launch's way through its work-groups."""
-
-    def __init__(
-        self,
-        lines: TouchedLines,
-        device: CpuDevice,
-        counts: Sequence[int],
-        buffers: Mapping[str, int],
-    ) -> None:
-        self._lines = lines
-        self._line_bytes = device.line_bytes
-        self._buffers = buffers
-        x, y, *_ = (*counts, 1, 1)
-        loads, stores = lines.loads.reached, lines.stores.reached
-        every = [one + other for one, other in zip(loads, stores, strict=True)]
-        self._all = every[0]
-        self._needs = (every[0] + every[1], every[1] * x, every[2] * x * y)
-        fresh = every[3] * prod(counts) * device.line_bytes
-        total = float(sum(buffers.get(one or "", 0) for one in lines.named))
-        jumped = float(sum(buffers.get(one or "", 0) for one in lines.jumping))
-        self.total_bytes = min(fresh + jumped, total) if total else fresh
-        """Bounds what the whole launch touches."""
-
-    def pass_by(self, cache: DeviceCache, wanted: _Fresh) -> float:
-        """Give the lines of an average work-group that a cache does not hold any more."""
-        lines = wanted.reached[0]
-        if not self._lines.steps_together:
-            alone = (
-                self._lines.loads.by_vector + self._lines.stores.by_vector
-            ) / self._lines.vectors
-            if alone:
-                inside = self._share_held(cache, self._all)
-                lines += (1 - inside) * max(0.0, wanted.by_vector - lines)
-        for place, need in enumerate(self._needs):
-            new = wanted.reached[place] - wanted.reached[place + 1]
-            if new:
-                lines -= self._share_held(cache, need) * new
-        return lines
-
-    def miss_randomly(self, cache: DeviceCache, *, of_stores: bool = False) -> float:
-        """Give the lines of an average work-group whose addresses depend on data."""
-        missed = 0.0
-        for buffer, lines, is_load in self._lines.jumps:
-            if of_stores and is_load:
-                continue
-            size = self._buffers.get(buffer or "")
-            held = min(1.0, cache.size_bytes / size) if size else 0.0
-            missed += (1 - held) * lines
-        return missed
-
-    def _share_held(self, cache: DeviceCache, lines: float) -> float:
-        """Give 1 for what fits, 0 for twice as much, and a share between."""
-        needed = lines * self._line_bytes
-        return min(1.0, max(0.0, 2 - needed / cache.size_bytes)) if needed else 1.0
-
-
 class _Counter:
     """Counts lines of work-groups and of their neighbours."""
 
@@ -245,17 +265,18 @@ class _Counter:
         """Add a buffer's lines, averaged over the places looked at."""
         total = sum(self._places.values())
         for place, times in self._places.items():
-            near = [self._grid.before(place, axis) for axis in range(3)]
             repeats = max(one.groups[place].repeats for one in accesses)
             repeats *= times / total
             known = _NOTHING
             own = self._unite(accesses, place)
+            new = own.size
             fresh.reached[0] += own.size * repeats
             fresh.by_vector += self._sum_vectors(accesses, place) * repeats
-            for axis, other in enumerate(near):
+            for axis in range(3):
+                other = self._grid.before(place, axis)
                 if other is not None:
                     known = np.concatenate([known, self._unite(accesses, other)])
-                new = _count_new(own, known)
+                    new = _count_new(own, known)
                 fresh.reached[axis + 1] += new * repeats
 
     def _unite(self, accesses: Iterable[AccessPattern], place: Place) -> IntArray:
@@ -278,6 +299,4 @@ class _Counter:
 
 def _count_new(own: IntArray, known: IntArray) -> int:
     """Count the values of `own`, all different, that are not among others."""
-    if not known.size:
-        return int(own.size)
     return int(list_distinct(np.concatenate([own, known])).size - list_distinct(known).size)
