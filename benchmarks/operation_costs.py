@@ -5,8 +5,9 @@ of one operation per iteration on every CPU device that is here, and takes off t
 it; of functions and integers in four independent chains a work-item. *Straight* is the same without
 a loop: PoCL makes vectors of work-items only there. Times are processor times of all threads, the
 least of several, so that other programs disturb little. The CPU model takes its costs of functions
-(`kernelcast.analytic.cpu.opencl.functions`) and of divisions from it, and that scattered lanes of 8
-and 16 bits cost what those of 32 do where vectors have mask registers. Writes
+(`kernelcast.analytic.cpu.opencl.functions`) and of divisions from it, that scattered lanes of 8
+and 16 bits cost what those of 32 do where vectors have mask registers, what PoCL's loads take by
+stride, and that llvmpipe loads vectors number by number, and what no lane asks for. Writes
 ``results/operation_costs/TABLE.json``, where devices of other machines stay, and ``summary.md``.
 """
 
@@ -107,6 +108,8 @@ _LOADS = {
     "every other": "in[2 * l + (k & seven)]",
     "anywhere": "in[(j + k) & mask]",
     "anywhere, some lanes left out": "(j + l > k ? in[(j + k) & mask] : 0)",
+    "anywhere, all lanes left out": "(j + k < 0 ? in[(j + k) & mask] : 0)",
+    "a vector of four": "add4(((global const TYPE4 *)in)[(l + k) & 255])",
     # Elements of a work-item's own array that no compiler can hold in registers.
     "own array, element by data": "own[(j + k) & 15]",
     "own array, element by data, updated": "own[(j + k) & 15] += k",
@@ -117,6 +120,8 @@ _ACCESS_ROUNDS = 400
 _MASKS = (np.int32(1023), np.int32(7))
 _OWN_ARRAY = "TYPE own[16]; for (int e = 0; e < 16; ++e) own[e] = in[j + e];"
 _ACCESS_SOURCE = """
+int add4(const TYPE4 v) { return v.x + v.y + v.z + v.w; }
+
 kernel void run(global int *restrict out, const int rounds, global const TYPE *restrict in,
                 global const int *restrict start, global TYPE *restrict stored,
                 const int mask, const int seven) {
@@ -129,6 +134,17 @@ kernel void run(global int *restrict out, const int rounds, global const TYPE *r
         BODY
     }
     out[get_global_id(0)] = sum LAST;
+}
+"""
+
+_STRIDES = (1, 2, 3, 4, 6, 8, 9)
+_FEW, _MANY = 4, 16
+_STRIDE_SOURCE = """
+kernel void run(global int *restrict out, const int rounds, global const TYPE *restrict in) {
+    const size_t l = get_local_id(0);
+    int sum = 0;
+    BODY
+    out[get_global_id(0)] = sum;
 }
 """
 
@@ -219,10 +235,28 @@ def list_accesses(session: DeviceSession) -> Iterator[Case]:
     for kind, (name, body) in product(_TYPES, bodies.items()):
         has_own = "own[" in body
         frame = _ACCESS_SOURCE.replace("OWN", _OWN_ARRAY * has_own)
-        frame = frame.replace("LAST", "+ own[sum & 15]" * has_own).replace("TYPE", kind)
+        frame = frame.replace("LAST", "+ own[sum & 15]" * has_own)
         yield Case(
             row=name, column=kind, rounds=_ACCESS_ROUNDS, arguments=(*filled, *_MASKS),
-            source=frame.replace("BODY", body), empty=frame.replace("BODY", ""),
+            source=frame.replace("BODY", body).replace("TYPE", kind),
+            empty=frame.replace("BODY", "").replace("TYPE", kind),
+        )  # fmt: skip
+
+
+def list_strides(session: DeviceSession) -> Iterator[Case]:
+    """Give loads in straight code, by the numbers from a work-item's to the next one's."""
+    numbers = np.zeros(1 << 12, dtype=np.int32)
+    flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+    filled = cl.Buffer(session.context, flags, hostbuf=numbers)
+    for kind, stride in product(_TYPES, _STRIDES):
+        many, few = (
+            "".join(f"sum += in[{stride} * l + {17 * place}];" for place in range(count))
+            for count in (_MANY, _FEW)
+        )
+        frame = _STRIDE_SOURCE.replace("TYPE", kind)
+        yield Case(
+            row=f"{stride} apart", column=kind, rounds=_MANY - _FEW, arguments=(filled,),
+            source=frame.replace("BODY", many), empty=frame.replace("BODY", few),
         )  # fmt: skip
 
 
@@ -247,6 +281,7 @@ def time_source(session: DeviceSession, source: str, case: Case) -> float:
 
 TABLES: dict[str, Callable[[DeviceSession], Iterator[Case]]] = {
     "functions": list_functions, "integers": list_integers, "accesses": list_accesses,
+    "strides": list_strides,
 }  # fmt: skip
 
 

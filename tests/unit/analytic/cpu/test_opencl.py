@@ -317,6 +317,25 @@ def test_scattered_lanes_cost_more() -> None:
     assert time_of(column, BY_SIXTEEN) > 4 * time_of(row, BY_SIXTEEN)
 
 
+def test_loop_vectorisers_load_what_lies_between_lanes() -> None:
+    """Takes a column three times as long as a row, up to eight numbers apart; else lane by lane."""
+    by_eight = Execution(width=8)
+    nothing = OperationCounts(operations={}, memory={})
+    device = replace(DEVICE, width=1)
+    row, near, far, same_far = (
+        time_core(nothing, one, by_eight, find_patterns(launch, by_eight), FITTED).seconds
+        for one, launch in (
+            (device, make_launch(["a:float32:4194304"], loads=["a[x]"])),
+            (device, make_launch(["a:float32:4194304"], loads=["a[3*x]"])),
+            (device, make_launch(["a:float32:4194304"], loads=["a[9*x]"])),
+            (DEVICE, make_launch(["a:float32:4194304"], loads=["a[3*x]"])),
+        )
+    )
+    assert near == pytest.approx(3 * row)
+    assert far == pytest.approx(same_far)
+    assert far > near
+
+
 def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
     """Asks each lane where registers have no masks."""
     plain = make_launch(["a:float32:4194304"], loads=["a[4*x]"])

@@ -11,7 +11,7 @@ from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.functions import FunctionCosts
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, LanePattern
 from kernelcast.analytic.cpu.opencl.repeated_loads import leave_out_repeated
-from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,
@@ -32,6 +32,9 @@ _FLOAT = frozenset({
 _ELEMENT_BYTES = 4
 _SCALAR_BYTES = 8
 _OWN_LANES = 8
+_MOST_APART = 8
+"""Numbers between lanes that LLVM still loads as whole registers, 2 to 8 times as long as lanes
+side by side (`benchmarks/operation_costs.py`)."""
 _COUNTER_OPERATIONS = 3
 """Addition, comparison and branch."""
 _CHAINED = (OperationKind.ADD, OperationKind.FUSED)
@@ -288,7 +291,8 @@ def _time_accesses(
     total = 0.0
     for one in own:
         is_asked = execution.width > 1 and one.is_masked and not device.has_masks
-        if execution.width > 1 and one.lanes is LanePattern.SCATTERED:
+        apart = _count_apart(one, device)
+        if execution.width > 1 and one.lanes is LanePattern.SCATTERED and not apart:
             own_s = _count_parts(one, _SCALAR_BYTES) * gather_s
             own_s *= constants.masked_gather if is_asked else 1.0
         else:
@@ -296,8 +300,19 @@ def _time_accesses(
             if one.lanes is LanePattern.UNIFORM:
                 one_s = min(instruction_s, 2 * device.add_s)
             own_s = _count_instructions(one, execution.width, register_bytes) * one_s
+            own_s *= max(1, apart)
         total += one.executions * _repeat(one, execution) * own_s
     return total
+
+
+def _count_apart(pattern: AccessPattern, device: CpuDevice) -> int:
+    """Give the registers that hold what one of lanes side by side would; 0 where lanes go alone.
+
+    LLVM's vectoriser loads all that lies between lanes of a loop over work-items.
+    """
+    is_load = pattern.access.kind is AccessKind.LOAD
+    is_near = device.width == 1 and is_load and 1 <= pattern.stride <= _MOST_APART
+    return pattern.stride if is_near else 0
 
 
 def _time_element(device: CpuDevice, constants: WorkItemConstants) -> float:

@@ -52,6 +52,8 @@ class AccessPattern:
         Where the lanes of a vector go.
     executions : float
         Per work-item, as the kernel's counts say.
+    stride : int
+        Numbers from each lane to the next, where they are as far apart; else 0.
     is_masked : bool
         Whether some lanes may leave it out while others do not.
     issued : float
@@ -64,6 +66,7 @@ class AccessPattern:
     recorded: tuple[GroupAddresses, ...]
     lanes: LanePattern
     executions: float
+    stride: int = 0
     is_masked: bool = False
     issued: float = 1.0
 
@@ -130,12 +133,16 @@ def _find(
         )  # fmt: skip
     groups = evaluator.evaluate(access, access.offset_bytes)
     executions = _count_executions(groups, looked)
-    parts = _parts_lanes(access.loops) and not lanes.execution.iterates_together(executions)
+    where, stride = LanePattern.SCATTERED, 0
+    iterates_together = lanes.execution.iterates_together(executions)
+    if width == 1 or iterates_together or not _parts_lanes(access.loops):
+        where, stride = lanes.find(access, groups)
     return AccessPattern(
         access=access,
         groups=groups,
         recorded=(),
-        lanes=LanePattern.SCATTERED if parts and width > 1 else lanes.find(access, groups),
+        lanes=where,
+        stride=stride,
         executions=executions,
         is_masked=_is_masked(access),
     )
@@ -153,15 +160,17 @@ class _Lanes:
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
-        self._known: dict[object, LanePattern] = {}
+        self._known: dict[object, tuple[LanePattern, int]] = {}
 
-    def find(self, access: MemoryAccess, groups: Mapping[Place, GroupAddresses]) -> LanePattern:
-        """Find where the lanes of an access go."""
+    def find(
+        self, access: MemoryAccess, groups: Mapping[Place, GroupAddresses]
+    ) -> tuple[LanePattern, int]:
+        """Find where the lanes of an access go, and how many numbers they are apart."""
         width, offset = self.execution.width, access.offset_bytes
         if width == 1:
-            return LanePattern.CONTIGUOUS
+            return LanePattern.CONTIGUOUS, 1
         if offset is None or not _is_plain(offset):
-            return LanePattern.SCATTERED
+            return LanePattern.SCATTERED, 0
         key = access.loops, access.guard, offset - offset.constant_term, access.bytes
         if key not in self._known:
             self._known[key] = _compare_neighbours(groups.values(), width, access.bytes)
@@ -170,20 +179,22 @@ class _Lanes:
 
 def _compare_neighbours(
     groups: Iterable[GroupAddresses], width: int, size_bytes: int
-) -> LanePattern:
-    is_uniform = is_contiguous = True
+) -> tuple[LanePattern, int]:
+    strides: set[int] = set()
     for one in groups:
         whole = len(one.table) // width * width
         rows = one.table[:whole].reshape(-1, width, one.table.shape[1])
         both = (rows[:, 1:] != ABSENT) & (rows[:, :-1] != ABSENT)
         steps = (rows[:, 1:] - rows[:, :-1])[both]
-        is_uniform = is_uniform and not steps.any()
-        is_contiguous = is_contiguous and bool((steps == size_bytes).all())
-        if not (is_uniform or is_contiguous):
-            return LanePattern.SCATTERED
-    if is_uniform:
-        return LanePattern.UNIFORM
-    return LanePattern.CONTIGUOUS if size_bytes <= _SCALAR_BYTES else LanePattern.INTERLEAVED
+        strides.update(steps[:1].tolist())
+        if len(strides) > 1 or (steps != steps[:1]).any():
+            return LanePattern.SCATTERED, 0
+    stride, rest = divmod(strides.pop() if strides else 0, size_bytes)
+    if not stride and not rest:
+        return LanePattern.UNIFORM, 0
+    if stride != 1 or rest:
+        return LanePattern.SCATTERED, 0 if rest else stride
+    return LanePattern.CONTIGUOUS if size_bytes <= _SCALAR_BYTES else LanePattern.INTERLEAVED, 1
 
 
 def _is_plain(offset: Expr) -> bool:
