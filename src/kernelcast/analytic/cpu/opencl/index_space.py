@@ -15,6 +15,7 @@ from kernelcast.records.ndrange import NDRange
 Place = tuple[int, int, int]
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
+_ONLY = [0] * len(_PLACES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,11 +115,11 @@ class Groups:
 
 def choose_places(counts: Sequence[int]) -> list[Place]:
     """Choose places in a grid of so many work-groups along three dimensions."""
-    chosen: dict[Place, None] = {}
-    for share in _PLACES:
-        x, y, z = [min(one - 1, max(1, int(share * one))) if one > 1 else 0 for one in counts]
-        chosen[x, y, z] = None
-    return [*chosen]
+    x, y, z = [
+        [min(one - 1, max(1, int(share * one))) for share in _PLACES] if one > 1 else _ONLY
+        for one in counts
+    ]
+    return [*dict.fromkeys(zip(x, y, z, strict=True))]
 
 
 def find_before(place: Place, axis: int) -> Place:
