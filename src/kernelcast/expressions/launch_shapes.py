@@ -19,6 +19,7 @@ import numpy as np
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.comparisons import Comparison, Relation
 from kernelcast.expressions.conditions import Condition
+from kernelcast.expressions.decisions import DECIDED, Decisions
 from kernelcast.expressions.evaluation import BoolArray, EvaluationError, IntArray
 from kernelcast.expressions.group_bounds import GroupBounds, list_loops
 from kernelcast.expressions.group_forms import (
@@ -41,7 +42,6 @@ from kernelcast.records.operations import MemorySpace
 
 _SECTOR_BYTES = 32
 _LARGEST = 2.0**60
-_DECIDED = 2**62
 _NONE: frozenset[int] = frozenset()
 
 
@@ -143,8 +143,9 @@ class LaunchShapes:
         if any(ndrange.global_offset):
             offset = (*ndrange.global_offset, 0, 0)[:MAX_DIMENSIONS]
             told += ((self._starts @ numbers) @ np.array(offset))[:, None]
-        alone, addresses = looked_at.alone, told[self._decisions :]
-        exact = self._round_decisions(told[: self._decisions], numbers, alone)
+        alone, conditions = looked_at.alone, self._decisions.count
+        stands = self._decisions.round(told[:conditions], numbers, alone)
+        exact, addresses = _NONE if stands else self._every, told[conditions:]
         for one in self._buffers:
             if not one.keeps_apart(values):
                 exact = exact.union([place for place, _ in one.spans])
@@ -176,35 +177,6 @@ class LaunchShapes:
         farthest = max(ndrange.global_size) + max(ndrange.global_offset)
         return fixed + moving * farthest > _LARGEST
 
-    def _round_decisions(
-        self, decisions: IntArray, numbers: IntArray, alone: int
-    ) -> frozenset[int]:
-        """Leave of conditions only sides, where all work-items are on one.
-
-        Returns
-        -------
-        frozenset of int
-            Products of sizes that must be the same for all else to be. All where sizes decide
-            within a work-group, or where something is clamped whose lines are compared: it stays
-            as far from its bound as it is, and others move on.
-        """
-        exact = _NONE
-        if not self._decisions:
-            return exact
-        np.minimum(np.maximum(decisions, self._low, out=decisions), self._high, out=decisions)
-        if self._stretching.size:
-            stretched = decisions[self._stretching]
-            high = self._spans @ np.abs(numbers) + self._endless
-            low = -high - self._below
-            is_open = (low[:, None] <= stretched) & (stretched <= high[:, None])
-            if is_open.any():
-                exact = self._every
-            sides = np.where(stretched > 0, _DECIDED, -_DECIDED)
-            decisions[self._stretching] = np.where(is_open, stretched, sides)
-        if self._clamps and (decisions[: self._clamps, alone:] < self._high[: self._clamps]).any():
-            exact = self._every
-        return exact
-
     def _evaluate(self, ndrange: NDRange, scalars: Mapping[str, int]) -> list[int] | None:
         """Give the values of all products of sizes; None if one is not known."""
         bound: dict[Symbol, int] = {}
@@ -225,7 +197,7 @@ class LaunchShapes:
         return values
 
     def _collect(self, facts: KernelFacts) -> None:
-        self._bounds = GroupBounds(facts, self._local, self._sizes)
+        bounds = GroupBounds(facts, self._local, self._sizes)
         buffers, decisions, endless = self._collect_forms(facts)
         addresses = [one for forms in buffers for one in forms]
         every = [*decisions, *(form for form, _ in addresses)]
@@ -239,12 +211,11 @@ class LaunchShapes:
             symbol for one in products for atom in one for symbol in symbols_of(atom)
         )
         self._lay_out(every, index)
-        self._decisions = len(decisions)
-        self._span(decisions, endless, index)
+        self._decisions = Decisions(decisions, self._clamps, endless, products, bounds)
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
-        self._moduli[len(products) - len(pinned) :] = [_DECIDED] * len(pinned)
+        self._moduli[len(products) - len(pinned) :] = [DECIDED] * len(pinned)
         self._buffers = [
-            RowSpans.measure(one, index, self._bounds) for one in buffers
+            RowSpans.measure(one, index, bounds) for one in buffers
             if any(sizes for form, _ in one for sizes in form.sizes())
         ]  # fmt: skip
 
@@ -282,31 +253,6 @@ class LaunchShapes:
             (float(one), float(other))
             for one, other in zip(own.max(0, initial=1), moving.max(0, initial=0), strict=True)
         ]
-
-    def _span(
-        self, decisions: Sequence[Form], endless: Sequence[bool], index: Mapping[Sizes, int]
-    ) -> None:
-        """Say how far from zero conditions are where one work-item may meet it and another not."""
-        spans = np.zeros((len(decisions), len(self._products)))
-        for row, form in enumerate(decisions):
-            for (what, sizes), factor in form.inner.items():
-                if not endless[row]:
-                    spans[row, index[sizes]] += abs(factor) * self._bounds.bound(what)
-        is_endless = np.isinf(spans).any(axis=1) | np.array(endless, dtype=np.bool_)
-        spans[is_endless] = 0
-        is_clamp = np.arange(len(decisions)) < self._clamps
-        stretches = np.array([one.stretches for one in decisions], dtype=np.bool_)
-        decided = np.minimum(spans[:, index[()]] + 1, _DECIDED)
-        self._low, self._high = (
-            np.where(is_endless | stretches | never, sign * _DECIDED, sign * decided)
-            .astype(np.int64)[:, None]
-            for sign, never in ((-1, is_clamp), (1, False))
-        )  # fmt: skip
-        self._stretching = np.flatnonzero(stretches)
-        self._spans = spans[stretches]
-        self._endless, self._below = (
-            np.where(one, _DECIDED, 0)[stretches] for one in (is_endless, is_clamp)
-        )
 
     def _tell_lines(
         self,
