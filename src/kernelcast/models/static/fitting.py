@@ -3,7 +3,7 @@
 epsilon-SVR with a covariance of two parts: what a kind of launch brings everywhere, and what it
 brings on a runtime. A runtime that few kernels were measured on leans on the others that way. Rows
 of a kernel weigh alike together, however many there are. A gate holds corrections back for kinds of
-work that they do not help: stencils, say, whose analytic times err in no way that columns tell.
+work that they do not help by more than chance.
 
 Gates and intervals are found on what the regression has seen neither the kernel nor the device of.
 Runtimes that nothing was measured on keep their analytic times: what others teach does not help
@@ -12,7 +12,7 @@ them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -147,14 +147,20 @@ class Unseen:
     corrections: Numbers
 
     def find_gates(self) -> dict[str, float]:
-        """Give the share of corrections that errs least, by kind of work."""
-        weights = 1.0 / np.bincount(self.groups)[self.groups]
+        """Give shares of corrections by kind of work, by the rule of one standard error.
+
+        It is the least share whose errors are within a standard error of the least ones.
+        """
         found = {}
         for kind in list_names(self.workloads):
             own = self.workloads == kind
-            tried = _GATES[:, None] * self.corrections[own]
-            errors = np.abs(tried - self.targets[own]) @ weights[own]
-            found[kind] = float(_GATES[errors.argmin()])
+            kernels = np.unique(self.groups[own], return_inverse=True)[1]
+            sizes = np.bincount(kernels)
+            errors = np.abs(_GATES[:, None] * self.corrections[own] - self.targets[own])
+            by_kernel = np.array([np.bincount(kernels, one) for one in errors]) / sizes
+            more = by_kernel - by_kernel[by_kernel.mean(axis=1).argmin()]
+            is_as_good = more.mean(axis=1) <= more.std(axis=1) / sqrt(len(sizes))
+            found[kind] = float(_GATES[is_as_good.argmax()])
         return found
 
     def find_half_width(self, runtime: str | None) -> float:
