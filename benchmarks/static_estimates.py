@@ -8,8 +8,8 @@ and ``.md``.
 Kernels are held out with all their rows, on all devices at once; *device left out* leaves that
 device's rows out as well, so that only its calibration is known. Where it says *applications*,
 kernels of the same application, which resemble each other, are held out together. Constants of
-the CPU model, cost and width of the regressor were chosen on the rows of ``CHOSEN_ON``; other
-devices are quoted.
+the CPU model and the width of the regressor were chosen on the rows of ``CHOSEN_ON``, its cost on
+half of the kernels; other devices are quoted.
 
 Lines that begin with *oracle* say what could be reached: the analytic time corrected by what was
 measured of the same kernel, at other sizes on the same device, or on other devices. The first holds
