@@ -1,6 +1,5 @@
 """Stored launches as the benchmark of evidence asks them: other choices of sets, and raw lines."""
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,10 +105,4 @@ def group(rows: Sequence[Stored]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         found[row.kernel].append(place)
-    return found
-
-
-def load_json(path: Path) -> dict[str, object]:
-    """Read a result file."""
-    found: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
     return found

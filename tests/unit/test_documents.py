@@ -258,11 +258,6 @@ def test_every_document_is_in_the_navigation() -> None:
     assert set(re.findall(r"[\w/.-]+\.md", navigation)) - {"repository/CHANGELOG.md"} == pages
 
 
-def test_commands_are_a_group() -> None:
-    """Offers its commands by name, which the tests above rely on."""
-    assert isinstance(app, click.Group)
-
-
 def test_the_picture_of_the_rooms_has_all() -> None:
     """Draws each room that is there."""
     page = (ROOT / "docs" / "explanation" / "pictures" / "architecture.svg").read_text()
