@@ -78,6 +78,9 @@ class MemoryAccess:
     """Why the address is not known; empty if it is."""
     lanes: int = 1
     """Numbers that one execution moves: those of a vector."""
+    is_narrowed: bool = False
+    """Whether its index passes through 32 bits, so that compilers need not see that neighbouring
+    work-items are side by side."""
 
     @property
     def is_exact(self) -> bool:

@@ -3,7 +3,7 @@
 import atexit
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
@@ -17,6 +17,7 @@ from kernelcast.expressions.kernel_facts import (
 )  # fmt: skip
 from kernelcast.features.addresses.state import Findings
 from kernelcast.features.addresses.walk import AddressWalk
+from kernelcast.features.addresses.widening import find_narrowed
 from kernelcast.features.blocks.model import Block, BlockList
 from kernelcast.features.blocks.statements import divide
 from kernelcast.features.interpreter import paused_collector, run_deep
@@ -159,6 +160,13 @@ def _analyse(
         blocks = divide(tree, function)
         walk = AddressWalk(tree, blocks, known_buffers)
         walk.follow(function)
+        narrowed = find_narrowed(
+            tree, function, blocks, {one.site for one in walk.findings.accesses if one.loops}
+        )
+        walk.findings.accesses = [
+            replace(one, is_narrowed=True) if one.site in narrowed else one
+            for one in walk.findings.accesses
+        ]
         facts = _collect(parsed, function, blocks, walk.findings)
     return Analysis(facts=facts, tree=tree, function=function, blocks=blocks)
 

@@ -216,6 +216,16 @@ def test_tells_where_lanes_go(text: str, pattern: str) -> None:
     assert found.lanes == LanePattern(pattern)
 
 
+def test_indices_that_pass_through_32_bits_are_gathered_where_compilers_do() -> None:
+    """Takes neighbours apart on a runtime that does not see them, and only there."""
+    launch = make_launch(["a:float32:4194304"], loads=["a[x]"])
+    [access] = launch.accesses
+    narrowed = replace(launch, accesses=(replace(access, is_narrowed=True),))
+    for gathers, pattern in ((True, LanePattern.SCATTERED), (False, LanePattern.CONTIGUOUS)):
+        [found] = find_patterns(narrowed, replace(BY_SIXTEEN, gathers_narrowed=gathers))
+        assert found.lanes == pattern
+
+
 def time_of(launch: ModelledLaunch, execution: Execution, *parts: OperationCounts) -> float:
     """Give the time of a core per work-item, with other counts where given."""
     counts = parts[0] if parts else launch.executed

@@ -39,11 +39,14 @@ class Execution:
     efficiency : float
         Share of the lanes that do useful work: all alternatives that some lane takes are issued
         for all of them.
+    gathers_narrowed : bool
+        Whether lanes are gathered where indices pass through 32 bits.
     """
 
     width: int
     barriers: float = 0.0
     efficiency: float = 1.0
+    gathers_narrowed: bool = False
 
     @property
     def steps_together(self) -> bool:
@@ -71,7 +74,10 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
     barriers = launch.executed.count(OperationKind.BARRIER)
     width = _choose_width(launch, device, barriers)
     efficiency = _find_efficiency(launch.warps, width)
-    return Execution(width=width, barriers=barriers, efficiency=efficiency)
+    gathers = device.functions is not None and device.functions.gathers_narrowed
+    return Execution(
+        width=width, barriers=barriers, efficiency=efficiency, gathers_narrowed=gathers
+    )
 
 
 def _choose_width(launch: ModelledLaunch, device: CpuDevice, barriers: float) -> int:

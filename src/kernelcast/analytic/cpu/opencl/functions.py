@@ -35,6 +35,8 @@ class FunctionCosts:
         takes as long as for a whole register: work-items do not share the lanes of one.
     never_jumps : bool
         Whether both sides of every condition are gone through, under masks, whoever takes them.
+    gathers_narrowed : bool
+        Whether indices that pass through 32 bits are gathered.
     """
 
     divider_adds: Mapping[str, float]
@@ -45,6 +47,7 @@ class FunctionCosts:
     geometric_adds: Mapping[str, float] = field(default_factory=dict)
     keeps_vectors: bool = False
     never_jumps: bool = False
+    gathers_narrowed: bool = False
 
     def divide_adds(self, name: str, lanes: int) -> float | None:
         """Give the additions of a division, root or their like; None of another function."""
@@ -94,7 +97,7 @@ _MEASURED: Mapping[str, FunctionCosts] = {
         scalar=_INTEL_FUNCTIONS, vector=_INTEL_FUNCTIONS, by_lane=frozenset(),
         geometric_adds={"dot": 6.4, "length": 13.0, "distance": 13.0, "normalize": 20.0,
                         "fast_length": 8.0, "fast_distance": 8.0},
-        keeps_vectors=True,
+        keeps_vectors=True, gathers_narrowed=True,
     ),
     POCL: FunctionCosts(
         divider_adds={"divide": 2.0, "sqrt": 2.6, "rsqrt": 7.9, "native_rsqrt": 7.9,

@@ -174,7 +174,11 @@ class _Lanes:
         key = access.loops, access.guard, offset - offset.constant_term, access.bytes
         if key not in self._known:
             self._known[key] = _compare_neighbours(groups.values(), width, access.bytes)
-        return self._known[key]
+        found = self._known[key]
+        is_gathered = self.execution.gathers_narrowed and access.is_narrowed
+        if is_gathered and found[0] is not LanePattern.UNIFORM:
+            return LanePattern.SCATTERED, 0
+        return found
 
 
 def _compare_neighbours(
