@@ -73,7 +73,7 @@ def main() -> None:
     for form in FORMS:
         ids = _UNSIGNED if re.search(r"\bv\b", form) else _IDS
         source = f"{_SIGNATURE} {{ {ids} {form} }}"
-        program = cl.Program(context, source).build(cache_dir=False)
+        program = cl.Program(context, source).build()
         code = disassemble(program.get_info(cl.program_info.BINARIES)[0])
         counts = f"{len(re.findall('gather', code))}, {len(re.findall('scatter', code))}"
         accesses = analyse(Kernel(name="k", source=source)).facts.accesses

@@ -184,16 +184,14 @@ class _Forms:
     def _form(self, node: Node) -> _Form:
         if node.constant is not None:
             return _CONSTANT
-        if node.kind == kinds.DECLARATION_REFERENCE:
-            return self._variable(node)
-        if node.kind in (kinds.SUBSCRIPT, kinds.MEMBER_REFERENCE):
-            is_array = node.type.type_class is TypeClass.ARRAY
-            return self._address(node) if is_array else _NUMBER
         handler = self._HANDLERS.get(node.kind)
         if handler is not None:
             return handler(self, node)
         child = node.children[-1] if node.children else None
         return _CONSTANT if child is None else _convert(self._form(child), child.type, node.type)
+
+    def _element(self, node: Node) -> _Form:
+        return self._address(node) if node.type.type_class is TypeClass.ARRAY else _NUMBER
 
     def _unary(self, node: Node) -> _Form:
         if node.operator == kinds.DEREFERENCE:
@@ -266,7 +264,8 @@ class _Forms:
 
     _HANDLERS: ClassVar[dict[int, Callable[["_Forms", Node], _Form]]] = {
         kinds.BINARY: _binary, kinds.CALL: _call, kinds.CONDITIONAL: _conditional,
-        kinds.UNARY: _unary,
+        kinds.DECLARATION_REFERENCE: _variable, kinds.MEMBER_REFERENCE: _element,
+        kinds.SUBSCRIPT: _element, kinds.UNARY: _unary,
     }  # fmt: skip
 
 
@@ -307,7 +306,9 @@ def _is_written_out(loop: Node) -> bool:
     condition, initial = split_for(loop).condition, split_for(loop).initial
     if condition is None or initial is None or condition.kind != kinds.BINARY:
         return False
-    starts = [one.children[-1] for one in initial.walk() if one.kind == kinds.VARIABLE]
+    starts = [
+        one.children[-1] for one in initial.walk() if one.kind == kinds.VARIABLE and one.children
+    ]
     return any(one.constant is not None for one in condition.children) and all(
         one.constant is not None for one in starts
     )
