@@ -113,23 +113,6 @@ def test_intel_makes_a_number_of_a_vector_once_per_work_item() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "beside", "width"), [("mad", 0.0, 1), ("mad", 8.0, 16), ("", 0.0, 16)]
-)
-def test_intel_leaves_kernels_that_call_with_vectors_as_they_are(
-    name: str, beside: float, width: int
-) -> None:
-    """Makes lanes of work-items where operators and single numbers outweigh such calls."""
-    called = Operation(
-        kind=OperationKind.FUSED, number=NumberClass.FLOAT, bits=32, lanes=4, name=name
-    )
-    plain = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
-    launch = make_launch(["a:float32:4096"], loads=["a[x]"], size=(4096,))
-    counts = OperationCounts(operations={called: 4.0, plain: beside}, memory={})
-    found = estimate_cpu(replace(launch, executed=counts), of(INTEL))
-    assert found.quantities["vector_work_items_count"] == width
-
-
-@pytest.mark.parametrize(
     ("name", "lanes", "width"), [("", 1, 8), ("", 2, 1), ("exp", 1, 8), ("log", 1, 1)]
 )
 def test_pocl_makes_no_lanes_beside_vectors_and_calls(name: str, lanes: int, width: int) -> None:

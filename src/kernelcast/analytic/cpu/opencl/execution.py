@@ -81,7 +81,7 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
 
 
 def _choose_width(launch: ModelledLaunch, device: CpuDevice, barriers: float) -> int:
-    if _is_wide_already(launch, device) or (device.keeps_vectors and _calls_with_vectors(launch)):
+    if _is_wide_already(launch, device):
         return 1
     width = device.width
     if width == 1:
@@ -136,26 +136,6 @@ def _is_wide_already(launch: ModelledLaunch, device: CpuDevice) -> bool:
         wide += times * (operation.lanes > 1 and fills)
         total += times
     return total > 0 and wide > total / 2
-
-
-def _calls_with_vectors(launch: ModelledLaunch) -> bool:
-    """Tell whether more is called with vectors of floats than computed by operators.
-
-    Each such call is made for one work-item after the other, which Intel's compiler weighs against
-    what lanes gain elsewhere. It tells by its sub-group size that it makes no lanes of such kernels
-    (50 builtins, alone and beside operators). Conversions between integers are an instruction.
-    """
-    calls = scalars = vectors = 0.0
-    for operation, times in launch.executed.operations.items():
-        if operation.number is not NumberClass.FLOAT:
-            continue
-        if operation.lanes > 1 and operation.name:
-            calls += times
-        elif operation.lanes == 1:
-            scalars += times
-        else:
-            vectors += times
-    return calls > scalars and calls >= vectors
 
 
 def _find_efficiency(warps: Sequence[WarpCounters], width: int) -> float:
