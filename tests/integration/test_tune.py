@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from kernelcast.cli.app import app
 from kernelcast.launches.machine_file import read_machine
+from kernelcast.records.device import DeviceDescription
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.tuning.api import tune_on_device
 from kernelcast.tuning.settings import TuneModels, TuneSettings
@@ -73,12 +74,12 @@ def test_samples_the_best(session: DeviceSession, problem_file: Path) -> None:
 
 
 def test_command_writes_t4(
-    session: DeviceSession, problem_file: Path, monkeypatch: pytest.MonkeyPatch
+    first_device: DeviceDescription, problem_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole way: a problem file, a calibrated device, a table, a file of results."""
     folder = problem_file.parent / "data"
     (folder / "machines").mkdir(parents=True)
-    device_id = session.description.id
+    device_id = first_device.id
     shutil.copy(MACHINE, folder / "machines" / f"{device_id}.yaml")
     monkeypatch.setenv("KERNELCAST_DATA", str(folder))
     t4 = folder / "t4.json"
