@@ -1,7 +1,7 @@
 """What the CPU model predicts beside what was measured: OpenCL examples, and a sweep of a loop.
 
 ``python benchmarks/cpu_model.py examples`` models every example on the calibrated devices
-(`benchmarks/results/calibration`) and compares with the times of `benchmarks/accuracy.py`. Only
+(`training_data/measured`) and compares with the times of `benchmarks/accuracy.py`. Only
 addresses that depend on data are recorded on a device, from a few work-groups; no times are taken.
 
 ``python benchmarks/cpu_model.py sweep --measure`` predicts the long-range stencil for N = 100 to
@@ -37,7 +37,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results"
 FOLDER = RESULTS / "cpu_model"
 STENCIL = ROOT / "examples/loops/3d-long-range.c"
-DEVICES = ("intel-amd-epyc-c960", "pocl-skylake-avx512-amd-5d25")
+DEVICES = ("pocl-skylake-avx512-amd-a2d1", "rusticl-llvmpipe-amd-epyc-146e")
+CALIBRATED = ROOT / "src/kernelcast/training_data/measured"
+SWEPT = RESULTS / "calibration/intel-amd-epyc-c960.yaml"
 WITHIN = 1.5
 VARIED = (0.75, 1.33)
 PLANES = 40
@@ -69,7 +71,7 @@ def compare(
     device_id: str, launches: Mapping[str, ModelledLaunch], repeats: int = 3
 ) -> dict[str, object]:
     """Compare predictions with measurements on one device."""
-    machine = find_machine(RESULTS / f"calibration/{device_id}.yaml")
+    machine = find_machine(CALIBRATED / f"{device_id}.yaml")
     measured = read_measured(device_id)
     rows = []
     for name in sorted(measured.keys() & launches.keys()):
@@ -114,9 +116,7 @@ def vary_constants(launches: Mapping[str, ModelledLaunch]) -> dict[str, list[lis
     dict of str to list of list of int
         By constant, for both changes, one count per device.
     """
-    devices = [
-        (find_machine(RESULTS / f"calibration/{one}.yaml"), read_measured(one)) for one in DEVICES
-    ]
+    devices = [(find_machine(CALIBRATED / f"{one}.yaml"), read_measured(one)) for one in DEVICES]
 
     def count(constants: WorkItemConstants) -> list[int]:
         counts = []
@@ -249,7 +249,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=("examples", "sweep"))
     parser.add_argument("--device", help="where addresses are recorded")
-    parser.add_argument("--machine", default=str(RESULTS / f"calibration/{DEVICES[0]}.yaml"))
+    parser.add_argument("--machine", default=str(SWEPT))
     parser.add_argument("--step", type=int, default=50)
     parser.add_argument("--measure", action="store_true")
     given = parser.parse_args()
