@@ -1,0 +1,9 @@
+"""64 kernels of kinds that no calibration holds, with their buffers."""
+
+from short_kernels import dense, graphs, images, physics, plain, searches, sorting, sparse
+from short_kernels.cases import CASES, Buffer, Case, Local, Restored
+
+__all__ = [
+    "CASES", "Buffer", "Case", "Local", "Restored",
+    "dense", "graphs", "images", "physics", "plain", "searches", "sorting", "sparse",
+]  # fmt: skip

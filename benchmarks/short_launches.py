@@ -1,0 +1,255 @@
+"""First answers of short launches of kinds that no calibration holds, beside whole runs.
+
+Run ``python benchmarks/short_launches.py [DEVICE ...]`` on a quiet machine; all devices if none is
+named. Each of the 64 kernels of ``short_kernels`` is asked about once by a predictor that knows
+nothing, in data and cache folders that are empty at first, then run whole. Devices that are
+calibrated are also asked for answers that run nothing. Writes
+``results/short_launches/<device>.json`` after each kernel, and ``summary.md`` from all of them.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from machine import describe_machine
+from short_kernels import CASES, Buffer, Case, Local, Restored
+from short_launches_report import FOLDER, write_summary
+
+from kernelcast import EstimateSettings, Launch, Predictor
+from kernelcast.launches.data_folder import data_folder
+from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.records.errors import KernelcastError
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.waiting import leave_waiting_out, read_waiting
+
+KERNELS = Path(__file__).resolve().parent / "short_kernels"
+# The first two are kept apart: the first finds code and buffers cold.
+APART, FEWEST, MOST, GOAL_S = 2, 8, 60, 1.0
+MEASURED = 0.2
+"""Quantile of whole runs that answers are held against: other programs only lengthen runs."""
+FOLDERS = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+DATA = "KERNELCAST_DATA"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A time that was told, and its interval."""
+
+    told_s: float
+    low_s: float
+    high_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Whole runs, less what their threads waited for processors."""
+
+    measured_s: float
+    median_s: float
+    first_s: float
+    second_s: float
+    spread: float
+    """80 % quantile over 5 % quantile, without the first two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A kernel with its buffers on a device."""
+
+    queue: cl.CommandQueue
+    program: cl.Program
+    """Intel's runtime forgets it otherwise, while its kernel is used."""
+    kernel: cl.Kernel
+    case: Case
+    arguments: tuple[Any, ...]
+
+    def launch(self) -> Launch:
+        """Give the launch as the predictor is asked about it."""
+        case = self.case
+        return Launch(
+            self.kernel, case.global_size, case.local_size, self.arguments, queue=self.queue
+        )
+
+    def restore(self) -> None:
+        """Put back what the kernel reads and changes."""
+        for given, held in zip(self.case.arguments, self.arguments, strict=True):
+            if isinstance(given, Restored):
+                cl.enqueue_copy(self.queue, held, np.ascontiguousarray(given.content))
+        self.queue.finish()
+
+
+def main() -> None:
+    """Measure devices, and write the summary."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("devices", nargs="*", metavar="DEVICE", help="ids or their beginnings")
+    parser.add_argument("--kernels", nargs="+", choices=CASES, metavar="KERNEL", help="only these")
+    parser.add_argument("--render", action="store_true", help="only write the summary")
+    options = parser.parse_args()
+    machines = data_folder() / "machines"
+    try:
+        if not options.render:
+            with fresh_folders() as folder:
+                for one in options.devices or [found.id for found, _ in find_devices()]:
+                    measure_device(one, options.kernels or list(CASES), folder, machines)
+    except KeyboardInterrupt:
+        print("stopped; what was measured is kept", file=sys.stderr)
+    print(write_summary())
+
+
+@contextmanager
+def fresh_folders() -> Iterator[Path]:
+    """Have drivers and kernelcast keep what they find in a folder that is empty and goes."""
+    before = {name: os.environ.get(name) for name in (*FOLDERS, DATA)}
+    with tempfile.TemporaryDirectory(prefix="short-launches-") as name:
+        os.environ.update({one: str(Path(name) / one) for one in before})
+        try:
+            yield Path(name)
+        finally:
+            for one, value in before.items():
+                os.environ.pop(one)
+                if value is not None:
+                    os.environ[one] = value
+
+
+def measure_device(wanted: str, names: Sequence[str], folder: Path, machines: Path) -> None:
+    """Ask about kernels and run them; the file is written after each.
+
+    Parameters
+    ----------
+    folder : Path
+        For data of this device, which other devices do not see.
+    machines : Path
+        Folder of the user's calibrations.
+    """
+    description, device = choose_device(wanted, find_devices())
+    data = folder / description.id
+    found = machines / f"{description.id}.yaml"
+    if found.is_file():
+        calibrated = data / "calibrated" / "machines"
+        calibrated.mkdir(parents=True)
+        shutil.copy(found, calibrated)
+    context = cl.Context([device])  # has to outlive its queue, on Intel's runtime
+    queue = cl.CommandQueue(context)
+    rows: list[dict[str, Any]] = []
+    result = {"machine": describe_machine(), "device": description.id, "rows": rows}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for count, name in enumerate(names, 1):
+        rows.append({"name": name, **measure_kernel(queue, name, data)})
+        text = json.dumps(result, indent=1) + "\n"
+        (FOLDER / f"{description.id}.json").write_text(text, encoding="utf-8")
+        progress = f"[{count}/{len(names)}] {description.id} {name}: {tell(rows[-1])}"
+        print(progress, file=sys.stderr, flush=True)
+
+
+def tell(row: dict[str, Any]) -> str:
+    """Say in short what came out."""
+    if "error" in row:
+        return str(row["error"])
+    answer, measured_s = row["answer"], row["whole"]["measured_s"]
+    factor = answer["told_s"] / measured_s
+    is_inside = answer["low_s"] <= measured_s <= answer["high_s"]
+    return f"{1e3 * measured_s:.3g} ms, told {factor:.2f} of it{'' if is_inside else ', outside'}"
+
+
+def measure_kernel(queue: cl.CommandQueue, name: str, data: Path) -> dict[str, Any]:
+    """Ask about a kernel, run it, and ask for a static answer where the device is calibrated."""
+    case = CASES[name](np.random.default_rng(zlib.crc32(name.encode())))
+    try:
+        with hold(queue, case) as held:
+            answer = ask(held, data / "fresh", EstimateSettings())
+            found: dict[str, Any] = {"answer": asdict(answer), "whole": asdict(run_whole(held))}
+            if (data / "calibrated").is_dir():
+                held.restore()
+                found["static"] = ask_static(held, data / "calibrated")
+    except Exception as error:  # noqa: BLE001 - told, and the next kernel is asked about
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+    return found
+
+
+@contextmanager
+def hold(queue: cl.CommandQueue, case: Case) -> Iterator[Held]:
+    """Build a kernel and put its buffers there."""
+    source = (KERNELS / f"{case.source}.cl").read_text(encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        program = cl.Program(queue.context, source).build()
+    kernel = cl.Kernel(program, case.kernel)
+    arguments: list[Any] = []
+    for one in case.arguments:
+        if isinstance(one, Buffer):
+            content = np.ascontiguousarray(one.content)
+            size_bytes = max(content.nbytes, 16)
+            arguments.append(cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=size_bytes))
+            cl.enqueue_copy(queue, arguments[-1], content)
+        else:
+            arguments.append(cl.LocalMemory(one.size_bytes) if isinstance(one, Local) else one)
+    queue.finish()
+    try:
+        yield Held(queue, program, kernel, case, tuple(arguments))
+    finally:
+        for one in arguments:
+            if isinstance(one, cl.Buffer):
+                one.release()
+
+
+def ask(held: Held, data: Path, settings: EstimateSettings) -> Answer:
+    """Ask a predictor that has observed nothing, in a data folder."""
+    os.environ[DATA] = str(data)
+    options = PredictorOptions(settings=settings)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Predictor(store=Path(folder) / "rows.sqlite", options=options) as predictor,
+    ):
+        estimate = predictor.estimate(held.launch())
+    return Answer(estimate.seconds, estimate.low, estimate.high)
+
+
+def ask_static(held: Held, data: Path) -> dict[str, Any]:
+    """Ask without running anything: the answer, or why there is none."""
+    try:
+        return asdict(ask(held, data, EstimateSettings(samples=False)))
+    except KernelcastError as error:
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+
+
+def run_whole(held: Held) -> Whole:
+    """Run a kernel whole, again and again for a second."""
+    held.kernel.set_args(*held.arguments)
+    times_s: list[float] = []
+    began_s = time.perf_counter()
+    while len(times_s) < MOST:
+        if len(times_s) >= FEWEST and time.perf_counter() - began_s > GOAL_S:
+            break
+        times_s.append(run_once(held))
+    later = times_s[APART:]
+    low, measured, middle, high = np.quantile(later, (0.05, MEASURED, 0.5, 0.8)).tolist()
+    return Whole(measured, middle, times_s[0], times_s[1], high / low)
+
+
+def run_once(held: Held) -> float:
+    """Run a kernel whole: seconds, less what its threads waited for processors."""
+    case = held.case
+    held.restore()
+    before = read_waiting()
+    began_s = time.perf_counter()
+    cl.enqueue_nd_range_kernel(held.queue, held.kernel, case.global_size, case.local_size)
+    held.queue.finish()
+    took_s = time.perf_counter() - began_s
+    return leave_waiting_out(took_s, before, read_waiting())
+
+
+if __name__ == "__main__":
+    main()
