@@ -28,9 +28,8 @@ from machine import describe_machine
 from short_kernels import CASES, Buffer, Case, Local, Restored
 from short_launches_report import FOLDER, write_summary
 
-from kernelcast import EstimateSettings, Launch, Predictor
+from kernelcast import EstimateSettings, Launch, Predictor, PredictorOptions
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.waiting import leave_waiting_out, read_waiting

@@ -72,7 +72,7 @@ def test_transfers_decide_where_they_are_known(
         for slow, fast in (ids, reversed(ids)):
             monkeypatch.setattr(
                 predictor_module,
-                "find_machine",
+                "find_sound_machine",
                 lambda device_id, slow=slow: make_machine(3600 if device_id == slow else 1e-6),
             )
             told, reason, _ = example.schedule(predictor, places, values)

@@ -242,7 +242,7 @@ def test_every_key_of_json_is_documented(devices: list[BaseException | None]) ->
     devices += [KernelRunError("it died")]
     (found,) = json.loads(run("--json", MATMUL).stdout)
     text = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")
-    section = text.split("### Objects of `features --json`")[1].split("\n## ")[0]
+    section = text.split("## Objects of `features --json`")[1].split("\n## ")[0]
     keys = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
     assert {key for row in keys for key in re.findall(r"`(\w+)`", row)} == found.keys()
     (row,) = (line for line in section.splitlines() if line.startswith("| `devices`"))
