@@ -148,6 +148,8 @@ class Sampler:
         self._short, self._rate_s = _open(sampling)
         sampling.is_spread = sampling.is_short and not sampling.plan.is_known_even
         if sampling.is_spread:
+            # A pilot that met heavy work would leave nothing for the rest.
+            sampling.first = len(sampling.timed)
             return
         last_of_pilot = sampling.timed[-1]
         is_known = sampling.plan.is_known_even

@@ -365,3 +365,15 @@ def test_a_short_launch_of_unknown_work_is_sampled_all_over(seed: int) -> None:
     told = [fit_linear(run).seconds for run in runs if run is not None]
     assert np.exp(np.mean(np.log(told))) == pytest.approx(launch.true_s, rel=0.4)
     assert sum(run.sampling_s for run in runs if run is not None) <= min(UNNOTICED_S, whole_s)
+
+
+def test_a_pilot_that_meets_heavy_work_leaves_something_for_the_rest() -> None:
+    """The first moment looks all over, though the pilot of a short launch took its share."""
+    groups = 1536
+    launch = SyntheticLaunch(
+        NDRange(global_size=(32 * groups,), local_size=(32,)),
+        lambda at: np.where((at[0] > 0.65 * groups) & (at[0] < 0.9 * groups), 5e-5, 1.5e-6),
+    )
+    run = Sampler(launch, SamplingPlan()).take_moment()
+    assert run is not None
+    assert 0.5 < fit_linear(run).seconds / launch.true_s < 2
