@@ -58,6 +58,7 @@ class LabPage:
 
     def __init__(self, browser: "Chrome", address: str) -> None:
         self.browser = browser
+        browser.implicitly_wait(2)  # rows are drawn anew: a field may not take keys for a moment
         browser.get(address)
 
     def find(self, selector: str) -> "WebElement":
