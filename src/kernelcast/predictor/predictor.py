@@ -1,7 +1,8 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -205,11 +206,10 @@ class Predictor:
         found = [self._ask(one) if isinstance(one, LaunchRequest) else one for one in pairs]
         known = [one for one in found if not isinstance(one, LaunchEstimate)]
         self._answers.compose_all(known)
-        machines = {
-            one: find_sound_machine(one) for one in {request.device.id for request, _ in known}
-        }
+        find = cache(find_sound_machine)
         return [
-            one if isinstance(one, LaunchEstimate) else self._weigh(*one, machines) for one in found
+            one if isinstance(one, LaunchEstimate) else self._weigh(*one, find(one[0].device.id))
+            for one in found
         ]
 
     def answer(
@@ -274,10 +274,7 @@ class Predictor:
 
     @staticmethod
     def fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
-        """Choose a launch's device by what is known of all of them.
-
-        See `kernelcast.predictor.launch_estimates.choose_fastest`.
-        """
+        """Choose a launch's device by all that is known: `launch_estimates.choose_fastest`."""
         return choose_fastest(entries)
 
     def observe(
@@ -388,15 +385,12 @@ class Predictor:
             )
 
     def _weigh(
-        self,
-        request: LaunchRequest,
-        known: KnownLaunch,
-        machines: Mapping[str, MachineDescription | None],
+        self, request: LaunchRequest, known: KnownLaunch, machine: MachineDescription | None
     ) -> LaunchEstimate:
         """Put the answer and everything else that a launch costs together."""
         estimate = self._answers.require(known, request)
         accesses = known.outcome.accesses if known.outcome else ()
-        return add_costs(request.problem, estimate, accesses, machines[request.device.id])
+        return add_costs(request.problem, estimate, accesses, machine)
 
     def _take_driver(self, device: DeviceDescription) -> None:
         """Forget what another driver of the device has done."""

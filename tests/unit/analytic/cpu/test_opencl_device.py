@@ -1,0 +1,49 @@
+from dataclasses import replace
+
+import pytest
+
+from kernelcast.analytic.cpu.opencl.device import read_device
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import InputError
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.testing.opencl_cpu import make_machine
+
+DEVICE = read_device(make_machine())
+
+
+def test_reads_lanes_and_width_from_rates() -> None:
+    """Compares vectors with scalars, and work-items together with one alone."""
+    assert (DEVICE.cores, DEVICE.lanes, DEVICE.width) == (2, 16, 16)
+    assert DEVICE.lanes_of(64) == 8
+    assert read_device(make_machine(width=1)).width == 1
+    assert DEVICE.add_s == pytest.approx(0.5 / 4e9)
+
+
+def test_counts_no_more_cores_than_the_peak_needs() -> None:
+    """Takes what is reported, unless fewer cores of the measured speed make up the peak."""
+    machine = make_machine()
+    units = Trait(value=8, source=TraitSource.REPORTED)
+    assert read_device(replace(machine, compute_units=units)).cores < 8
+
+
+def test_noise_of_a_calibration_takes_no_core_away() -> None:
+    """Keeps two cores whose peak came out a little less than twice the rate of one."""
+    fp32 = make_machine().instruction("fp32")
+    assert fp32 is not None
+    assert fp32.peak_per_s is not None
+    issue = Trait(value=1.97 / fp32.peak_per_s.value, source=TraitSource.MEASURED)
+    noisy = replace(fp32, issue_latency_s={4: issue})
+    assert read_device(replace(make_machine(), instructions=(noisy,))).cores == 2
+
+
+def test_names_what_is_missing() -> None:
+    """Says which number is missing, and which command measures it."""
+    machine = make_machine()
+    with pytest.raises(InputError, match="calibrate --only instructions-fp32"):
+        read_device(replace(machine, instructions=()))
+    with pytest.raises(InputError, match="calibrate --only caches"):
+        read_device(replace(machine, caches=()))
+    with pytest.raises(InputError, match="calibrate --only bandwidth"):
+        read_device(replace(machine, memories=()))
+    with pytest.raises(InputError, match="the CPU model needs a CPU"):
+        read_device(replace(machine, kind=DeviceKind.GPU))
