@@ -47,7 +47,10 @@ def test_all_ways_are_one_below_their_entry(ways: dict[str, Any]) -> None:
     """Command line, live launches and the service ask the same functions."""
     first, *others = [set(list_below_entry(way)) for way in ways.values()]
     for other in others:
-        # The samplings of other launches go other ways through the sampler.
-        assert {x for x in other if not x.startswith("sampling.")} == {
-            x for x in first if not x.startswith("sampling.")
-        }
+        assert _drop_sampling(other) == _drop_sampling(first)
+
+
+def _drop_sampling(names: set[str]) -> set[str]:
+    # Other launches go other ways through the sampler, and the first moment of some is all of it.
+    rest = "launches.estimation:LaunchSampling.take_rest"
+    return {name for name in names if not name.startswith("sampling.") and name != rest}
