@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelcast.expressions import TRUE, Condition, Expr
+from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 
 
@@ -89,4 +90,19 @@ class MemoryAccess:
             self.offset_bytes is not None
             and self.guard.is_exact
             and all(loop.is_exact for loop in self.loops)
+        )
+
+    def explain_unknown(self) -> str:
+        """Say where it stands, and why nobody knows its address."""
+        told = f"line {self.line}: the address of {self.text or self.buffer or 'an access'}"
+        if self.pattern is AddressPattern.INDIRECT:
+            return f"{told} depends on data in {', '.join(self.sources) or 'a buffer'}"
+        return f"{told} is not known{f': {self.reason}' if self.reason else ''}"
+
+    def refuse_unknown(self, kernel: str) -> InputError:
+        """Make the error of a model that needs its address."""
+        return InputError(
+            f"{kernel}, {self.explain_unknown()}, which nobody knows before work-groups run: allow "
+            "samples, or record addresses (`kernelcast model` with --device ID, for the problem's "
+            "own local size without folding)"
         )

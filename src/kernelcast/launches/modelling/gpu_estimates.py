@@ -9,7 +9,7 @@ from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.folding import AXES
-from kernelcast.launches.modelling.launches import explain_unknown, find_unknown
+from kernelcast.launches.modelling.launches import find_unknown
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
@@ -90,12 +90,7 @@ def model_volumes(
         raise NDRangeError(msg)
     unknown = find_unknown(launch.accesses, launch.recorded)
     if unknown:
-        msg = (
-            f"{launch.kernel}, {explain_unknown(unknown[0])}; `--device ID` records addresses on "
-            "any OpenCL device (`kernelcast devices` lists them), for the problem's own local size "
-            "without folding"
-        )
-        raise InputError(msg)
+        raise unknown[0].refuse_unknown(launch.kernel)
     return compute_volumes(launch, read_machine(machine), rates)
 
 

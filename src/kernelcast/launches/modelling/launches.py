@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.expressions import SymbolKind
-from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.features.analysis import analyse
@@ -268,15 +268,6 @@ def find_unknown(
     ]
 
 
-def explain_unknown(access: MemoryAccess) -> str:
-    """Say where an access stands, and why nobody knows its address."""
-    if access.pattern is AddressPattern.INDIRECT:
-        sources = ", ".join(access.sources) or "a buffer"
-        return f"line {access.line}: the address of {access.text} depends on data in {sources}"
-    reason = f": {access.reason}" if access.reason else ""
-    return f"line {access.line}: the address of {access.text} is not known{reason}"
-
-
 def _part_unmet(
     accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | None
 ) -> tuple[tuple[MemoryAccess, ...], list[str]]:
@@ -292,7 +283,7 @@ def _part_unmet(
 def _list_gaps(accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | None) -> list[str]:
     """Say which accesses no model can place, and which ones it takes for executed."""
     notes = [
-        f"{explain_unknown(one)}; it needs recorded addresses"
+        f"{one.explain_unknown()}; it needs recorded addresses"
         for one in find_unknown(accesses, recorded)
     ]
     if not all(one.guard.is_exact for one in accesses):

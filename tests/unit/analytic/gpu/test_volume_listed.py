@@ -127,7 +127,7 @@ def test_recorded_gather_in_a_small_buffer_is_reused(machine: GpuMachine) -> Non
 def test_indirect_without_samples_names_the_access(machine: GpuMachine) -> None:
     """What is neither known nor recorded is an error that says which access and what to do."""
     launch = launch_of(access(AccessKind.LOAD, "idx", None, reason="depends on a"))
-    with pytest.raises(InputError, match=r"line 3: the address of idx\[i\] is indirect"):
+    with pytest.raises(InputError, match=r"line 3: the address of idx\[i\] depends on data in"):
         compute_volumes(launch, machine)
 
 

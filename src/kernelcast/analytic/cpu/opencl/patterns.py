@@ -15,7 +15,6 @@ from kernelcast.analytic.cpu.opencl.index_space import Groups, Looked, Place
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemoryOperation, MemorySpace
 
 _SCALAR_BYTES = 8
@@ -114,13 +113,7 @@ def _find(
     if access.offset_bytes is None:
         tables = read_recorded(access, launch)
         if not tables and access.space is not MemorySpace.LOCAL:
-            name = access.text or access.buffer or "an access"
-            msg = (
-                f"{launch.kernel}, line {access.line}: the address of {name} is "
-                f"{access.pattern.value} and was not recorded; `--device ID` records addresses on "
-                "any OpenCL device"
-            )
-            raise InputError(msg)
+            raise access.refuse_unknown(launch.kernel)
         items = sum(len(one.table) for one in tables)
         if tables:
             executions = sum(one.executions for one in tables) / items

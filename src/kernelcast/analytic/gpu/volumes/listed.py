@@ -22,7 +22,6 @@ from kernelcast.analytic.gpu.volumes.warps import ABSENT, measure_addresses
 from kernelcast.expressions import Expr, Symbol
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.records.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -202,14 +201,7 @@ def list_access(
     if not groups:
         if is_known:
             return None
-        name = access.text or access.buffer or "an access"
-        msg = (
-            f"{launch.kernel}, line {access.line}: the address of {name} is {access.pattern.value}"
-            f"{f' ({access.reason})' if access.reason else ''} and no sampled work-group executes "
-            "it; record addresses of some work-groups (`kernelcast model gpu --device ID`), or "
-            "give an affine stand-in for it"
-        )
-        raise InputError(msg)
+        raise access.refuse_unknown(launch.kernel)
     return ListedAccess(
         access=access,
         groups=groups,
