@@ -6,7 +6,7 @@ from math import ceil, prod
 
 from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.opencl.core import time_core
-from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache, read_device
+from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.index_space import Looked
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
@@ -174,17 +174,15 @@ def estimate_work(
     # The core that has most work-groups is waited for.
     items = ceil(groups / device.cores) / groups * all_items
     limiters = {name: seconds * items for name, seconds in work.rates.items()}
-    # Farther levels were measured with what nearer ones take in their times.
-    far = 0.0
-    for nearer, level, one in zip(device.levels, device.levels[1:], traffic, strict=False):
-        limiters[one.name] = _time_transfers(one, level)
-        far += _time_transfers(one, level, nearer)
+    for one in traffic:
+        limiters[one.name] = one.seconds
     overheads = {
         "atomics": work.atomics_s * all_items,
         "barriers": work.barriers_s * items,
         "dispatch": groups * device.costs.get("work_group_dispatch_s", 0.0),
         "launch": device.costs.get("launch_s", 0.0),
     }
+    far = sum(one.added_s for one in traffic)
     seconds = work.near_s * items + far + sum(overheads.values())
     limiters |= overheads
     return AnalyticEstimate(
@@ -201,17 +199,6 @@ def estimate_work(
         },
         notes=work.notes,
     )
-
-
-def _time_transfers(
-    traffic: LevelTraffic, level: DeviceCache, beside: DeviceCache | None = None
-) -> float:
-    """Give the time of what crosses a boundary, less that of a nearer cache where one is given."""
-    load_s, store_s = level.load_s_per_byte, level.store_s_per_byte
-    if beside is not None:
-        load_s = max(0.0, load_s - beside.load_s_per_byte)
-        store_s = max(0.0, store_s - beside.store_s_per_byte)
-    return traffic.loaded_bytes * load_s + traffic.stored_bytes * store_s
 
 
 def _time_barriers(

@@ -39,11 +39,17 @@ class LevelTraffic(NamedTuple):
         The farther level: ``L2``, ``L3``, ``DRAM``.
     loaded_bytes, stored_bytes : float
         Towards the cores and away from them.
+    seconds : float
+        All of its time, as farther levels were measured: with what nearer ones take in it.
+    added_s : float
+        The same without that.
     """
 
     name: str
     loaded_bytes: float
     stored_bytes: float
+    seconds: float
+    added_s: float
 
 
 @dataclass(slots=True)
@@ -58,6 +64,16 @@ class _Fresh:
     by_vector: float = 0.0
     """Lines of each vector of work-items alone, added up."""
 
+    @property
+    def along_y(self) -> float:
+        """Lines that the neighbour along y brought, and not the one along x."""
+        return self.reached[1] - self.reached[2]
+
+    @property
+    def along_z(self) -> float:
+        """Lines that only the neighbour along z brought."""
+        return self.reached[2] - self.reached[3]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TouchedLines:
@@ -69,9 +85,9 @@ class TouchedLines:
         New lines.
     written_bytes : float
         What a work-group writes.
-    jumps : tuple of (str or None, float, bool)
+    jumps : tuple of (str, float, bool)
         Of accesses whose addresses depend on data: buffer, lines per work-group, whether a load.
-    named, jumping : frozenset of str or None
+    named, jumping : frozenset of str
         Buffers that are touched, and those of them at addresses that depend on data.
     vectors : float
         Of a work-group.
@@ -82,9 +98,9 @@ class TouchedLines:
     loads: _Fresh
     stores: _Fresh
     written_bytes: float
-    jumps: tuple[tuple[str | None, float, bool], ...]
-    named: frozenset[str | None]
-    jumping: frozenset[str | None]
+    jumps: tuple[tuple[str, float, bool], ...]
+    named: frozenset[str]
+    jumping: frozenset[str]
     vectors: float
     steps_together: bool
 
@@ -116,12 +132,16 @@ def find_lines(
         stores=stores,
         written_bytes=written,
         jumps=tuple(
-            (one.access.buffer, _count_lines(one, line_bytes), one.access.kind is AccessKind.LOAD)
+            (
+                one.access.buffer or "",
+                _count_lines(one, line_bytes),
+                one.access.kind is AccessKind.LOAD,
+            )
             for one in own
             if not one.groups and one.recorded
         ),
-        named=frozenset(one.buffer for one in launch.accesses),
-        jumping=frozenset(one.buffer for one in launch.accesses if one.offset_bytes is None),
+        named=frozenset(one.buffer or "" for one in launch.accesses),
+        jumping=frozenset(one.buffer or "" for one in launch.accesses if one.offset_bytes is None),
         vectors=launch.ndrange.work_group_size / execution.width,
         steps_together=execution.steps_together,
     )
@@ -143,11 +163,7 @@ class Traffic:
         self._line_bytes = device.line_bytes
         loads, stores = lines.loads.reached, lines.stores.reached
         self._reached = [one + other for one, other in zip(loads, stores, strict=True)]
-        self._levels = [
-            _Level(nearer, farther.name, *(self._pass_at_least(nearer, one) for one in (
-                lines.loads, lines.stores)))
-            for nearer, farther in pairwise(device.levels)
-        ]  # fmt: skip
+        self._levels = [self._describe(*pair) for pair in pairwise(device.levels)]
 
     def count(self, counts: Sequence[int], buffers: Mapping[str, int]) -> list[LevelTraffic]:
         """Count it for a launch.
@@ -159,34 +175,40 @@ class Traffic:
         buffers : mapping of str to int
             Bytes of buffers, where known.
         """
-        lines = self._lines
-        scale = prod(counts) * self._line_bytes
+        lines, line_bytes = self._lines, self._line_bytes
+        scale = prod(counts) * line_bytes
         x, y, *_ = (*counts, 1, 1)
-        needs = self._reached[1] * x, self._reached[2] * x * y
+        row, plane = self._reached[1] * x, self._reached[2] * x * y
         fresh = self._reached[3] * scale
-        total = float(sum(buffers.get(one or "", 0) for one in lines.named))
-        jumped = float(sum(buffers.get(one or "", 0) for one in lines.jumping))
+        total = sum(buffers.get(one, 0) for one in lines.named)
+        jumped = sum(buffers.get(one, 0) for one in lines.jumping)
         # Bounds what the whole launch touches.
         total_bytes = min(fresh + jumped, total) if total else fresh
         found = []
         for level in self._levels:
             cache = level.nearer
-            held = [self._share_held(cache, one) for one in needs]
-            loaded = _leave_held(level.loaded, lines.loads, held)
-            stored = _leave_held(level.stored, lines.stores, held)
-            loaded += stored * _count_gaps(stored * self._line_bytes, lines.written_bytes)
+            in_row, in_plane = self._share_held(cache, row), self._share_held(cache, plane)
+            loaded = level.loaded - in_row * lines.loads.along_y - in_plane * lines.loads.along_z
+            stored = level.stored - in_row * lines.stores.along_y - in_plane * lines.stores.along_z
+            loaded += stored * _count_gaps(stored * line_bytes, lines.written_bytes)
             if lines.jumps:
                 loaded += self._miss_randomly(cache, buffers)
                 stored += self._miss_randomly(cache, buffers, of_stores=True)
             if total_bytes <= cache.total_bytes:
                 most = total_bytes / scale
                 loaded, stored = min(loaded, most), min(stored, most)
-            found.append(
-                LevelTraffic(
-                    name=level.name, loaded_bytes=loaded * scale, stored_bytes=stored * scale
-                )
-            )
+            found.append(level.time(loaded * scale, stored * scale))
         return found
+
+    def _describe(self, nearer: DeviceCache, level: DeviceCache) -> "_Level":
+        return _Level(
+            nearer,
+            level,
+            self._pass_at_least(nearer, self._lines.loads),
+            self._pass_at_least(nearer, self._lines.stores),
+            max(0.0, level.load_s_per_byte - nearer.load_s_per_byte),
+            max(0.0, level.store_s_per_byte - nearer.store_s_per_byte),
+        )
 
     def _pass_at_least(self, cache: DeviceCache, wanted: _Fresh) -> float:
         """Give the lines of an average work-group that pass by a cache, however many there are.
@@ -212,31 +234,37 @@ class Traffic:
         for buffer, lines, is_load in self._lines.jumps:
             if of_stores and is_load:
                 continue
-            size = buffers.get(buffer or "")
+            size = buffers.get(buffer)
             held = min(1.0, cache.size_bytes / size) if size else 0.0
             missed += (1 - held) * lines
         return missed
 
     def _share_held(self, cache: DeviceCache, lines: float) -> float:
         """Give 1 for what fits, 0 for twice as much, and a share between."""
-        needed = lines * self._line_bytes
-        return min(1.0, max(0.0, 2 - needed / cache.size_bytes)) if needed else 1.0
+        return min(1.0, max(0.0, 2 - lines * self._line_bytes / cache.size_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
+class _Level(NamedTuple):
     """A cache, the level behind it, and lines that pass by unless neighbours brought them."""
 
     nearer: DeviceCache
-    name: str
+    level: DeviceCache
     loaded: float
     stored: float
+    load_s_added: float
+    """Seconds per byte that the level takes beyond the nearer one."""
+    store_s_added: float
 
-
-def _leave_held(lines: float, wanted: _Fresh, held: Sequence[float]) -> float:
-    """Take off what a cache holds of neighbours along y and z."""
-    _, x, y, z = wanted.reached
-    return lines - held[0] * (x - y) - held[1] * (y - z)
+    def time(self, loaded_bytes: float, stored_bytes: float) -> LevelTraffic:
+        """Say how long transfers take."""
+        level = self.level
+        return LevelTraffic(
+            level.name,
+            loaded_bytes,
+            stored_bytes,
+            loaded_bytes * level.load_s_per_byte + stored_bytes * level.store_s_per_byte,
+            loaded_bytes * self.load_s_added + stored_bytes * self.store_s_added,
+        )
 
 
 def _count_gaps(line_bytes: float, written_bytes: float) -> float:
