@@ -48,12 +48,13 @@ class Form:
     def of(cls, expr: Expr, local: Mapping[Symbol, int]) -> "Form":
         """Take an expression apart; sizes of work-groups have their values."""
         found = cls()
-        for product, factor in found._unclamp(
-            _fix_remainders(expr.substitute(local), local)
-        ).products:
-            sizes = tuple(one for one in product if one.is_parameter)
-            others = tuple(one for one in product if not one.is_parameter)
-            found._add(others, sizes, factor)
+        for product, factor in expr.substitute(local).products:
+            if any(not one.is_parameter and not isinstance(one, Symbol) for one in product):
+                term = found._unclamp(_fix_remainders(Expr({product: factor}), local))
+                for part, times in term.products:
+                    found._add(part, times)
+            else:
+                found._add(product, factor)
         return found
 
     def _unclamp(self, expr: Expr) -> Expr:
@@ -91,7 +92,9 @@ class Form:
                 raise NotAffineError
         return inner, [*bounds, bound]
 
-    def _add(self, others: Monomial, sizes: Sizes, factor: int) -> None:
+    def _add(self, product: Monomial, factor: int) -> None:
+        sizes = tuple(one for one in product if one.is_parameter)
+        others = tuple(one for one in product if not one.is_parameter)
         kinds = {symbol.kind for one in others for symbol in symbols_of(one)}
         if not others:
             self.places[CONSTANT, sizes] += factor

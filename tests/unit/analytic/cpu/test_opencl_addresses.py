@@ -28,7 +28,7 @@ def test_an_access_over_two_lines_touches_both() -> None:
     """Counts the lines of first and last bytes, and none of those that are not executed."""
     table = np.full((1024, 1), ABSENT)
     table[7], table[8] = 60, 128
-    assert GroupAddresses(table=table).list_lines(8, 64).tolist() == [0, 1, 2]
+    assert GroupAddresses(table, count=2).list_lines(8, 64).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("distance", [0, 1, 3, -2])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TypeAlias
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,20 @@ _FEW, _DENSE = 512, 32
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-Runs: TypeAlias = tuple[dict[Symbol, Value], BoolArray, npt.NDArray[np.float64]]
-"""Values of symbols, where something is executed, and what each work-group's iterations stand for.
-"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Runs(NamedTuple):
+    """Values of symbols, where something is executed, and how often, by work-group."""
+
+    bound: dict[Symbol, Value]
+    met: BoolArray
+    counts: list[int]
+    """Of the iterations that are listed."""
+    repeats: list[float]
+    """For how many each of them stands."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class GroupAddresses:
     """What one access of one work-group touches.
 
@@ -37,6 +45,8 @@ class GroupAddresses:
     ----------
     table : ndarray of int64, shape (work-items, iterations)
         Addresses in bytes from the start of the buffer, `ABSENT` where it is not executed.
+    count : int
+        Addresses that are there.
     repeats : float
         Executions that each one stands for.
     lines : dict of (int, int) to ndarray of int64
@@ -44,27 +54,34 @@ class GroupAddresses:
     """
 
     table: IntArray
+    count: int
     repeats: float = 1.0
     lines: dict[tuple[int, int], IntArray] = field(default_factory=dict)
 
     @property
     def executions(self) -> float:
         """How often the work-group executes the access."""
-        return float((self.table != ABSENT).sum()) * self.repeats
+        return self.count * self.repeats
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no address is absent."""
+        return self.count == self.table.size
 
     def list_lines(self, size_bytes: int, line_bytes: int) -> IntArray:
         """List the different lines, sorted."""
         lines = self.lines.get((size_bytes, line_bytes))
         if lines is None:
-            is_there = self.table != ABSENT
-            found = self.table if is_there.all() else self.table[is_there]
-            first, last = found // line_bytes, (found + size_bytes - 1) // line_bytes
-            across = last[last != first]
-            lines = list_distinct(
-                np.concatenate([first.reshape(-1), across]) if across.size else first
-            )
-            self.lines[size_bytes, line_bytes] = lines
+            found = self.table if self.is_full else self.table[self.table != ABSENT]
+            lines = self.lines[size_bytes, line_bytes] = list_lines(found, size_bytes, line_bytes)
         return lines
+
+
+def list_lines(addresses: IntArray, size_bytes: int, line_bytes: int) -> IntArray:
+    """List the different lines that accesses of so many bytes touch, sorted."""
+    first, last = addresses // line_bytes, (addresses + (size_bytes - 1)) // line_bytes
+    across = last[last != first]
+    return list_distinct(np.concatenate([first.reshape(-1), across]) if across.size else first)
 
 
 def list_distinct(values: IntArray) -> IntArray:
@@ -97,8 +114,9 @@ class GroupEvaluator:
     def __init__(self, launch: ModelledLaunch, groups: BoundGroups) -> None:
         self._launch = launch
         self._groups = groups
-        self._runs: dict[object, Runs] = {}
-        self._offsets: dict[object, tuple[IntArray, BoolArray]] = {}
+        self._starts = np.cumsum((0, *groups.sizes[:-1]))
+        self._runs: dict[object, _Runs] = {}
+        self._offsets: dict[object, Value] = {}
         self._tables: dict[object, dict[Place, GroupAddresses]] = {}
 
     def evaluate(self, access: MemoryAccess, offset: Expr) -> dict[Place, GroupAddresses]:
@@ -123,45 +141,51 @@ class GroupEvaluator:
     def _tabulate(
         self, access: MemoryAccess, place: tuple[object, object, Expr], shift: int
     ) -> dict[Place, GroupAddresses]:
-        bound, met, repeats = self._run(access)
+        runs = self._run(access)
         if place not in self._offsets:
-            offsets, met = np.broadcast_arrays(evaluate_where(place[-1], met, bound), met)
-            self._offsets[place] = offsets, met
-        offsets, met = self._offsets[place]
-        addresses = offsets + shift
-        if not met.all():
-            addresses[~met] = ABSENT
+            self._offsets[place] = cast("Value", evaluate_where(place[-1], runs.met, runs.bound))
+        offsets = self._offsets[place] + shift
+        if sum(runs.counts) == runs.met.size:
+            addresses = np.broadcast_to(offsets, runs.met.shape)
+        else:
+            addresses = np.where(runs.met, offsets, ABSENT)
         sizes = self._groups.sizes
+        ends = accumulate(sizes)
         return {
-            place: GroupAddresses(table=addresses[end - size : end], repeats=float(times))
-            for place, size, end, times in zip(
-                self._groups.places, sizes, accumulate(sizes), repeats, strict=True
+            place: GroupAddresses(addresses[end - size : end], count, times)
+            for place, size, end, count, times in zip(
+                self._groups.places, sizes, ends, runs.counts, runs.repeats, strict=True
             )
         }
 
-    def _run(self, access: MemoryAccess) -> Runs:
+    def _run(self, access: MemoryAccess) -> _Runs:
         """Give values, where the access is executed, and what each stands for."""
         key = access.loops, access.guard
         if key not in self._runs:
             if access.loops not in self._runs:
                 self._runs[access.loops] = self._run_loops(access.loops)
-            bound, active, repeats = self._runs[access.loops]
+            bound, active, _, repeats = self._runs[access.loops]
             # An address need not have a value where the access is not executed.
             met = np.logical_and(active, evaluate_where(access.guard, active, bound))
-            self._runs[key] = bound, met, repeats
+            self._runs[key] = _Runs(bound, met, self._count(met), repeats)
         return self._runs[key]
 
-    def _run_loops(self, loops: Sequence[LoopFacts]) -> Runs:
+    def _run_loops(self, loops: Sequence[LoopFacts]) -> _Runs:
         sizes = self._groups.sizes
-        starts = np.cumsum((0, *sizes[:-1]))
         bound: dict[Symbol, Value] = dict(self._groups.values)
         active: BoolArray = np.ones((sum(sizes), 1), dtype=np.bool_)
         repeats = np.ones(len(sizes))
         for loop in loops:
             most = max(1, _MOST_ADDRESSES // (max(sizes) * active.shape[1]))
-            bound, active, share = _unroll(loop, bound, active, most, starts)
+            bound, active, share = _unroll(loop, bound, active, most, self._starts)
             repeats = repeats * share
-        return bound, active, repeats
+        return _Runs(bound, active, self._count(active), repeats.tolist())
+
+    def _count(self, met: BoolArray) -> list[int]:
+        if met.all():
+            return [size * met.shape[1] for size in self._groups.sizes]
+        counts: list[int] = np.add.reduceat(np.count_nonzero(met, axis=1), self._starts).tolist()
+        return counts
 
 
 def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAddresses]:
@@ -180,7 +204,7 @@ def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAdd
         columns = int(sequences[mine].max(initial=-1)) + 1
         table = np.full((size, columns), ABSENT, dtype=np.int64)
         table[items[mine], sequences[mine]] = offsets[mine]
-        found.append(GroupAddresses(table=table))
+        found.append(GroupAddresses(table, int(np.count_nonzero(mine))))
     return found
 
 

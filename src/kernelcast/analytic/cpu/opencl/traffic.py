@@ -16,9 +16,9 @@ import numpy as np
 
 from kernelcast.analytic.cpu.opencl.addresses import (
     ABSENT,
-    GroupAddresses,
     IntArray,
     list_distinct,
+    list_lines,
 )
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache
 from kernelcast.analytic.cpu.opencl.execution import Execution
@@ -318,11 +318,12 @@ class _Counter:
         first = items // width // 2 * width
         parts = []
         for one in accesses:
-            table = one.groups[place].table[first : first + width]
-            if (table != ABSENT).any():
-                vector = GroupAddresses(table=table)
-                parts.append(vector.list_lines(one.access.bytes, self._line))
-        return list_distinct(np.concatenate(parts)).size * items / width if parts else 0.0
+            group = one.groups[place]
+            vector = group.table[first : first + width]
+            if not group.is_full:
+                vector = vector[vector != ABSENT]
+            parts.append(list_lines(vector, one.access.bytes, self._line))
+        return list_distinct(np.concatenate(parts)).size * items / width
 
 
 def _count_new(own: IntArray, known: IntArray) -> int:
