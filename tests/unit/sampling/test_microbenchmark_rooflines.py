@@ -1,4 +1,7 @@
+import time
 from dataclasses import replace
+from itertools import count
+from unittest.mock import Mock, create_autospec
 
 import pytest
 from hypothesis import given
@@ -10,8 +13,8 @@ from kernelcast.sampling.microbenchmarks.clock import judge
 from kernelcast.sampling.microbenchmarks.divergence import infer_width
 from kernelcast.sampling.microbenchmarks.effort import Effort
 from kernelcast.sampling.microbenchmarks.instruction_kernels import KINDS, Shape, expect
-from kernelcast.sampling.microbenchmarks.instruction_runs import plan_points
-from kernelcast.sampling.microbenchmarks.rooflines import choose_proven, find_ridge
+from kernelcast.sampling.microbenchmarks.instruction_runs import InstructionRuns, plan_points
+from kernelcast.sampling.microbenchmarks.rooflines import build_shapes, choose_proven, find_ridge
 from kernelcast.sampling.microbenchmarks.statistics import summarise
 from kernelcast.sampling.microbenchmarks.suite import COMPUTE, suite
 from kernelcast.testing.builders import make_description
@@ -69,6 +72,20 @@ def test_a_peak_is_the_fastest_whose_work_is_proven(proven: str) -> None:
     assert choose_proven(["fastest", "second", "last"], prove) == proven
     with pytest.raises(MeasurementError, match="second"):
         choose_proven(["fastest", "second"], lambda one: prove(f"no {one}"))
+
+
+@pytest.mark.parametrize("clock", ["perf_counter", "process_time"])
+def test_only_builds_that_take_a_processor_long_end_the_search_for_a_peak(
+    clock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine in use makes builds long by the clock, and the widest kernels alone reach it."""
+    runs = create_autospec(InstructionRuns)
+    runs.bench = Mock(launch_overhead_s=0.0)
+    seconds = count(step=100)
+    monkeypatch.setattr(time, clock, lambda: float(next(seconds)))
+    shapes = build_shapes(runs, plan_points(make_description(), Effort.FULL, warp_width=1)[0])
+    assert (Shape(width=16, chains=8) in shapes) == (clock == "perf_counter")
+    assert shapes
 
 
 @given(width=st.sampled_from([4, 8, 16, 32, 64]), noise=st.floats(0.97, 1.03))
