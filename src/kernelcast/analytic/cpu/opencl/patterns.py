@@ -1,6 +1,6 @@
 """How the lanes of a vector touch memory, and what each access of a launch touches."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -12,14 +12,14 @@ from kernelcast.analytic.cpu.opencl.addresses import (
 )
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.index_space import Groups, Looked, Place
-from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions import Expr, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemoryOperation, MemorySpace
 
 _SCALAR_BYTES = 8
 """Widest element that fits a lane."""
-_OF_ITEMS = frozenset({SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID})
+_OF_ITEMS = (SymbolKind.GLOBAL_ID, SymbolKind.LOCAL_ID)
 
 
 class LanePattern(StrEnum):
@@ -96,8 +96,9 @@ def find_patterns(
     """
     grid = Groups.of(launch.ndrange)
     looked = looked or grid.look()
-    evaluator = GroupEvaluator(launch, grid.bind(launch, [*looked.shares]))
-    lanes = _Lanes(execution)
+    bound = grid.bind(launch, [*looked.shares])
+    evaluator = GroupEvaluator(launch, bound)
+    lanes = _Lanes(execution, bound.values)
     found = [_find(one, launch, evaluator, lanes, looked) for one in launch.accesses]
     return _scale([one for one in found if one is not None], launch)
 
@@ -151,8 +152,9 @@ def _count_executions(groups: Mapping[Place, GroupAddresses], looked: Looked) ->
 class _Lanes:
     """Finds where lanes go, once for accesses that are as far from each other everywhere."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Execution, bound: Mapping[Symbol, Value]) -> None:
         self.execution = execution
+        self._bound = bound
         self._known: dict[object, tuple[LanePattern, int]] = {}
 
     def find(
@@ -166,7 +168,9 @@ class _Lanes:
             return LanePattern.SCATTERED, 0
         key = access.loops, access.guard, offset - offset.constant_term, access.bytes
         if key not in self._known:
-            self._known[key] = _compare_neighbours(groups.values(), width, access.bytes)
+            is_paired = any(_has_neighbours(one, width) for one in groups.values())
+            step = _find_step(offset, self._bound) if is_paired else 0
+            self._known[key] = _name_step(step, access.bytes)
         found = self._known[key]
         is_gathered = self.execution.gathers_narrowed and access.is_narrowed
         if is_gathered and found[0] is not LanePattern.UNIFORM:
@@ -174,19 +178,32 @@ class _Lanes:
         return found
 
 
-def _compare_neighbours(
-    groups: Iterable[GroupAddresses], width: int, size_bytes: int
-) -> tuple[LanePattern, int]:
-    strides: set[int] = set()
-    for one in groups:
-        whole = len(one.table) // width * width
-        rows = one.table[:whole].reshape(-1, width, one.table.shape[1])
-        both = (rows[:, 1:] != ABSENT) & (rows[:, :-1] != ABSENT)
-        steps = (rows[:, 1:] - rows[:, :-1])[both]
-        strides.update(steps[:1].tolist())
-        if len(strides) > 1 or (steps != steps[:1]).any():
-            return LanePattern.SCATTERED, 0
-    stride, rest = divmod(strides.pop() if strides else 0, size_bytes)
+def _has_neighbours(group: GroupAddresses, width: int) -> bool:
+    """Tell whether two lanes of a vector that are side by side ever execute an access at once."""
+    if group.is_full:
+        return True
+    whole = len(group.table) // width * width
+    is_there = (group.table[:whole] != ABSENT).reshape(-1, width, group.table.shape[1])
+    return bool((is_there[:, 1:] & is_there[:, :-1]).any())
+
+
+def _find_step(offset: Expr, bound: Mapping[Symbol, Value]) -> int | None:
+    """Give the bytes from one lane to the next; None where they are not always the same."""
+    step = Expr.constant(0)
+    for kind in _OF_ITEMS:
+        parts = offset.split(Symbol(kind, axis=0))
+        if parts is None:
+            return None
+        offset, slope = parts
+        step += slope
+    found = step.evaluate(bound) if step.is_parameter else None
+    return found if isinstance(found, int) else None
+
+
+def _name_step(step_bytes: int | None, size_bytes: int) -> tuple[LanePattern, int]:
+    if step_bytes is None:
+        return LanePattern.SCATTERED, 0
+    stride, rest = divmod(step_bytes, size_bytes)
     if not stride and not rest:
         return LanePattern.UNIFORM, 0
     if stride != 1 or rest:
