@@ -8,6 +8,7 @@ from kernelcast.sampling.microbenchmarks import atomics, barriers, clock, diverg
 from kernelcast.sampling.microbenchmarks.bandwidth import run_bandwidth
 from kernelcast.sampling.microbenchmarks.caches import run_caches
 from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
+from kernelcast.sampling.microbenchmarks.gathers import measure_gathers
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.instruction_kernels import KINDS
 from kernelcast.sampling.microbenchmarks.latency_curves import add_space
@@ -67,6 +68,7 @@ def run_spaces(bench: Bench) -> BenchmarkResult:
 MEMORY: tuple[Benchmark, ...] = (
     Benchmark(name="caches", title="cache sizes, latencies and bandwidths", run=run_caches),
     Benchmark(name="latency", title="local, constant and private memory", run=run_spaces),
+    Benchmark(name="gathers", title="loads at unrelated addresses", run=measure_gathers),
     Benchmark(name="bandwidth", title="global memory, loads and copies", run=run_bandwidth),
     Benchmark(name="transfers", title="between host and device", run=run_transfers),
 )

@@ -155,10 +155,14 @@ def test_stores_with_gaps_load_their_lines_first() -> None:
     assert moved.stored_bytes == pytest.approx(64 * 2**20)
 
 
-def test_data_that_fits_a_cache_is_loaded_once() -> None:
-    """Bounds traffic by what there is where all of it fits."""
-    again = make_launch(["a:float32:4096", "b:float32:1048576"], loads=["a[x]"], size=(4096,))
-    assert count(again)["DRAM"].loaded_bytes == pytest.approx(4 * 4096)
+@pytest.mark.parametrize(("elements", "share"), [(2**17, 0), (3 * 2**17, 0.5), (2**20, 1)])
+def test_a_repeated_launch_finds_what_the_last_one_left(elements: int, share: float) -> None:
+    """Loads and stores nothing beyond a cache that holds all of it, and all where half fits."""
+    size = (elements,)
+    own = f"a:float32:{elements}"
+    moved = count(make_launch([own], loads=["a[x]"], stores=["a[x]"], size=size))["DRAM"]
+    assert moved.loaded_bytes == pytest.approx(share * 4 * elements)
+    assert moved.stored_bytes == pytest.approx(share * 4 * elements)
 
 
 @pytest.mark.parametrize(
@@ -359,6 +363,19 @@ def test_addresses_need_a_value_only_where_they_are_executed() -> None:
     launch = replace(TRIAD, accesses=(guarded,), executed=nothing)
     [found] = find_patterns(launch, ONE_AFTER_THE_OTHER)
     assert found.executions == pytest.approx(63 / 64)
+
+
+def test_a_gathered_lane_takes_what_was_measured() -> None:
+    """Prefers the time that a calibration has of it to the usual one."""
+    launch = make_launch(["a:float32:16777216"], loads=["a[16*x]"])
+    patterns = find_patterns(launch, BY_SIXTEEN)
+    measured = replace(DEVICE, costs={"gather_lane_s": 3e-9})
+    usual_s, measured_s = (
+        time_core(launch.executed, one, BY_SIXTEEN, patterns, FITTED).ports["L1"]
+        for one in (DEVICE, measured)
+    )
+    assert usual_s == pytest.approx(FITTED.gather_adds_per_lane * DEVICE.add_s)
+    assert measured_s == pytest.approx(3e-9)
 
 
 def test_elements_of_own_arrays_are_scattered_lanes() -> None:

@@ -19,6 +19,19 @@ def test_reads_lanes_and_width_from_rates() -> None:
     assert DEVICE.add_s == pytest.approx(0.5 / 4e9)
 
 
+def test_registers_have_masks_where_sixteen_work_items_share_one() -> None:
+    """Knows registers of 512 bits also where a core adds their halves one after the other."""
+    fp32 = make_machine().instruction("fp32")
+    assert fp32 is not None
+    slow = {chains: Trait(value=one.value / 2, source=TraitSource.MEASURED)
+            for chains, one in fp32.completion_latency_s.items()}  # fmt: skip
+    halves = replace(make_machine(), instructions=(replace(fp32, completion_latency_s=slow),),
+                     warp_width=Trait(value=16, source=TraitSource.MEASURED))  # fmt: skip
+    device = read_device(halves)
+    assert (device.lanes, device.width, device.has_masks) == (8, 16, True)
+    assert not read_device(make_machine(width=8)).has_masks
+
+
 def test_counts_no_more_cores_than_the_peak_needs() -> None:
     """Takes what is reported, unless fewer cores of the measured speed make up the peak."""
     machine = make_machine()

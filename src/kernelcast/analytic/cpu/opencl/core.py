@@ -279,9 +279,10 @@ def _time_accesses(
     """Give the time of loads and stores that the nearest cache answers."""
     register_bytes = 4 * device.lanes
     instruction_s = register_bytes * device.levels[0].load_s_per_byte * device.cores
-    gather_s = constants.gather_adds_per_lane * device.add_s
+    usual_s = constants.gather_adds_per_lane * device.add_s
+    gather_s = device.costs.get("gather_lane_s", usual_s)
     own = leave_out_repeated(patterns)
-    if instruction_s > device.lanes * gather_s:
+    if instruction_s > device.lanes * usual_s:
         # The runtime loads lane by lane whatever the pattern, the size and the condition.
         lane_s = instruction_s / device.lanes
         return sum(

@@ -13,7 +13,7 @@ from kernelcast.records.traits import Trait
 
 _USUAL_LANES = 8
 """32-bit lanes of a 256-bit register, which all x86-64 cores of the last ten years have."""
-_MASKED_LANES = 16
+_MASKED_WIDTH = 16
 _USUAL_LINE_BYTES = 64
 _NEARLY = 1.05
 """Tolerance of ratios that tell how many lanes and cores there are."""
@@ -29,8 +29,8 @@ class DeviceCache:
         ``L1`` to ``L3``, or ``DRAM``.
     size_bytes : float
         What one busy core has of it while all cores are busy; infinite for memory.
-    total_bytes : float
-        What all cores have of it.
+    reach_bytes : float
+        What a core that is busy alone has of it.
     latency_s : float
         Of a dependent load that it answers.
     load_s_per_byte, store_s_per_byte : float
@@ -39,7 +39,7 @@ class DeviceCache:
 
     name: str
     size_bytes: float
-    total_bytes: float
+    reach_bytes: float
     latency_s: float
     load_s_per_byte: float
     store_s_per_byte: float
@@ -118,8 +118,11 @@ class CpuDevice:
 
     @property
     def has_masks(self) -> bool:
-        """Whether registers are of 512 bits, which come with masks for their lanes."""
-        return min(self.lanes, self.width) >= _MASKED_LANES
+        """Whether registers are of 512 bits, which come with masks for their lanes.
+
+        Not told by the lanes: processors that add half a register at once have 8.
+        """
+        return self.width >= _MASKED_WIDTH
 
     def lanes_of(self, bits: int) -> int:
         """Give the lanes of a register for elements of so many bits."""
@@ -209,7 +212,7 @@ def _read_caches(description: MachineDescription, cores: int) -> list[DeviceCach
             DeviceCache(
                 name=cache.name,
                 size_bytes=size / min(cores, shared),
-                total_bytes=size * max(1, cores // shared),
+                reach_bytes=size,
                 latency_s=_read_latency(cache),
                 load_s_per_byte=load,
                 store_s_per_byte=store,
@@ -230,7 +233,7 @@ def _read_memory(description: MachineDescription) -> DeviceCache:
     ordered = sorted(memory.load_bytes_per_s.values(), key=lambda one: one.value)
     load, store = _read_times(ordered[len(ordered) // 2], memory.copy_bytes_per_s)
     return DeviceCache(
-        name="DRAM", size_bytes=math.inf, total_bytes=math.inf,
+        name="DRAM", size_bytes=math.inf, reach_bytes=math.inf,
         latency_s=memory.latency_s.value if memory.latency_s else 0.0,
         load_s_per_byte=load, store_s_per_byte=store,
     )  # fmt: skip

@@ -182,22 +182,21 @@ class Traffic:
         fresh = self._reached[3] * scale
         total = sum(buffers.get(one, 0) for one in lines.named)
         jumped = sum(buffers.get(one, 0) for one in lines.jumping)
-        # Bounds what the whole launch touches.
+        # What the whole launch touches at most.
         total_bytes = min(fresh + jumped, total) if total else fresh
         found = []
         for level in self._levels:
             cache = level.nearer
-            in_row, in_plane = self._share_held(cache, row), self._share_held(cache, plane)
+            in_row, in_plane = self._hold(cache, row), self._hold(cache, plane)
             loaded = level.loaded - in_row * lines.loads.along_y - in_plane * lines.loads.along_z
             stored = level.stored - in_row * lines.stores.along_y - in_plane * lines.stores.along_z
             loaded += stored * _count_gaps(stored * line_bytes, lines.written_bytes)
             if lines.jumps:
                 loaded += self._miss_randomly(cache, buffers)
                 stored += self._miss_randomly(cache, buffers, of_stores=True)
-            if total_bytes <= cache.total_bytes:
-                most = total_bytes / scale
-                loaded, stored = min(loaded, most), min(stored, most)
-            found.append(level.time(loaded * scale, stored * scale))
+            # A launch that is repeated finds what the last one has left.
+            moved = scale * (1 - _share_held(cache.reach_bytes, total_bytes))
+            found.append(level.time(loaded * moved, stored * moved))
         return found
 
     def _describe(self, nearer: DeviceCache, level: DeviceCache) -> "_Level":
@@ -221,10 +220,10 @@ class Traffic:
                 self._lines.loads.by_vector + self._lines.stores.by_vector
             ) / self._lines.vectors
             if alone:
-                inside = self._share_held(cache, self._reached[0])
+                inside = self._hold(cache, self._reached[0])
                 lines += (1 - inside) * max(0.0, wanted.by_vector - lines)
         need = self._reached[0] + self._reached[1]
-        return lines - self._share_held(cache, need) * (wanted.reached[0] - wanted.reached[1])
+        return lines - self._hold(cache, need) * (wanted.reached[0] - wanted.reached[1])
 
     def _miss_randomly(
         self, cache: DeviceCache, buffers: Mapping[str, int], *, of_stores: bool = False
@@ -239,9 +238,8 @@ class Traffic:
             missed += (1 - held) * lines
         return missed
 
-    def _share_held(self, cache: DeviceCache, lines: float) -> float:
-        """Give 1 for what fits, 0 for twice as much, and a share between."""
-        return min(1.0, max(0.0, 2 - lines * self._line_bytes / cache.size_bytes))
+    def _hold(self, cache: DeviceCache, lines: float) -> float:
+        return _share_held(cache.size_bytes, lines * self._line_bytes)
 
 
 class _Level(NamedTuple):
@@ -265,6 +263,11 @@ class _Level(NamedTuple):
             loaded_bytes * level.load_s_per_byte + stored_bytes * level.store_s_per_byte,
             loaded_bytes * self.load_s_added + stored_bytes * self.store_s_added,
         )
+
+
+def _share_held(size_bytes: float, needed_bytes: float) -> float:
+    """Give 1 for what fits, 0 for twice as much, and a share between."""
+    return min(1.0, max(0.0, 2 - needed_bytes / size_bytes))
 
 
 def _count_gaps(line_bytes: float, written_bytes: float) -> float:

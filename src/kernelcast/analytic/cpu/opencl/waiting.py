@@ -57,7 +57,7 @@ def _expect_latency(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPa
     size = launch.buffers.get(pattern.access.buffer or "")
     expected, held = 0.0, 0.0
     for level in device.levels:
-        reach = min(1.0, level.total_bytes / size) if size else 1.0
+        reach = min(1.0, level.reach_bytes / size) if size else 1.0
         expected += max(0.0, reach - held) * level.latency_s
         held = max(held, reach)
     return expected
