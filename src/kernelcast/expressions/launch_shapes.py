@@ -11,7 +11,6 @@ where they may meet, the sizes themselves are among the numbers.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +44,7 @@ _LARGEST = 2.0**60
 _NONE: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LookedAt:
+class LookedAt(NamedTuple):
     """Work-groups that say what all of a launch do.
 
     Parameters

@@ -209,27 +209,29 @@ def look_at(ndrange: NDRange) -> LookedAt:
     """Give the work-groups by which a launch is judged: for counts, and for lines."""
     x, y, z = counts = (*ndrange.group_counts, 1, 1)[:MAX_DIMENSIONS]
     alone = choose_numbers(x * y * z)
+    places = choose_places(counts)
+    index = {place: number for number, place in enumerate(places)}
     axes = (x > 1, y > 1, z > 1)
-    index = {place: number for number, place in enumerate(choose_places(counts))}
-    own, others = [], []
-    for number, place in enumerate([*index]):
-        for axis in range(MAX_DIMENSIONS):
-            if axes[axis]:
-                own.append(number)
-                others.append(index.setdefault(find_before(place, axis), len(index)))
+    several = [axis for axis in range(MAX_DIMENSIONS) if axes[axis]]
+    others = tuple([
+        index.setdefault(find_before(place, axis), len(index))
+        for place in places
+        for axis in several
+    ])  # fmt: skip
     work_groups: list[int] = []
     for one in alone:
         work_groups += (1, one % x, one // x % y, one // (x * y))
     for place in index:
         work_groups += (1, *place)
     return LookedAt(
-        work_groups=np.array(work_groups, dtype=np.int64).reshape(-1, 1 + MAX_DIMENSIONS).T,
-        alone=len(alone),
-        pairs=_pair(tuple(own), tuple(others)),
-        axes=axes,
+        np.array(work_groups).reshape(-1, 1 + MAX_DIMENSIONS).T,
+        len(alone),
+        _pair(len(several), others),
+        axes,
     )
 
 
 @lru_cache(maxsize=256)
-def _pair(own: tuple[int, ...], others: tuple[int, ...]) -> IntArray:
-    return np.array((own, others), dtype=np.int64)
+def _pair(times: int, others: tuple[int, ...]) -> IntArray:
+    """Pair places, each of which has so many neighbours, with these."""
+    return np.array(([one // times for one in range(len(others))], others), dtype=np.int64)

@@ -49,12 +49,12 @@ def choose_numbers(total: int, count: int = 8, seed: int = 0) -> tuple[int, ...]
     if count < 2:
         return (total // 2,)
     strata = count - 2
-    edges = [1 + (total - 2) * place // max(1, strata) for place in range(strata + 1)]
+    edges = [1 + (total - 2) * place // (strata or 1) for place in range(strata + 1)]
     draws = iter(_draw(strata, seed))
-    between = (
+    between = [
         low if high == low + 1 else low + (next(draws) * (high - low) >> _BITS)
         for low, high in pairwise(edges)
-    )
+    ]
     return (0, *between, total - 1)
 
 

@@ -115,10 +115,7 @@ class Groups:
 
 def choose_places(counts: Sequence[int]) -> list[Place]:
     """Choose places in a grid of so many work-groups along three dimensions."""
-    x, y, z = [
-        [min(one - 1, max(1, int(share * one))) for share in _PLACES] if one > 1 else _ONLY
-        for one in counts
-    ]
+    x, y, z = [[int(share * one) or 1 for share in _PLACES] if one > 1 else _ONLY for one in counts]
     return [*dict.fromkeys(zip(x, y, z, strict=True))]
 
 
