@@ -8,7 +8,7 @@ minute. Where loops or addresses depend on data, a few work-groups run with coun
 named by ``--record``, and their addresses are written down, as `kernelcast collect` does; the next
 one named is tried where the first cannot.
 
-Afterwards: ``python benchmarks/static_estimates.py --train``, then without ``--train``.
+Then it calls ``static_estimates.py``, which writes the intervals that are shipped, and tables.
 """
 
 import argparse
@@ -19,6 +19,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import static_estimates
 
 from kernelcast.analytic.cpu.estimate import REVISION, estimate_cpu
 from kernelcast.collection.corpus.corpus import prepare_launch
@@ -40,8 +42,8 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training.reading import read_observations
-from kernelcast.training.static import CPU_MODEL
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.parquet import export_parquet
 
@@ -220,6 +222,8 @@ def main() -> None:
             write_rows(found, options.into / path.name)
         kernels = len({one.launch.kernel.label for one in found})
         print(f"{path.stem}: {len(found)} of {len(rows)} rows, {kernels} kernels", flush=True)
+    if not options.device and options.into == MODELLED:
+        static_estimates.main()
 
 
 if __name__ == "__main__":

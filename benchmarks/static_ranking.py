@@ -2,9 +2,8 @@
 
 Run ``python benchmarks/static_ranking.py`` (some minutes of one processor). The measured times are
 those of ``results/tuning``: every configuration of ``examples/tuning`` on four devices, by
-processor time. Three models that need no samples rank them: the cost model of `kernelcast tune`,
-the analytic model of estimates, and the shipped model that corrects it. None has learned from
-these kernels; tune's was developed with ``tuning_kernels``.
+processor time. Two models that need no samples rank them: the cost model of `kernelcast tune`,
+which was developed with ``tuning_kernels``, and the analytic model of estimates.
 
 A group is what somebody chooses among: local sizes of one variant, variants at one local size, or
 all of both. Writes ``results/static_ranking.json`` and ``.md``.
@@ -36,7 +35,7 @@ from kernelcast.tuning.space import read_space
 OUT = RESULTS.parent
 MEASURED = Path(__file__).resolve().parent.parent / "src/kernelcast/training_data/measured"
 LOCAL_SIZES = frozenset({"LX", "LY", "LZ"})
-MODELS = ("tune's cost model", "analytic", "learned")
+MODELS = ("tune's cost model", "analytic")
 KINDS: Mapping[str, Callable[[str], bool]] = {
     "local sizes of one variant": lambda name: name not in LOCAL_SIZES,
     "variants at one local size": lambda name: name in LOCAL_SIZES,
@@ -84,13 +83,8 @@ def _tell_one(problem: Problem, machine: MachineDescription, device: CpuDevice) 
     ndrange, _ = choose_local_size(problem.ndrange)
     with suppress(KernelcastError):
         found["tune's cost model"] = cost_launch(model_kernel(problem), ndrange, device).seconds
-    try:
-        foretold = foretell_by(problem, ndrange, machine)
-    except KernelcastError:
-        return found
-    found["analytic"] = foretold.analytic.seconds
-    if foretold.learned is not None:
-        found["learned"] = math.exp(foretold.learned.log_seconds)
+    with suppress(KernelcastError):
+        found["analytic"] = foretell_by(problem, ndrange, machine).seconds
     return found
 
 

@@ -1,8 +1,9 @@
-"""A launch's time before anything of it ran: source, calibrated device, and a shipped model."""
+"""A launch's time before anything of it ran, by its source and the description of its device."""
 
 from kernelcast.launches.own_machine import find_own_machine, model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.launches.static_answers import Foretold, recall
+from kernelcast.launches.static_answers import recall
+from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
@@ -11,7 +12,7 @@ from kernelcast.records.problem import Problem
 
 def foretell_own(
     problem: Problem, ndrange: NDRange, device_id: str, *, stand_in: str = ""
-) -> Foretold | None:
+) -> AnalyticEstimate | None:
     """Tell the time of a launch on a device that is described; None of others.
 
     Parameters
@@ -34,13 +35,14 @@ def foretell_own(
     if machine is None:
         return None
     if machine.kind is not DeviceKind.CPU:
-        found = model_own_launch(problem, ndrange, device_id, stand_in=stand_in)
-        return None if found is None else Foretold(analytic=found)
+        return model_own_launch(problem, ndrange, device_id, stand_in=stand_in)
     return foretell_by(problem, ndrange, machine)
 
 
-def foretell_by(problem: Problem, ndrange: NDRange, machine: MachineDescription) -> Foretold:
-    """Ask the analytic model of a CPU that is described, and correct it.
+def foretell_by(
+    problem: Problem, ndrange: NDRange, machine: MachineDescription
+) -> AnalyticEstimate:
+    """Ask the analytic model of a CPU that is described.
 
     Parameters
     ----------

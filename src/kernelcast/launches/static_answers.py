@@ -28,16 +28,10 @@ from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_numbers
-from kernelcast.features.vector.catalogue import compute_values
-from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.feature_counts import count_from_source
 from kernelcast.launches.modelling.launches import model_launch
-from kernelcast.models.static.model import PreparedWork, StaticAnswer
-from kernelcast.models.static.stored import find_shipped
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, LocalArgument
-from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
@@ -46,28 +40,11 @@ from kernelcast.records.problem import Problem
 _MOST_SHAPES = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
-    """What is known of a launch's time before anything of it ran.
-
-    Parameters
-    ----------
-    analytic : AnalyticEstimate
-        By the analytic model of the device.
-    learned : StaticAnswer or None
-        By the shipped model that corrects it; None where it knows nothing of such devices.
-    """
-
-    analytic: AnalyticEstimate
-    learned: StaticAnswer | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What launches that do the same have in common."""
 
     work: CpuWork
-    prepared: PreparedWork | None
     doubt: float
 
 
@@ -97,7 +74,7 @@ class KernelAnswers:
         self.studied = 0
         """How many launches shared nothing with one before."""
 
-    def answer(self, problem: Problem, ndrange: NDRange) -> Foretold:
+    def answer(self, problem: Problem, ndrange: NDRange) -> AnalyticEstimate:
         """Answer one launch.
 
         Raises
@@ -119,13 +96,8 @@ class KernelAnswers:
             for name, one in zip(self._names, problem.arguments, strict=True)
             if isinstance(one, BufferArgument)
         }
-        analytic = estimate_work(known.work, self._device, ndrange, buffers)
-        if known.prepared is None:
-            return Foretold(analytic=analytic)
-        limiters = {name.lower(): seconds for name, seconds in analytic.limiters.items()}
-        ratio = analytic.limiters[analytic.limiter] / analytic.seconds
-        learned = known.prepared.answer(analytic.seconds, limiters, ratio, known.doubt)
-        return Foretold(analytic=analytic, learned=learned)
+        found = estimate_work(known.work, self._device, ndrange, buffers)
+        return replace(found, doubt=known.doubt) if known.doubt else found
 
     def _identify(
         self, problem: Problem, ndrange: NDRange, looked_at: LookedAt
@@ -147,18 +119,7 @@ class KernelAnswers:
         counters = count_from_source(self._facts, problem, problem.ndrange, alike)
         launch = model_launch(problem, counters=counters)
         work = study_work(launch, self._device, looked=looked)
-        analytic = estimate_work(work, self._device, launch.ndrange, launch.buffers)
-        features = compute_values(
-            StaticSource(facts=self._facts, problem=problem),
-            CounterSource(counters=counters, facts=self._facts),
-            analytic,
-        )
-        doubt = doubt_counts(self._facts, counters).half_width
-        try:
-            model = find_shipped(self._machine.platform)
-            return _Known(work, model.prepare(features), doubt)
-        except InputError:
-            return _Known(work, None, doubt)
+        return _Known(work, doubt_counts(self._facts, counters).half_width)
 
 
 _answers: LRUCache[Hashable, KernelAnswers] = LRUCache(64)

@@ -10,7 +10,7 @@ unseen one, as exchangeability of groups asks for.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
@@ -32,6 +32,8 @@ LARGEST_RATIO = 4.0
 _LIMIT = math.log(LARGEST_RATIO)
 # exp of it still is a number that can be multiplied.
 WIDEST = 20.0
+MOST_SCORES = 200
+"""Scores of an interval that are kept in a file: quantiles of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,6 +77,14 @@ class Calibration:
         )
         usual = math.exp(self.level + min(max(moved, -_LIMIT), _LIMIT))
         return min(score * usual, WIDEST)
+
+    def thin(self) -> "Calibration":
+        """Keep no more than `MOST_SCORES` quantiles of the scores."""
+        if len(self.scores) <= MOST_SCORES:
+            return self
+        wanted = np.linspace(0.0, self.shares[-1], MOST_SCORES)
+        kept = np.unique(self.shares.searchsorted(wanted)).clip(max=len(self.scores) - 1)
+        return replace(self, scores=self.scores[kept], shares=self.shares[kept])
 
     def find_score(self, coverage: float) -> float:
         """Give the score below which a share of launches stays."""

@@ -30,8 +30,8 @@ class PredictorOptions:
     samples_store : SamplesStore or None
         Where samples of launches are kept for other processes, like facts.
     foretell : callable or None
-        A learned model that needs no samples, in the place of the shipped one: gives the seconds
-        of a problem on a device, or None.
+        A model of one's own that needs no samples: gives the seconds of a problem on a device, or
+        None. It counts where an evidence model knows its errors.
     clock : callable
         Gives seconds; for tests.
     """

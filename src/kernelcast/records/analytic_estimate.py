@@ -35,6 +35,8 @@ class AnalyticEstimate:
     `kernelcast.records.feature_vector.UNITS`."""
     notes: tuple[str, ...] = ()
     """What was assumed, and which numbers of the machine were missing."""
+    doubt: float = 0.0
+    """By how much more than usual the logarithm of the time may be off, where data end loops."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.seconds) and self.seconds > 0):

@@ -100,7 +100,7 @@ class PieceFacts:
 
     kind: str
     """Where it comes from: ``samples``, ``observed`` (this launch), ``other_sizes``,
-    ``other_estimates``, ``learned`` (from the source), ``analytic``."""
+    ``other_estimates``, ``learned`` (a model of one's own), ``analytic``."""
     seconds: float
     """What it says."""
     deviation: float

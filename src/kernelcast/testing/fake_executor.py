@@ -1,6 +1,5 @@
 """Answers and predictors of synthetic launches."""
 
-import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,8 +9,6 @@ import numpy as np
 
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.static.describing import Workload
-from kernelcast.models.static.model import StaticAnswer
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.moments import read_moments
@@ -56,8 +53,6 @@ class FakeExecutor:
     """Why there is no row."""
     analytic: AnalyticEstimate | None = None
     """What the analytic model says."""
-    learned: StaticAnswer | None = None
-    """What the shipped model makes of it, where that is asked for."""
     error: KernelcastError | None = None
     """Is raised instead of any answer."""
     depends_on_contents: bool | None = None
@@ -95,7 +90,6 @@ class FakeExecutor:
         self.modelled += 1
         return ModelOutcome(
             analytic=self.analytic,
-            learned=self.learned if task.wants_learned else None,
             ndrange=choose_local(task.problem.ndrange),
             depends_on_contents=self.depends_on_contents,
         )
@@ -162,7 +156,7 @@ def make_device(name: str = "fake-device-0000", driver: str = "1") -> DeviceDesc
     return replace(make_description(), id=name, driver=driver)
 
 
-def make_analytic(seconds: float = 0.5) -> AnalyticEstimate:
+def make_analytic(seconds: float = 0.5, doubt: float = 0.0) -> AnalyticEstimate:
     """Make an answer of an analytic model."""
     return AnalyticEstimate(
         model="cpu",
@@ -170,16 +164,7 @@ def make_analytic(seconds: float = 0.5) -> AnalyticEstimate:
         seconds=seconds,
         limiter="DRAM",
         limiters={"DRAM": seconds, "fp32": seconds / 4},
-    )
-
-
-def make_learned(seconds: float = 0.3, half_width: float = 1.0) -> StaticAnswer:
-    """Make an answer of the shipped model: half of what the analytic one says."""
-    return StaticAnswer(
-        log_seconds=math.log(seconds),
-        correction=-math.log(2.0),
-        half_width=half_width,
-        workload=Workload.STENCIL,
+        doubt=doubt,
     )
 
 

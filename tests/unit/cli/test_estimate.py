@@ -28,7 +28,6 @@ from kernelcast.testing.fake_executor import (
     FakeExecutor,
     make_analytic,
     make_device,
-    make_learned,
 )
 from kernelcast.testing.observations import make_observation
 
@@ -143,12 +142,10 @@ def test_runs_nothing_if_told_so(executor: FakeExecutor) -> None:
     assert answer["seconds"] == pytest.approx(0.4)
     assert answer["low"] < 0.4 < answer["high"]
     assert executor.tasks == []
-    executor.learned = make_learned(0.3)
     status, output = run("--no-sampling", "--explain")
     assert status == 0
-    assert "answered by: learned" in output
-    assert "class of work: stencil" in output
-    executor.analytic = executor.learned = None
+    assert "answered by: analytic" in output
+    executor.analytic = None
     status, output = run("--no-sampling")
     assert status == 1
     assert "kernelcast calibrate" in output

@@ -7,8 +7,10 @@ from kernelcast.launches.features import read_source_features
 from kernelcast.launches.foretelling import foretell_by, foretell_own
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.models.static.describing import Workload
+from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.testing.builders import make_description
 
@@ -21,16 +23,27 @@ def read_example(name: str) -> Problem:
     return read_problem(ROOT / f"examples/{name}/{name}.yaml")
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("transcendental", Workload.SPECIAL), ("matmul_tiled", Workload.DENSE)]
-)
-def test_answers_from_the_source_alone(name: str, kind: Workload) -> None:
-    """Gives a time and a kind of work without a device."""
+@pytest.mark.parametrize(("name", "limiter"), [("transcendental", "special"), ("triad", "DRAM")])
+def test_answers_from_the_source_alone(name: str, limiter: str) -> None:
+    """Gives a time, and what bounds it, without a device."""
     features = read_source_features(read_example(name))
-    found = foretell_by(features.problem, features.ndrange, read_machine(MACHINE)).learned
-    assert found is not None
-    assert 1e-3 < math.exp(found.log_seconds) < 10
-    assert found.workload is kind
+    found = foretell_by(features.problem, features.ndrange, read_machine(MACHINE))
+    assert 1e-3 < found.seconds < 10
+    assert found.limiter == limiter
+    assert found.doubt == 0.0
+
+
+def test_doubts_loops_that_data_end() -> None:
+    """Says by how much the time may be off where the source does not tell how long a loop runs."""
+    kernel = Kernel(
+        name="k",
+        source="kernel void k(global const int* a, global int* b) {"
+        "int x = get_global_id(0), n = a[x], s = 0; while (n != 1) { n = n / 2; s++; } b[x] = s; }",
+    )
+    buffer = BufferArgument(element=ElementType("int32"), count=4096)
+    ndrange = NDRange(global_size=(4096,), local_size=(64,))
+    problem = Problem(name="k", kernel=kernel, ndrange=ndrange, arguments=(buffer, buffer))
+    assert foretell_by(problem, ndrange, read_machine(MACHINE)).doubt > math.log(100)
 
 
 def test_has_no_answer_where_addresses_depend_on_data() -> None:

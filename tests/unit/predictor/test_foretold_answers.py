@@ -1,4 +1,4 @@
-"""What is answered where nothing may run: the shipped model, with its own interval."""
+"""What is answered where nothing may run: the analytic model, with an interval of its errors."""
 
 import math
 from dataclasses import replace
@@ -8,8 +8,11 @@ import pytest
 
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machines import machine_path
+from kernelcast.launches.modelling.launches import choose_local_size
+from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.analytic_errors import ANY, find_half_width, load_shipped
 from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.model import PlainVariance
 from kernelcast.models.evidence.piece import Kind
@@ -28,8 +31,9 @@ from kernelcast.testing.fake_executor import (
     PROBLEM,
     FakeExecutor,
     make_analytic,
-    make_learned,
+    make_device,
     make_predictor,
+    make_problem,
 )
 from kernelcast.training_data.store import Store
 
@@ -40,8 +44,8 @@ UNSAMPLED = EstimateSettings(samples=False)
 
 @pytest.fixture
 def modelled(executor: FakeExecutor) -> FakeExecutor:
-    """Give a device that both models know."""
-    executor.analytic, executor.learned = make_analytic(0.6), make_learned(0.3, half_width=1.2)
+    """Give a device that was calibrated."""
+    executor.analytic = make_analytic(0.6)
     return executor
 
 
@@ -50,20 +54,29 @@ def list_kinds(found: Estimate) -> list[str]:
     return [one.kind for one in found.list_pieces()]
 
 
-def test_the_learned_model_answers_where_nothing_may_run(
+def test_the_analytic_model_answers_where_nothing_may_run(
     modelled: FakeExecutor, store: Store
 ) -> None:
-    """Its time and its conformal interval, the class of work, and the analytic time beside it."""
+    """Its time, with the interval of its errors on other kernels, and nothing to be warned of."""
     found = make_predictor(modelled, store, settings=UNSAMPLED).estimate(PROBLEM, DEVICE.id)
-    assert (found.tier, list_kinds(found)) == (Tier.LEARNED, ["learned"])
-    assert found.seconds == pytest.approx(0.3)
-    assert math.log(found.high / found.seconds) == pytest.approx(1.2)
-    assert found.estimates_s == pytest.approx({"learned": 0.3, "analytic": 0.6})
-    (piece,) = found.list_pieces()
-    assert "stencil" in piece.note
+    assert (found.tier, list_kinds(found)) == (Tier.ANALYTIC, ["analytic"])
+    assert found.seconds == pytest.approx(0.6)
+    width = find_half_width(load_shipped()[ANY], 0.9)
+    assert math.log(found.high / found.seconds) == pytest.approx(width)
+    assert found.estimates_s == {"analytic": 0.6}
     assert "held out" in found.explain().interval
     assert not found.warnings
     assert modelled.tasks == []
+
+
+def test_devices_of_a_runtime_have_its_intervals(modelled: FakeExecutor, store: Store) -> None:
+    """The first word of a device's id says whose errors count."""
+    device = make_device("pocl-something-0000")
+    options = PredictorOptions(executor=modelled, settings=UNSAMPLED)
+    predictor = Predictor([device], store=store, registry="none", options=options)
+    found = predictor.estimate(PROBLEM, device.id)
+    width = find_half_width(load_shipped()["pocl"], 0.9)
+    assert math.log(found.high / found.seconds) == pytest.approx(width)
 
 
 def test_a_wider_coverage_gives_a_wider_interval(modelled: FakeExecutor, store: Store) -> None:
@@ -76,31 +89,22 @@ def test_a_wider_coverage_gives_a_wider_interval(modelled: FakeExecutor, store: 
     assert more.low < nine.low < nine.high < more.high
 
 
-@pytest.mark.parametrize(
-    ("methods", "settings", "tier"),
-    [
-        (["analytic"], UNSAMPLED, Tier.ANALYTIC),
-        (["learned"], UNSAMPLED, Tier.LEARNED),
-        (None, replace(UNSAMPLED, uses_models=False), Tier.ANALYTIC),
-    ],
-)
-def test_methods_that_are_not_wanted_do_not_answer(
-    modelled: FakeExecutor,
-    store: Store,
-    methods: list[str] | None,
-    settings: EstimateSettings,
-    tier: Tier,
+def test_loops_that_data_end_widen_the_interval(modelled: FakeExecutor, store: Store) -> None:
+    """By as much as they leave open."""
+    predictor = make_predictor(modelled, store, settings=UNSAMPLED)
+    usual = predictor.estimate(PROBLEM, DEVICE.id)
+    modelled.analytic = make_analytic(0.6, doubt=3.0)
+    wide = predictor.estimate(make_problem(1), DEVICE.id)
+    assert wide.seconds == usual.seconds
+    assert math.log(wide.high / usual.high) == pytest.approx(3.0, rel=0.02)
+
+
+@pytest.mark.parametrize("method", ["linear", "learned"])
+def test_what_is_not_wanted_does_not_answer(
+    modelled: FakeExecutor, store: Store, method: str
 ) -> None:
-    """The analytic model answers where learned ones may not, and the other way round."""
-    predictor = make_predictor(modelled, store, settings=settings, methods=methods)
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert (found.tier, list_kinds(found)) == (tier, [tier.value])
-    assert set(found.estimates_s) == {tier.value}
-
-
-def test_neither_wanted_is_no_answer(modelled: FakeExecutor, store: Store) -> None:
     """That nothing may answer is said."""
-    predictor = make_predictor(modelled, store, settings=UNSAMPLED, methods=["linear"])
+    predictor = make_predictor(modelled, store, settings=UNSAMPLED, methods=[method])
     with pytest.raises(DeviceError, match="not wanted"):
         predictor.estimate(PROBLEM, DEVICE.id)
 
@@ -108,43 +112,57 @@ def test_neither_wanted_is_no_answer(modelled: FakeExecutor, store: Store) -> No
 def test_a_device_that_was_not_calibrated_is_said_to_be_none(
     executor: FakeExecutor, store: Store
 ) -> None:
-    """Whoever wants the learned model alone is told to calibrate, too."""
-    predictor = make_predictor(executor, store, settings=UNSAMPLED, methods=["learned"])
+    """Whoever wants the analytic model is told to calibrate."""
+    predictor = make_predictor(executor, store, settings=UNSAMPLED, methods=["analytic"])
     with pytest.raises(DeviceError, match="kernelcast calibrate"):
         predictor.estimate(PROBLEM, DEVICE.id)
 
 
 def test_samples_answer_where_they_may(modelled: FakeExecutor, store: Store) -> None:
-    """The shipped model is asked only where nothing runs."""
+    """The analytic model is asked only where nothing runs."""
     found = make_predictor(modelled, store).estimate(PROBLEM, DEVICE.id)
     assert (set(list_kinds(found)), modelled.modelled) == ({"samples"}, 0)
 
 
-def test_ones_own_model_takes_the_place_of_the_shipped_one(
-    modelled: FakeExecutor, store: Store
+def publish(folder: Path, **plain: PlainVariance) -> str:
+    """Publish evidence of the device that knows errors of models; gives the registry."""
+    evidence = calibrate(make_rows(), samplers=(SAMPLER,))
+    known = {Kind(name): one for name, one in plain.items()}
+    files = VersionedFiles(url=str(folder))
+    publish_evidence(
+        files, f"evidence/{DEVICE.id}", replace(evidence, plain={**evidence.plain, **known})
+    )
+    return files.url
+
+
+def test_the_devices_own_errors_go_first(
+    modelled: FakeExecutor, store: Store, tmp_path: Path
 ) -> None:
-    """`PredictorOptions.foretell` goes first; what it has no answer for the analytic one has."""
+    """What `kernelcast train` learned of a device moves its analytic times, not those of others."""
+    url = publish(tmp_path / "own", analytic=PlainVariance(bias=math.log(2.0), variance=0.01))
+    predictor = make_predictor(modelled, store, url, settings=UNSAMPLED)
+    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.3)
+    (tmp_path / f"own/evidence/{DEVICE.id}").rename(tmp_path / "own/evidence_cpu")
+    predictor = make_predictor(modelled, store, url, settings=UNSAMPLED)
+    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("told_s", "kinds"), [(None, ["analytic"]), (0.3, ["learned", "analytic"])]
+)
+def test_ones_own_model_answers_beside_the_analytic_one(
+    modelled: FakeExecutor, store: Store, tmp_path: Path, told_s: float | None, kinds: list[str]
+) -> None:
+    """`PredictorOptions.foretell` counts where its errors are known and it has an answer."""
+    url = publish(tmp_path / "own", learned=PlainVariance(bias=0.0, variance=0.01))
     options = PredictorOptions(
-        executor=modelled, settings=UNSAMPLED, foretell=lambda _problem, _device: None
+        executor=modelled, settings=UNSAMPLED, foretell=lambda _problem, _device: told_s
     )
-    found = Predictor([DEVICE], store=store, registry="none", options=options)
-    assert list_kinds(found.estimate(PROBLEM, DEVICE.id)) == ["analytic"]
-
-
-@pytest.mark.parametrize(("variance", "tier"), [(0.01, Tier.ANALYTIC), (4.0, Tier.LEARNED)])
-def test_the_surer_of_the_two_answers(
-    modelled: FakeExecutor, store: Store, tmp_path: Path, variance: float, tier: Tier
-) -> None:
-    """They share the analytic model's errors; a device's own evidence may know it to be surer."""
-    evidence = replace(
-        calibrate(make_rows(), samplers=(SAMPLER,)),
-        plain={Kind.ANALYTIC: PlainVariance(bias=0.0, variance=variance)},
-    )
-    files = VersionedFiles(url=str(tmp_path / "own"))
-    publish_evidence(files, f"evidence/{DEVICE.id}", evidence)
-    predictor = make_predictor(modelled, store, files.url, settings=UNSAMPLED)
+    predictor = Predictor([DEVICE], store=store, registry=url, options=options)
     found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert (found.tier, list_kinds(found)) == (tier, [tier.value])
+    assert list_kinds(found) == kinds
+    assert found.tier is Tier(kinds[0])
+    assert found.estimates_s.get("learned") == told_s
 
 
 @pytest.fixture
@@ -158,15 +176,9 @@ def calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return DEVICE.id
 
 
-def test_a_calibrated_device_is_asked_both_models(calibrated: str) -> None:
-    """The child process answers by the analytic model and by its correction, where it is asked."""
+def test_a_calibrated_device_is_asked(calibrated: str) -> None:
+    """The child process answers by the analytic model of a device that was calibrated here."""
     problem = read_problem(ROOT / "examples/nbody/nbody.yaml")
-    task = ModelTask(problem=problem, device_id=calibrated)
-    plain = model_alone(task, lambda _: None)
-    both = model_alone(replace(task, wants_learned=True), lambda _: None)
-    assert plain.learned is None
-    assert plain.analytic == both.analytic
-    assert both.learned is not None
-    assert both.analytic is not None
-    corrected = math.log(both.analytic.seconds) + both.learned.correction
-    assert both.learned.log_seconds == pytest.approx(corrected)
+    found = model_alone(ModelTask(problem=problem, device_id=calibrated), lambda _: None).analytic
+    assert found is not None
+    assert found == model_own_launch(problem, choose_local_size(problem.ndrange)[0], calibrated)

@@ -10,6 +10,7 @@ from kernelcast.predictor.known_launches import KnownLaunches
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import DeviceError, InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
@@ -250,8 +251,10 @@ def test_shifted_times_without_sampling(executor: FakeExecutor, store: Store) ->
 def test_without_sampling_the_analytic_model_answers(executor: FakeExecutor, store: Store) -> None:
     """Nothing runs; the interval says that it is assumed where no errors are known."""
     executor.analytic = make_analytic(0.4)
-    predictor = make_predictor(executor, store, settings=EstimateSettings(samples=False))
-    found = predictor.estimate(PROBLEM, DEVICE.id)
+    gpu = replace(DEVICE, kind=DeviceKind.GPU)
+    options = PredictorOptions(executor=executor, settings=EstimateSettings(samples=False))
+    predictor = Predictor([gpu], store=store, registry="none", options=options)
+    found = predictor.estimate(PROBLEM, gpu.id)
     assert found.tier is Tier.ANALYTIC
     assert (found.seconds, found.low, found.high) == pytest.approx((0.4, 0.4 / 3, 1.2))
     assert any("assumed" in one for one in found.warnings)

@@ -67,7 +67,7 @@ _DEFAULTS = EstimateSettings()
 @option.flag(
     "--no-sampling",
     says="Run nothing: answer from earlier observations, or from the source by the analytic model "
-    "of a calibrated device and the shipped model that corrects it.",
+    "of a calibrated device.",
 )
 @option.flag(
     "--explain",

@@ -17,6 +17,8 @@ known: the worst of the CPU model's answers to 18 examples on two devices was of
 _NO_ERROR, _SLOPE = math.log(0.005), 0.2
 _Z90 = NormalDist().inv_cdf(0.95)
 
+ASSUMED_ERRORS = PlainVariance(bias=0.0, variance=(math.log(ASSUMED_FACTOR) / _Z90) ** 2)
+"""Of the analytic model's time."""
 BUILT_IN = EvidenceModel(
     forms={
         ANY_FORM: FormVariance(
@@ -26,6 +28,6 @@ BUILT_IN = EvidenceModel(
             slopes=(_SLOPE, *(0.0 for _ in SIGNS[1:])),
         )
     },
-    plain={Kind.ANALYTIC: PlainVariance(bias=0.0, variance=(math.log(ASSUMED_FACTOR) / _Z90) ** 2)},
+    plain={Kind.ANALYTIC: ASSUMED_ERRORS},
 )
 """Spreads as they were found over devices, no biases, and intervals of normal errors."""

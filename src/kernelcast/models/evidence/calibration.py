@@ -25,8 +25,6 @@ from kernelcast.models.grouping import divide_groups, number_groups
 
 FOLDS = 5
 """Parts of the kernels; each part's intervals rest on variances of the others."""
-MOST_SCORES = 200
-"""Scores of an interval that are kept: quantiles of all."""
 _CLIP = 3.0
 # Two of these leave a piece an error of its own.
 _LARGEST_SHARE = 0.4
@@ -355,9 +353,5 @@ def _calibrate_intervals(
     residuals = np.array([rows[place].size.log_seconds - one.log_seconds for place, one in found])
     signs = np.array([describe_difficulty(one.variance, one.disagreement) for _, one in found])
     numbers = np.unique(groups[[place for place, _ in found]], return_inverse=True)[1]
-    every = calibrate_interval(residuals, signs, np.zeros(len(found)), numbers.astype(np.intp))
-    if len(every.scores) <= MOST_SCORES:
-        return every
-    kept = np.unique(np.searchsorted(every.shares, np.linspace(0.0, every.shares[-1], MOST_SCORES)))
-    kept = np.minimum(kept, len(every.scores) - 1)
-    return replace(every, scores=every.scores[kept], shares=every.shares[kept])
+    none = np.zeros(len(found))
+    return calibrate_interval(residuals, signs, none, numbers.astype(np.intp)).thin()

@@ -32,6 +32,7 @@ SHORT_S = 10e-3
 CALIBRATED_S = 0.1
 """The shortest launches that were calibrated: far shorter ones find their data in caches when they
 are repeated, and the noise of a moment is as large as their work."""
+_DOUBTED = 0.9
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
 _LEAST_SHARE = 1e-3
@@ -64,7 +65,7 @@ class SharedErrors:
     """Common to launches of one kernel: what the sampler gets wrong of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvidenceModel:
     """Variances of pieces, and intervals around what is made of them; made by `calibrate`."""
 
@@ -227,12 +228,30 @@ class EvidenceModel:
             note=f"{answer.sizes} sizes by {answer.measure}{_tell_boundary(answer)}",
         )
 
-    def weigh_plain(self, kind: Kind, log_seconds: float) -> Piece | None:
-        """Make a piece of the learned or the analytic model's time; None of an unknown kind."""
+    def weigh_plain(self, kind: Kind, log_seconds: float, doubt: float = 0.0) -> Piece | None:
+        """Make a piece of the learned or the analytic model's time; None of an unknown kind.
+
+        Parameters
+        ----------
+        kind : Kind
+            Whose time it is.
+        log_seconds : float
+            Natural logarithm of it in seconds.
+        doubt : float
+            By how much more than usual it may be off; 90 % intervals become so much wider.
+        """
         found = self.plain.get(kind)
         if found is None or not math.isfinite(log_seconds):
             return None
-        return Piece(kind=kind, log_seconds=log_seconds - found.bias, variance=found.variance)
+        deviation = math.sqrt(found.variance) + doubt / find_normal_quantile(_DOUBTED)
+        unseen = max(deviation**2 - found.variance, 0.0)
+        return Piece(
+            kind=kind,
+            log_seconds=log_seconds - found.bias,
+            variance=found.variance + unseen,
+            basis_variance=unseen,
+            uncalibrated_variance=unseen,
+        )
 
     def surround(self, fused: FusedEstimate, coverage: float) -> Interval:
         """Put an interval around an estimate: conformal, calibrated on unseen kernels.
@@ -265,13 +284,13 @@ class EvidenceModel:
     ) -> Interval:  # fmt: skip
         calibration = self.intervals.get(situation)
         if calibration is None:
-            width = _find_quantile(coverage) * math.sqrt(variance * max(1.0, disagreement**2))
+            width = find_normal_quantile(coverage) * math.sqrt(variance * max(1.0, disagreement**2))
         else:
             difficulty = describe_difficulty(variance, disagreement)
             width = calibration.half_width_alone(difficulty, coverage)
             beyond = variance - self.widest.get(situation, math.inf)
             if beyond > 0.0:
-                width = math.hypot(width, _find_quantile(coverage) * math.sqrt(beyond))
+                width = math.hypot(width, find_normal_quantile(coverage) * math.sqrt(beyond))
         seconds, factor = math.exp(log_seconds), math.exp(min(width, 20.0))
         return Interval(
             seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=coverage
@@ -310,7 +329,8 @@ def describe_difficulty(variance: float, disagreement: float) -> tuple[float, fl
 
 
 @lru_cache(maxsize=16)
-def _find_quantile(coverage: float) -> float:
+def find_normal_quantile(coverage: float) -> float:
+    """Give the standard deviations within which a share of normal errors lies."""
     return NormalDist().inv_cdf((1.0 + coverage) / 2.0)
 
 
@@ -320,7 +340,7 @@ def _clip(value: float) -> float:
 
 def add_deviation(one: Interval, deviation: float) -> Interval:
     """Add a normal error of the logarithm, of this deviation, to an interval."""
-    more = _find_quantile(one.coverage) * deviation
+    more = find_normal_quantile(one.coverage) * deviation
     down = math.hypot(math.log(one.seconds / one.low), more)
     up = math.hypot(math.log(one.high / one.seconds), more)
     return replace(one, low=one.seconds * math.exp(-down), high=one.seconds * math.exp(up))

@@ -7,7 +7,6 @@ from functools import partial
 
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.piece import FusedEstimate, Piece
-from kernelcast.models.static.model import StaticAnswer
 from kernelcast.predictor.answering.checking import add_expected, check_history
 from kernelcast.predictor.answering.composing import (
     CORRECTED,
@@ -62,7 +61,7 @@ class Answerer:
     samples_store : SamplesStore or None
         Where samples of launches are kept for other processes; None means nowhere.
     foretell : callable or None
-        A learned model that needs no samples.
+        The user's model that needs no samples.
     evidence : EvidenceMaker
         Makes pieces of what is known.
 
@@ -291,16 +290,16 @@ class Answerer:
         basis = self.describe(request, identity)
         if self._is_told_by_sizes(basis, identity, policy):
             return basis
-        task = request.ask_model(foretells=self.foretell is None)
-        outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
+        outcome = request.executor.model(
+            request.ask_model(), timeout_s=policy.timeout_s, report=request.report
+        )
         depends = outcome.depends_on_contents
         self.evidence.learn_source(identity, depends_on_contents=depends)
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
-        basis = self.describe(request, identity, found, outcome.notes, outcome.learned)
+        basis = self.describe(request, identity, found, outcome.notes)
         if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
-            may_model = is_wanted or policy.methods.uses(Tier.LEARNED)
-            raise refuse_unsampled(device.id, is_wanted=may_model)
+            raise refuse_unsampled(device.id, is_wanted=is_wanted)
         failures = self._find_failures(device.id) if policy.settings.uses_models else ""
         return replace(
             basis,
@@ -319,11 +318,10 @@ class Answerer:
         identity: LaunchIdentity,
         analytic: AnalyticEstimate | None = None,
         notes: Sequence[str] = (),
-        learned: StaticAnswer | None = None,
     ) -> Basis:
         """Give what is known of a launch that nothing was run of."""
         problem, device, policy = request.problem, request.device, request.policy
-        seconds = None if analytic is None else analytic.seconds
+        told = (None, 0.0) if analytic is None else (analytic.seconds, analytic.doubt)
         ndrange = identity.ndrange or problem.ndrange
         return Basis(
             estimate=describe_launch(
@@ -335,7 +333,7 @@ class Answerer:
                 notes=notes,
                 identity=identity,
             ),
-            pieces=tuple(self.evidence.weigh_models(problem, device, seconds, learned)),
+            pieces=tuple(self.evidence.weigh_models(problem, device, *told)),
             evidence=self.evidence.find(device),
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
             work=measure_launch(problem, identity, ndrange, None),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from kernelcast.models.evidence.built_in import ASSUMED_ERRORS
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.model import add_deviation, name_situation
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
@@ -44,10 +45,6 @@ _LEARNED_INTERVAL = (
 _CALIBRATED_INTERVAL = (
     "errors of such estimates on kernels that the calibration held out, scaled by how sure the "
     "pieces are and how they agree (conformal)"
-)
-_FORETOLD_INTERVAL = (
-    "errors of the learned model, from source and calibration alone, on kernels that its training "
-    "held out (conformal)"
 )
 _NORMAL_INTERVAL = "the variances of the pieces, and how they agree"
 _ASSUMED = (
@@ -245,10 +242,8 @@ def _surround(basis: Basis, fused: FusedEstimate) -> _Answer:
     tier = _TIERS[fused.leading_kind]
     if name_situation(fused.pieces) in evidence.model.intervals:
         return _Answer(interval=interval, tier=tier, origin=_CALIBRATED_INTERVAL)
-    is_assumed = evidence.is_built_in or Kind.ANALYTIC not in evidence.model.plain
-    if tier is Tier.LEARNED and {one.kind for one in fused.pieces} == {Kind.LEARNED}:
-        return _Answer(interval=interval, tier=tier, origin=_FORETOLD_INTERVAL)
-    if tier is Tier.ANALYTIC and is_assumed:
+    known = evidence.model.plain.get(Kind.ANALYTIC, ASSUMED_ERRORS)
+    if tier is Tier.ANALYTIC and known == ASSUMED_ERRORS:
         return _Answer(interval=interval, tier=tier, origin=_ASSUMED, warnings=(_ASSUMED,))
     return _Answer(interval=interval, tier=tier, origin=_NORMAL_INTERVAL)
 

@@ -14,7 +14,6 @@ from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
-from kernelcast.models.static.model import StaticAnswer
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
@@ -60,7 +59,7 @@ class EvidenceMaker:
     sizes : KernelSizes
         What is known of kernels' other sizes.
     foretell : callable or None
-        A learned model that needs no samples, in the place of the shipped one.
+        The user's model that needs no samples.
     overheads_s : mapping of (str, str) to float
         Host time that the last sampling of a kernel on a device took beside its samples, in
         seconds; by id of the device and digest of the kernel.
@@ -121,28 +120,18 @@ class EvidenceMaker:
         problem: Problem,
         device: DeviceDescription,
         analytic_s: float | None,
-        learned: StaticAnswer | None = None,
+        doubt: float = 0.0,
     ) -> list[Piece]:
-        """Make pieces of models that need no samples.
-
-        The shipped model corrects the analytic one and shares its errors: the surer of the two
-        counts, and the analytic one only where its errors are known.
-        """
-        if analytic_s is None and learned is None and self.foretell is None:
-            return []
-        evidence = self.find(device)
-        model = evidence.model
-        if learned is not None and self.foretell is None:
-            analytic = None
-            if analytic_s is not None and not evidence.is_built_in:
-                analytic = model.weigh_plain(Kind.ANALYTIC, math.log(analytic_s))
-            own = _weigh_learned(learned)
-            return [own if analytic is None or own.variance <= analytic.variance else analytic]
+        """Make pieces of models that need no samples; the analytic one's may be doubted."""
         learned_s = None if self.foretell is None else self.foretell(problem, device)
-        told = {Kind.ANALYTIC: analytic_s, Kind.LEARNED: learned_s}
+        if not analytic_s and not learned_s:
+            return []
+        model = self.find(device).model
+        told = ((Kind.ANALYTIC, analytic_s, doubt), (Kind.LEARNED, learned_s, 0.0))
         made = (
-            model.weigh_plain(kind, math.log(one)) or BUILT_IN.weigh_plain(kind, math.log(one))
-            for kind, one in told.items()
+            model.weigh_plain(kind, math.log(one), more)
+            or BUILT_IN.weigh_plain(kind, math.log(one), more)
+            for kind, one, more in told
             if one
         )
         return [one for one in made if one is not None]
@@ -246,16 +235,6 @@ class EvidenceMaker:
 def _find_age(moment: SampledMoment) -> float:
     """Give the seconds since samples were taken, beyond those that an answer takes itself."""
     return 0.0 if moment.at_s is None else max(time.time() - moment.at_s - _JUST_NOW_S, 0.0)
-
-
-def _weigh_learned(learned: StaticAnswer) -> Piece:
-    factor = math.exp(learned.correction)
-    return Piece(
-        kind=Kind.LEARNED,
-        log_seconds=learned.log_seconds,
-        variance=learned.variance,
-        note=f"class of work: {learned.workload}; the analytic model's time times {factor:.2f}",
-    )
 
 
 def measure_launch(

@@ -10,7 +10,6 @@ from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
-from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 
@@ -69,14 +68,12 @@ class LaunchRequest:
         instructions = self.executor.count_work(self.problem, device_id, asks=asks)
         return {} if instructions is None else {INSTRUCTIONS: instructions}
 
-    def ask_model(self, *, foretells: bool) -> ModelTask:
-        """Give what the models are asked that need no samples."""
-        counts = self.policy.settings.uses_models and self.policy.methods.computes(Tier.LEARNED)
+    def ask_model(self) -> ModelTask:
+        """Give what the analytic model is asked."""
         stand_in = find_stand_in(self.device)
         return ModelTask(
             problem=self.problem,
             device_id=self.device.id,
-            wants_learned=foretells and counts,
             stand_in=stand_in.id if stand_in else "",
         )
 

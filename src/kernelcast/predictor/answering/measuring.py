@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
@@ -46,9 +46,6 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.workers.deaths import BUILDING, COUNTING
-
-if TYPE_CHECKING:
-    from kernelcast.launches.static_answers import Foretold
 
 
 class Hold(Protocol):
@@ -199,6 +196,7 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     KernelcastError
         If the model has no answer.
     """
+    from kernelcast.launches.foretelling import foretell_own
     from kernelcast.launches.modelling.launches import choose_local_size
 
     refuse_persistent(task.problem.kernel)
@@ -206,29 +204,18 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     ndrange, notes = choose_local_size(task.problem.ndrange)
     touched_bytes = _count_touched_bytes(task.problem, ndrange) if task.wants_bytes else 0.0
     try:
-        found = _foretell(task, ndrange)
+        found = foretell_own(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
     except KernelcastError:
         if not task.wants_bytes:
             raise
         found = None
     return ModelOutcome(
-        analytic=None if found is None else found.analytic,
-        learned=None if found is None else found.learned,
+        analytic=found,
         ndrange=ndrange,
         notes=notes,
         touched_bytes=touched_bytes,
         depends_on_contents=_depends_on_contents(task.problem.kernel),
     )
-
-
-def _foretell(task: ModelTask, ndrange: NDRange) -> "Foretold | None":
-    from kernelcast.launches.foretelling import foretell_own
-    from kernelcast.launches.static_answers import Foretold
-
-    if task.wants_learned:
-        return foretell_own(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
-    found = model_own_launch(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
-    return None if found is None else Foretold(analytic=found)
 
 
 def _depends_on_contents(kernel: Kernel) -> bool | None:

@@ -21,7 +21,7 @@ SAMPLES: Final = "samples of the launch say"
 MODEL: Final = "the analytic model says"
 _SOURCES: Final = {
     Tier.ANALYTIC: MODEL,
-    Tier.LEARNED: "a learned model says",
+    Tier.LEARNED: "a model of one's own says",
     Tier.SIZES: "other sizes of the kernel say",
 }
 _WIDTHS: Final = 2.0

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Piece
-from kernelcast.models.static.model import StaticAnswer
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
@@ -181,8 +180,6 @@ class ModelTask:
         The device.
     wants_bytes : bool
         Whether to count the bytes that it touches, even if the model has no answer.
-    wants_learned : bool
-        Whether the shipped model that corrects the analytic one is asked, too.
     stand_in : str
         Name of the shipped description that counts if the device was not calibrated; may be empty.
     """
@@ -190,7 +187,6 @@ class ModelTask:
     problem: Problem
     device_id: str
     wants_bytes: bool = False
-    wants_learned: bool = False
     stand_in: str = ""
 
 
@@ -210,8 +206,6 @@ class ModelOutcome:
         Different bytes of buffers that the launch touches at least, where they were asked for.
     depends_on_contents : bool or None
         As of `EstimateOutcome`.
-    learned : StaticAnswer or None
-        The shipped model's correction, where it was asked for and there is one.
     """
 
     analytic: AnalyticEstimate | None
@@ -219,4 +213,3 @@ class ModelOutcome:
     notes: tuple[str, ...] = ()
     touched_bytes: float = 0.0
     depends_on_contents: bool | None = None
-    learned: StaticAnswer | None = None

@@ -8,8 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernelcast.models.evidence.analytic_errors import know_analytic
 from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.model import EvidenceModel
+from kernelcast.models.evidence.piece import Kind
 from kernelcast.models.evidence.registry import load_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.device import DeviceDescription, DeviceKind
@@ -17,7 +19,12 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import ModelFacts
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.training.registry import choose_registry, list_evidence_names, name_model
+from kernelcast.training.registry import (
+    choose_registry,
+    list_evidence_names,
+    name_model,
+    name_runtime,
+)
 from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL
 
 if TYPE_CHECKING:
@@ -101,11 +108,6 @@ class FoundEvidence:
     model: EvidenceModel
     origin: str
     failures: tuple[str, ...] = ()
-
-    @property
-    def is_built_in(self) -> bool:
-        """Whether nothing was calibrated for the device."""
-        return self.model is BUILT_IN
 
 
 _ORIGINS = (
@@ -216,10 +218,12 @@ class TrainedModels:
                     continue
                 found = held.evidence = held.evidence or _load_evidence(place, name, held.version)
                 if not isinstance(found, str):
+                    model = _add_analytic(found, device, is_own=name == names[0])
                     told = f"{origin} ({name} {held.version})"
-                    return FoundEvidence(model=found, origin=told, failures=tuple(failures))
+                    return FoundEvidence(model=model, origin=told, failures=tuple(failures))
                 failures.append(found)
-        return FoundEvidence(model=BUILT_IN, origin="built in", failures=tuple(failures))
+        model = _add_analytic(BUILT_IN, device)
+        return FoundEvidence(model=model, origin="built in", failures=tuple(failures))
 
     def refresh(self) -> int:
         """Look for new versions of the models asked for so far; give the generation."""
@@ -299,6 +303,15 @@ def _load_evidence(place: str, name: str, version: str) -> EvidenceModel | str:
         return load_evidence(VersionedFiles(url=place), name, version, sampler=SAMPLER)
     except (InputError, OSError, ValueError, ImportError) as error:
         return str(error)
+
+
+def _add_analytic(
+    model: EvidenceModel, device: DeviceDescription, *, is_own: bool = False
+) -> EvidenceModel:
+    """Have a model know how far the analytic model of CPUs is off, if not by the device's rows."""
+    if device.kind is not DeviceKind.CPU or (is_own and Kind.ANALYTIC.value in model.intervals):
+        return model
+    return know_analytic(model, name_runtime(device.id))
 
 
 def _describe(place: str, name: str, version: str, stored: "StoredModel") -> ModelFacts:

@@ -22,7 +22,7 @@ _TIERS: Final = {
     "sizes": "other sizes of this kernel are known",
     "hybrid": "from samples, corrected by a learned model",
     "linear": "from samples of a few work-groups",
-    "learned": "from the source, by a learned model; nothing was run",
+    "learned": "from a model of one's own; nothing was run",
     "analytic": "from the analytic model; nothing was run",
 }
 

@@ -1,0 +1,90 @@
+"""How far the analytic model is off on CPUs: its errors on the corpus, which come with the package.
+
+Nothing that is known of a launch tells how large its error is, so that an interval depends on the
+runtime only. Runtimes that nothing was measured on have the intervals of all together.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import numpy as np
+
+from kernelcast.models.conformal import Calibration, calibrate, restore_calibration
+from kernelcast.models.evidence.model import (
+    EvidenceModel,
+    PlainVariance,
+    describe_difficulty,
+    find_normal_quantile,
+)
+from kernelcast.models.evidence.piece import Kind
+from kernelcast.models.grouping import number_groups
+from kernelcast.records.training_table import Numbers
+
+ANY = "any"
+"""Stands for runtimes that nothing was measured on."""
+FILE = "analytic_errors.json"
+"""Lies beside this module."""
+_SIGNS = len(describe_difficulty(1.0, 0.0))
+_COVERAGE = 0.9
+"""Where errors count as those of a normal distribution whose interval is as wide."""
+
+
+def calibrate_errors(errors: Numbers, kernels: Sequence[str]) -> Calibration:
+    """Make intervals of errors that are known; each kernel weighs the same.
+
+    Parameters
+    ----------
+    errors : ndarray, shape (n,)
+        Natural logarithms of measured over analytic times.
+    kernels : sequence of str
+        Of the launches; one more stands for the unseen one.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two kernels.
+    """
+    groups = number_groups(np.array(kernels, dtype=np.object_))
+    no_signs = np.zeros((len(errors), _SIGNS))
+    return calibrate(errors, no_signs, np.ones(len(errors)), groups).thin()
+
+
+def find_half_width(errors: Calibration, coverage: float) -> float:
+    """Give the logarithm of the factor between an analytic time and the ends of its interval."""
+    return errors.half_width_alone((0.0,) * _SIGNS, coverage)
+
+
+@lru_cache(maxsize=64)
+def know_analytic(model: EvidenceModel, runtime: str) -> EvidenceModel:
+    """Give an evidence model that knows how far analytic times are off on a runtime."""
+    shipped = load_shipped()
+    errors = shipped.get(runtime) or shipped[ANY]
+    deviation = find_half_width(errors, _COVERAGE) / find_normal_quantile(_COVERAGE)
+    return replace(
+        model,
+        plain={**model.plain, Kind.ANALYTIC: PlainVariance(bias=0.0, variance=deviation**2)},
+        intervals={**model.intervals, Kind.ANALYTIC.value: errors},
+    )
+
+
+@cache
+def load_shipped() -> Mapping[str, Calibration]:
+    """Load what comes with the package, by runtime."""
+    file = files("kernelcast.models.evidence") / FILE
+    return errors_from_json(file.read_text(encoding="utf-8"))
+
+
+def errors_to_json(errors: Mapping[str, Calibration]) -> str:
+    """Write errors by runtime."""
+    return json.dumps({
+        name: {key: np.asarray(one).round(5).tolist() for key, one in some.state().items()}
+        for name, some in errors.items()
+    })  # fmt: skip
+
+
+def errors_from_json(text: str) -> dict[str, Calibration]:
+    """Read errors; the inverse of `errors_to_json`."""
+    return {name: restore_calibration(one) for name, one in json.loads(text).items()}

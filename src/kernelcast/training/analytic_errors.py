@@ -1,0 +1,72 @@
+"""Finds what the analytic CPU model errs by on stored observations."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelcast.analytic.cpu.estimate import REVISION
+from kernelcast.models.conformal import Calibration
+from kernelcast.models.evidence.analytic_errors import ANY, calibrate_errors
+from kernelcast.records.observation import Observation
+from kernelcast.training.registry import name_runtime
+
+CPU_MODEL = "cpu_model"
+"""Key among an observation's versions: the revision of the CPU model its features are of."""
+ESTIMATE = "analytic.estimate_s"
+"""The feature that is the analytic time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelledRun:
+    """A launch that was measured, with its analytic time."""
+
+    observation: Observation
+    """The whole of it."""
+    error: float
+    """Natural logarithm of the measured time over that of today's analytic model."""
+    kernel: str
+    """Suite, application and name."""
+    device: str
+    """Its id."""
+    runtime: str
+    """The device's."""
+
+
+def choose_runs(observations: Iterable[Observation]) -> list[ModelledRun]:
+    """Choose the observations that have an analytic time of today's model."""
+    found = []
+    for one in observations:
+        analytic_s = 0.0 if one.features is None else one.features.as_dict().get(ESTIMATE, 0.0)
+        if one.versions.get(CPU_MODEL) == str(REVISION) and analytic_s > 0:
+            found.append(_read(one, analytic_s))
+    return found
+
+
+def _read(one: Observation, analytic_s: float) -> ModelledRun:
+    device = one.launch.device.id
+    return ModelledRun(
+        observation=one,
+        error=math.log(one.seconds / analytic_s),
+        kernel=one.launch.kernel.label,
+        device=device,
+        runtime=name_runtime(device),
+    )
+
+
+def calibrate_runtimes(runs: Sequence[ModelledRun]) -> dict[str, Calibration]:
+    """Make intervals of the analytic model's times by runtime, and those of `ANY`.
+
+    Raises
+    ------
+    InputError
+        If a runtime has fewer than two kernels.
+    """
+    by_runtime: dict[str, list[ModelledRun]] = {ANY: [*runs]}
+    for one in runs:
+        by_runtime.setdefault(one.runtime, []).append(one)
+    return {
+        name: calibrate_errors(np.array([one.error for one in some]), [one.kernel for one in some])
+        for name, some in by_runtime.items()
+    }
