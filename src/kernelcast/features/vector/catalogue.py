@@ -56,15 +56,10 @@ def combine(*sources: Source, analytic: Mapping[str, float] | None = None) -> Fe
     FeatureVector
         Of the schema of all features.
     """
-    return make_vector({**compute_values(*sources), **(analytic or {})}, make_schema())
-
-
-def compute_values(*sources: Source) -> dict[str, float]:
-    """Give the same by name, unchecked."""
     values: dict[str, float] = {}
     for source in sources:
         values |= _compute(source)
-    return values
+    return make_vector({**values, **(analytic or {})}, make_schema())
 
 
 def _compute(source: Source) -> dict[str, float]:

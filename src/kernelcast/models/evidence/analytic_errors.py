@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelcast.models.conformal import Calibration, calibrate, restore_calibration
 from kernelcast.models.evidence.model import (
+    USUAL_COVERAGE,
     EvidenceModel,
     PlainVariance,
     describe_difficulty,
@@ -28,8 +29,6 @@ ANY = "any"
 FILE = "analytic_errors.json"
 """Lies beside this module."""
 _SIGNS = len(describe_difficulty(1.0, 0.0))
-_COVERAGE = 0.9
-"""Where errors count as those of a normal distribution whose interval is as wide."""
 
 
 def calibrate_errors(errors: Numbers, kernels: Sequence[str]) -> Calibration:
@@ -62,7 +61,8 @@ def know_analytic(model: EvidenceModel, runtime: str) -> EvidenceModel:
     """Give an evidence model that knows how far analytic times are off on a runtime."""
     shipped = load_shipped()
     errors = shipped.get(runtime) or shipped[ANY]
-    deviation = find_half_width(errors, _COVERAGE) / find_normal_quantile(_COVERAGE)
+    width = find_half_width(errors, USUAL_COVERAGE)
+    deviation = width / find_normal_quantile(USUAL_COVERAGE)
     return replace(
         model,
         plain={**model.plain, Kind.ANALYTIC: PlainVariance(bias=0.0, variance=deviation**2)},

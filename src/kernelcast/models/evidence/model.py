@@ -32,7 +32,8 @@ SHORT_S = 10e-3
 CALIBRATED_S = 0.1
 """The shortest launches that were calibrated: far shorter ones find their data in caches when they
 are repeated, and the noise of a moment is as large as their work."""
-_DOUBTED = 0.9
+USUAL_COVERAGE = 0.9
+"""Where an interval that is known makes the deviation of a normal error."""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
 _LEAST_SHARE = 1e-3
@@ -243,7 +244,7 @@ class EvidenceModel:
         found = self.plain.get(kind)
         if found is None or not math.isfinite(log_seconds):
             return None
-        deviation = math.sqrt(found.variance) + doubt / find_normal_quantile(_DOUBTED)
+        deviation = math.sqrt(found.variance) + doubt / find_normal_quantile(USUAL_COVERAGE)
         unseen = max(deviation**2 - found.variance, 0.0)
         return Piece(
             kind=kind,
