@@ -22,7 +22,7 @@ _REPEATS = 3
 _NOISE = 1.15
 # Beyond, the code is another one, and what it takes foretells nothing.
 _OTHER_CODE = 1.6
-# A launch must hold so much more than what an empty one takes, or it tells nothing.
+# Less than this, in units of what an empty launch takes, is told from nothing by no launch.
 _TELLS = 0.5
 
 
@@ -109,8 +109,7 @@ def measure_scale(
     places = len(rows) // 3
     time_boxes([(row, is_mapped) for row in rows[:1] for is_mapped in (False, True)])
     ratios = [_compare_at(row, time_boxes, launch_overhead_s) for row in rows[:places]]
-    told = [ratio for ratio in ratios if ratio is not None]
-    ratio = judge_ratio(median(told)) if told else 1.0
+    ratio = judge_ratio(median(ratios))
     if ratio is None or ratio == 1.0:
         return ratio
     fresh = time_boxes([(row, number % 2 == 1) for number, row in enumerate(rows[places:])])
@@ -132,13 +131,18 @@ def judge_ratio(ratio: float) -> float | None:
     return ratio if distance <= _OTHER_CODE else None
 
 
-def _compare_at(row: GroupBox, time_boxes: TimeBoxes, launch_overhead_s: float) -> float | None:
-    """Give the plain form's best time over the mapped form's; None where both are too short."""
+def _compare_at(row: GroupBox, time_boxes: TimeBoxes, launch_overhead_s: float) -> float:
+    """Give the plain form's best time over the mapped form's, as far as they can be told from none.
+
+    A form that takes next to nothing counts as what is told from nothing: the other one may take
+    ten times as long.
+    """
     order = [(number % 4) in (1, 2) for number in range(2 * _REPEATS)]
     times = time_boxes([(row, is_mapped) for is_mapped in order])
-    best = [
+    plain, mapped = (
         min(one for one, is_mapped in zip(times, order, strict=True) if is_mapped is form)
-        - launch_overhead_s
         for form in (False, True)
-    ]
-    return best[0] / best[1] if min(best) > _TELLS * launch_overhead_s else None
+    )
+    paid_once_s = min(launch_overhead_s, plain, mapped)
+    least = _TELLS * paid_once_s
+    return max(plain - paid_once_s, least) / max(mapped - paid_once_s, least)

@@ -109,3 +109,14 @@ def test_short_launches_tell_nothing() -> None:
         choose_rows(SPACE, WIDTH), lambda boxes: [1.1e-5 for _ in boxes], launch_overhead_s=1e-5
     )
     assert found == 1.0
+
+
+def test_a_form_that_takes_next_to_nothing_contradicts_a_slow_one() -> None:
+    """Drops mapped windows that take long where the plain ones are as short as an empty launch."""
+
+    def time_boxes(boxes: Sequence[tuple[GroupBox, bool]]) -> list[float]:
+        return [1.3e-5 if is_mapped else 1.1e-6 for _, is_mapped in boxes]
+
+    for overhead_s in (0.0, 1e-6, 1e-5):
+        rows = choose_rows(SPACE, WIDTH)
+        assert measure_scale(rows, time_boxes, launch_overhead_s=overhead_s) is None
