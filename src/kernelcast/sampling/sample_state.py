@@ -229,17 +229,19 @@ class Sampling:
         self, places: Sequence[tuple[int, int]], work_groups: int, *, is_warmed: bool
     ) -> list[TimedLaunch]:
         """Time a launch at each place that is free, given with its window; give them."""
-        boxes = []
+        grain = self.launch.saturation.concurrency
+        boxes: list[tuple[int, GroupBox]] = []
+        told = []
         for window, position in places:
             box = self.reserve(position, (2 if is_warmed else 1) * work_groups)
             if box is None:
                 continue
-            *first, last = split_box(box, 2) if is_warmed else [box]
+            *first, last = split_box(box, 2, grain=grain) if is_warmed else [box]
             boxes += [(PILOT_WINDOW, one) for one in first]
+            told.append(len(self.timed) + len(boxes))
             boxes.append((window, last))
-        before = len(self.timed)
         self.run(boxes)
-        return [one for one in self.timed[before:] if one.window != PILOT_WINDOW]
+        return [self.timed[index] for index in told]
 
     def run_in_parts(self, work_groups: int, parts: int) -> list[TimedLaunch]:
         """Time a window at a new place in parts, each right behind the one before it; give them."""
@@ -249,7 +251,8 @@ class Sampling:
         if box is None:
             return []
         before = len(self.timed)
-        self.run([(self.next_window, part) for part in split_box(box, parts)])
+        cut = split_box(box, parts, grain=self.launch.saturation.concurrency)
+        self.run([(self.next_window, part) for part in cut])
         self.next_window += 1
         return self.timed[before:]
 

@@ -200,9 +200,10 @@ class Sampler:
         most = (_CONTRADICTS if is_known else _STICKS_OUT) * self._usual_rate_s
         suspects = [one for one, rate in zip(shorts, rates, strict=True) if rate > most]
         is_heavy = is_heavy_again(sampling, suspects, most)
-        is_noise = len(shorts) < _FEW_RATES and suspects and not is_heavy
+        if len(shorts) < _FEW_RATES:  # of more, the median leaves disturbed ones out
+            rates = rates[rates <= most]
         sampling.is_even = not (is_heavy or sampling.plan.is_known_uneven) and bool(
-            is_known or is_noise or is_even(rates)
+            is_known or is_even(rates)
         )
 
     def _take_window(self) -> bool:

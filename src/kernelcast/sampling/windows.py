@@ -1,9 +1,9 @@
 """Where in the index space work-groups are sampled: geometry only, no device."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise, product
 
 import numpy as np
 
@@ -17,7 +17,7 @@ _PLASTIC = 0.7548776662466927
 # 128 tiles: 64 for each of two threads.
 _HALVINGS = 7
 _SMALL_TILE = 256
-_MOST_TRIES = 4096
+_TRIES = 4096
 
 
 def box_near(
@@ -115,36 +115,64 @@ def find_free_box(
 ) -> GroupBox | None:
     """Give a box near a place that shares no work-group with those taken.
 
-    Looks ever further away on both sides; None if it finds nothing free.
+    Looks ever further away on all sides, where rows are dispatched along their order; None if it
+    finds nothing free.
     """
-    total = math.prod(group_counts)
-    step = box_near(position, work_groups, group_counts, order).shape[0]
-    if order is DispatchOrder.ROWS:
-        step = max(step, work_groups)
-    tries = min(_MOST_TRIES, total // step + 1)
-    for distance in range(0, tries * step, step):
-        for candidate in sorted({position + distance, position - distance}, reverse=True):
-            if 0 <= candidate < total:
-                box = box_near(candidate, work_groups, group_counts, order)
-                if not any(box.overlaps(other) for other in taken):
-                    return box
+    for candidate in islice(_positions_around(position, work_groups, group_counts, order), _TRIES):
+        box = box_near(candidate, work_groups, group_counts, order)
+        if not any(box.overlaps(other) for other in taken):
+            return box
     return None
 
 
-def split_box(box: GroupBox, parts: int) -> list[GroupBox]:
+def _positions_around(
+    position: int, work_groups: int, group_counts: Sequence[int], order: DispatchOrder
+) -> Iterator[int]:
+    """Give numbers of work-groups whose boxes lie beside each other, the nearest first."""
+    counts = tuple(int(count) for count in group_counts)
+    shape = box_near(position, work_groups, counts, order).shape
+    if order is DispatchOrder.ROWS:
+        # Work-groups run in one row, however many dimensions they are numbered in.
+        counts, shape = (math.prod(counts),), (max(shape[0], work_groups),)
+    place = _coordinates(position, counts)
+    reaches = [-(-count // n) for count, n in zip(counts, shape, strict=True)]
+    yield position
+    for ring in range(1, max(reaches) + 1):
+        for axis, step in product(range(len(counts)), (ring, -ring)):
+            sides: list[Sequence[int]] = [
+                range(-min(ring, reach), min(ring, reach) + 1) for reach in reaches
+            ]
+            sides[axis] = (step,) if ring <= reaches[axis] else ()
+            for steps in product(*sides):
+                moved = [p + s * n for p, s, n in zip(place, steps, shape, strict=True)]
+                if all(0 <= p < count for p, count in zip(moved, counts, strict=True)):
+                    yield position_of(GroupBox(start=tuple(moved), shape=shape), counts)
+
+
+def split_box(box: GroupBox, parts: int, *, grain: int = 1) -> list[GroupBox]:
     """Cut a box into about equal parts along its slowest dimension, in the order they start.
+
+    Parameters
+    ----------
+    grain : int
+        Work-groups that run at once: parts are multiples of them, fewer if need be, and the last
+        one has the rest. Three work-groups on two threads take as long as four.
 
     Examples
     --------
     >>> split_box(GroupBox(start=(0, 4), shape=(100, 3)), 2)
     [GroupBox(start=(0, 4), shape=(100, 2)), GroupBox(start=(0, 6), shape=(100, 1))]
+    >>> [part.shape for part in split_box(GroupBox(start=(0,), shape=(5,)), 3, grain=2)]
+    [(2,), (3,)]
     """
     axis = max((axis for axis, extent in enumerate(box.shape) if extent > 1), default=0)
     extent = box.shape[axis]
-    parts = min(parts, extent)
-    edges = [-(-extent * part // parts) for part in range(parts + 1)]
+    grain //= math.gcd(grain, box.work_group_count // extent)
+    grains = max(1, extent // grain)
+    parts = min(parts, grains)
+    edges = [-(-grains * part // parts) * grain for part in range(parts)]
     found = []
-    for first, end in pairwise(edges):
+    for first, end in pairwise([*edges, extent]):
         start, shape = list(box.start), list(box.shape)
         start[axis] += first
         shape[axis] = end - first

@@ -377,3 +377,28 @@ def test_a_pilot_that_meets_heavy_work_leaves_something_for_the_rest() -> None:
     run = Sampler(launch, SamplingPlan()).take_moment()
     assert run is not None
     assert 0.5 < fit_linear(run).seconds / launch.true_s < 2
+
+
+def hilly(scale: float) -> SyntheticLaunch:
+    """Give a launch of 128 work-groups, next to nothing in the last of them."""
+    heights = [(13, 0.5), (20, 1.9), (24, 0.9), (43, 1.7), (50, 1.2), (114, 0.05)]
+    at, cost_ms = zip(*heights, strict=True)
+    ndrange = NDRange(global_size=(128 * 64,), local_size=(64,))
+    return SyntheticLaunch(ndrange, lambda groups: scale * 1e-3 * np.interp(groups[0], at, cost_ms))
+
+
+@pytest.mark.parametrize("seed", [6, 9, 14])
+def test_a_place_of_next_to_no_work_does_not_stand_for_the_others(seed: int) -> None:
+    """Of a few places, those that nothing can have disturbed must be alike to be even."""
+    launch = hilly(0.5)
+    run = Sampler(launch, SamplingPlan(seed=seed)).take_moment()
+    assert run is not None
+    assert not run.is_even
+    assert fit_linear(run).seconds > 0.5 * launch.true_s
+
+
+@pytest.mark.parametrize("seed", [2, 5, 9])
+def test_a_pilot_that_is_slow_again_is_no_disturbance(seed: int) -> None:
+    """Work is uneven where neighbours of the pilot's place are as heavy."""
+    run = sample(hilly(1.0), SamplingPlan(seed=seed))
+    assert not run.is_even

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.sampling.windows import box_near, find_free_box, position_of
+from kernelcast.sampling.windows import box_near, find_free_box, position_of, split_box
 
 COUNTS = st.lists(st.integers(1, 300), min_size=1, max_size=3).map(tuple)
 ORDERS = st.sampled_from(DispatchOrder)
@@ -81,3 +81,26 @@ def test_a_neighbour_is_preferred() -> None:
     box = find_free_box(500, 10, (1000,), taken)
     assert box is not None
     assert abs(box.start[0] - 500) <= 20
+
+
+def test_neighbours_of_a_tile_do_not_lie_at_the_other_end_of_a_row() -> None:
+    """Gives a box of the same part of the plane where a place at its edge is taken."""
+    taken = [GroupBox(start=(0, 14), shape=(4, 4))]
+    box = find_free_box(16 * 32, 48, (32, 32), taken, DispatchOrder.TILE_ROWS)
+    assert box is not None
+    assert box.start[0] <= 8
+
+
+@given(
+    extent=st.integers(1, 40),
+    width=st.integers(1, 6),
+    parts=st.integers(1, 4),
+    grain=st.integers(1, 16),
+)
+def test_parts_fill_the_device(extent: int, width: int, parts: int, grain: int) -> None:
+    """Parts add up to the box, and all but the last are multiples of what runs at once."""
+    cut = split_box(GroupBox(start=(3, 5), shape=(width, extent)), parts, grain=grain)
+    assert sum(one.work_group_count for one in cut) == width * extent
+    assert 1 <= len(cut) <= parts
+    assert all(one.work_group_count % grain == 0 for one in cut[:-1])
+    assert len(cut) == 1 or cut[-1].work_group_count >= grain
