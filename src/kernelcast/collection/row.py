@@ -19,7 +19,7 @@ from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findin
 from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.weighing import SourceSampler, weigh_run
-from kernelcast.models.linear import combine_fits, fit_linear
+from kernelcast.models.linear import fit_linear, fit_moments
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -146,7 +146,7 @@ def observe_launch(
             compiler=compiler,
             saturation=launch.saturation,
             run=join_moments(first),
-            linear_s=combine_fits([fit_linear(one) for one in first]).seconds,
+            linear_s=fit_moments(first).seconds,
         )
         recorded = None
         if settings.counts:

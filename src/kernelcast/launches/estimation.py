@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.linear import LinearFit, combine_fits, fit_linear, make_interval
+from kernelcast.models.linear import LinearFit, fit_moments, make_interval
 from kernelcast.records.arguments import Argument
 from kernelcast.records.contention import combine_contention, list_contention
 from kernelcast.records.estimates import Estimate, Measurement, Tier
@@ -201,7 +201,7 @@ def estimate_runs(
     coverage : float
         Share of true times that the interval shall hold.
     """
-    fit = combine_fits([fit_linear(one) for one in runs])
+    fit = fit_moments(runs)
     contention = combine_contention([one.contention for one in runs if one.contention])
     sampling_s = sum(one.sampling_s for one in runs)
     estimate = Estimate(

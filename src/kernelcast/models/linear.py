@@ -25,7 +25,7 @@ from kernelcast.models.launch_arrays import (
     gather_launches,
 )
 from kernelcast.records.estimates import Interval
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, pool_moments
 
 # Launches that can stand for the whole without the pilot's.
 _FEWEST_LAUNCHES = 3
@@ -105,14 +105,15 @@ def fit_linear(run: SampleRun) -> LinearFit:
     return _draw_line(run, launches, intercept, rate, points_of=launches)
 
 
-def combine_fits(fits: Sequence[LinearFit]) -> LinearFit:
+def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
     """Put the lines of several moments of one launch together: the geometric mean of their times.
 
     Parameters
     ----------
-    fits : sequence of LinearFit
+    runs : sequence of SampleRun
         One per moment, at least one. Points and the paper's formula are those of the last.
     """
+    fits = [fit_linear(one) for one in pool_moments(runs)]
     if len(fits) == 1:
         return fits[0]
     told = np.log([one.seconds for one in fits])

@@ -13,6 +13,8 @@ TWO_SIZES = 1.5
 
 PILOT_WINDOW = -1
 """Window index of launches that only serve to find the right sizes."""
+# Two that differ tell nothing of a third.
+_FEWEST_PLACES = 3
 
 
 class LaunchTime(float):
@@ -138,6 +140,17 @@ def join_moments(runs: Sequence[SampleRun]) -> SampleRun:
         contention=combine_contention([one.contention for one in runs if one.contention]),
         warm_up_s=sum(one.warm_up_s for one in runs),
     )
+
+
+def pool_moments(runs: Sequence[SampleRun]) -> tuple[SampleRun, ...]:
+    """Take moments of uneven work for one where any of them saw too few places to tell of all.
+
+    Moments of many places differ by what disturbs them, those of few by the work that they met.
+    """
+    places = ({one.window for one in run.launches} - {PILOT_WINDOW} for run in runs)
+    if all(run.is_even for run in runs) or min(map(len, places)) >= _FEWEST_PLACES:
+        return tuple(runs)
+    return (replace(join_moments(runs), is_even=False),)
 
 
 def find_intercepts(launches: Sequence[TimedLaunch]) -> list[float]:

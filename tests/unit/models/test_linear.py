@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kernelcast.models.linear import fit_linear, make_interval, two_point
+from kernelcast.models.linear import fit_linear, fit_moments, make_interval, two_point
 from kernelcast.records.errors import InputError
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun
 from kernelcast.testing.builders import make_sample_run
@@ -195,3 +195,26 @@ def test_a_handful_on_a_line_is_believed(told: float) -> None:
         work_groups=WORK_GROUPS, launch_overhead_s=told * 1e-3,
     )  # fmt: skip
     assert fit_linear(run).seconds == pytest.approx(1e-3 + 1e-4 * WORK_GROUPS, rel=0.08)
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_no_launch_pays_more_once_than_the_shortest_took(is_even: bool) -> None:
+    """Leaves to work-groups what launches take beyond the pilot's shortest one."""
+    samples = [(PILOT_WINDOW, 1, 6e-6), *((window, 96, 16e-6) for window in range(4))]
+    run = make_sample_run(samples, work_groups=960, launch_overhead_s=12e-6, is_even=is_even)
+    assert fit_linear(run).seconds == pytest.approx(6e-6 + 960 * 10e-6 / 96, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("is_even", "places", "mean"), [(False, 1, 5.0), (False, 4, 3.0), (True, 1, 3.0)]
+)
+def test_few_places_of_uneven_work_are_one_sample(is_even: bool, places: int, mean: float) -> None:
+    """Moments that met other work add up; those of many places, or of even work, do not."""
+    moments = [
+        make_sample_run(
+            [(places * number + place, 10, 10 * rate_s) for place in range(places)],
+            work_groups=1000, launch_overhead_s=0.0, is_even=is_even,
+        )
+        for number, rate_s in enumerate((1e-6, 9e-6))
+    ]  # fmt: skip
+    assert fit_moments(moments).seconds == pytest.approx(1000 * mean * 1e-6)

@@ -7,7 +7,7 @@ from typing import Final
 
 from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_moment
 from kernelcast.predictor.answering.tasks import LaunchFacts
-from kernelcast.records.samples import SampleRun
+from kernelcast.records.samples import SampleRun, pool_moments
 
 MOST_MOMENTS: Final = 8
 """Of a launch: more say little more."""
@@ -24,7 +24,7 @@ def append_moments(
 def read_moments(
     runs: Iterable[SampleRun], facts: LaunchFacts | None = None
 ) -> tuple[SampledMoment, ...]:
-    """Read samples of a launch, those of each moment by themselves.
+    """Read samples of a launch, those of each moment by themselves as far as they tell of all.
 
     Parameters
     ----------
@@ -42,5 +42,5 @@ def read_moments(
             imbalance=values.get("counters.loop_imbalance_ratio", math.nan),
             indirect=values.get("static.indirect_access_ratio", 0.0),
         )
-        for number, run in enumerate(runs, start=1)
+        for number, run in enumerate(pool_moments(list(runs)), start=1)
     )
