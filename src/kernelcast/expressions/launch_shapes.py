@@ -41,6 +41,11 @@ from kernelcast.records.operations import MemorySpace
 
 _SECTOR_BYTES = 32
 _LARGEST = 2.0**60
+_ROWS_BYTES, _NEARLY_BYTES = 128, 4
+"""Rows that are multiples of so much apart, or nearly, may meet in few sets of caches: 16 of them
+then begin equally far into their lines."""
+_OTHER_ROWS = [Symbol(SymbolKind.LOCAL_ID, axis=one) for one in (1, 2)]
+"""Vectors lie along x."""
 _NONE: frozenset[int] = frozenset()
 
 
@@ -143,10 +148,8 @@ class LaunchShapes:
             told += ((self._starts @ numbers) @ np.array(offset))[:, None]
         alone, conditions = looked_at.alone, self._decisions.count
         stands = self._decisions.round(told[:conditions], numbers, alone)
-        exact, addresses = _NONE if stands else self._every, told[conditions:]
-        for one in self._buffers:
-            if not one.keeps_apart(values):
-                exact = exact.union([place for place, _ in one.spans])
+        addresses = told[conditions:]
+        exact = self._find_exact(values) if stands and not self._crowds(numbers) else self._every
         shared = self._nothing
         if self._single.size:
             own, other = looked_at.pairs
@@ -165,6 +168,19 @@ class LaunchShapes:
             looked_at.axes, looked_at.pairs.tobytes(),
         )  # fmt: skip
         return LaunchShape(key, kinds[:alone], kinds[alone:], shared)
+
+    def _find_exact(self, values: Sequence[int]) -> frozenset[int]:
+        """Give the places of sizes that rows which may meet are made of."""
+        exact = _NONE
+        for one in self._buffers:
+            if not one.keeps_apart(values):
+                exact = exact.union([place for place, _ in one.spans])
+        return exact
+
+    def _crowds(self, numbers: IntArray) -> bool:
+        """Tell whether rows may meet in few sets of a cache."""
+        apart = (self._strides @ numbers + _NEARLY_BYTES) % _ROWS_BYTES
+        return bool((apart <= 2 * _NEARLY_BYTES).any())
 
     def _exceeds(self, values: Sequence[int], ndrange: NDRange) -> bool:
         """Tell whether numbers may be beyond 64 bits."""
@@ -212,6 +228,7 @@ class LaunchShapes:
         self._decisions = Decisions(decisions, self._clamps, endless, products, bounds)
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
         self._moduli[len(products) - len(pinned) :] = [DECIDED] * len(pinned)
+        self._strides = _list_strides((form for form, _ in addresses), index, len(products))
         self._buffers = [
             RowSpans.measure(one, index, bounds) for one in buffers
             if any(sizes for form, _ in one for sizes in form.sizes())
@@ -304,6 +321,19 @@ class LaunchShapes:
         if any(one.clamps for one in forms):
             raise NotAffineError
         return forms, [*exprs.values()]
+
+
+def _list_strides(forms: Iterable[Form], index: Mapping[Sizes, int], count: int) -> IntArray:
+    """Give the bytes between neighbours and iterations that sizes decide, as rows of factors."""
+    found: dict[tuple[int, Hashable], dict[int, int]] = defaultdict(dict)
+    for number, form in enumerate(forms):
+        for (what, sizes), factor in form.inner.items():
+            if not any(isinstance(one, Symbol) and one in _OTHER_ROWS for one in what):
+                found[number, what][index[sizes]] = factor
+    strides = np.zeros((len(found), count), dtype=np.int64)
+    for row, factors in zip(strides, found.values(), strict=True):
+        row[[*factors]] = [*factors.values()]
+    return strides[strides[:, [place for sizes, place in index.items() if sizes]].any(axis=1)]
 
 
 def _group(accesses: Iterable[MemoryAccess]) -> dict[str, list[tuple[Expr, MemoryAccess]]]:

@@ -43,6 +43,7 @@ BODIES = (
     "if ((x + y + h) % 2 == 0) b[x + w * y] = a[x + w * y + 1] + a[x % 8];",
     "b[2 * x + (y + w) % 2 + w * y] = a[x % 3 + w * (y % 4)];",
     "if (x != 0 && y != 5 && x < w - 1 && get_local_id(0) != 3) b[x + w * y] = a[x + w * (y + 1)];",
+    "for (int k = 0; k < h; k++) b[x] += a[k * w + x] * a[x * h + k];",
     "b[max(x - 9, 3) + w * y] = a[min(h * x, w)] + a[clamp(x + w - h, 0, 77) * w];",
 )
 LENGTHS = st.one_of(st.integers(1, 400), st.integers(1, 40).map(lambda one: 16 * one))
@@ -132,6 +133,17 @@ def test_shares_work_between_sizes() -> None:
         problem = make_problem(BODIES[0], (w, w), (w, w))
         known.answer(problem, problem.ndrange)
     assert known.studied == 1
+
+
+def test_columns_that_meet_in_few_sets_share_no_work() -> None:
+    """Studies columns whose rows are a power of two apart by themselves, and others once."""
+    known = KernelAnswers(make_kernel("b[y + h * x] = a[x + w * y];"), (8, 2), MACHINE)
+    for h in (1040, 1048, 1056, 1072):
+        expect_same(known, make_problem("b[y + h * x] = a[x + w * y];", (512, 512), (1040, h)))
+    shared = known.studied
+    for h in (1024, 2048, 1025):
+        expect_same(known, make_problem("b[y + h * x] = a[x + w * y];", (512, 512), (1040, h)))
+    assert known.studied == shared + 3
 
 
 def test_shares_work_where_rows_that_may_meet_are_as_long() -> None:

@@ -135,10 +135,14 @@ def study_work(
     waiting = time_waiting(launch, device, execution, patterns, constants)
     exits = launch.open_exits * constants.exit_chains * device.add_latency_s / execution.width
     counts = launch.executed
+    lines = find_lines(launch, execution, patterns, device, looked)
+    walks = 0.0 if execution.steps_together else lines.crowd.count_walks() / execution.width
+    # The last step of a walk finds its entry in L2, which lines that crowd leave to it.
+    walking = walks * device.levels[1].latency_s
     return CpuWork(
-        traffic=Traffic(find_lines(launch, execution, patterns, device.line_bytes, looked), device),
-        rates={**core.ports, "chain": core.chain_s, "latency": waiting + exits},
-        near_s=max(core.seconds, waiting) + exits,
+        traffic=Traffic(lines, device),
+        rates={**core.ports, "chain": core.chain_s, "latency": waiting + exits + walking},
+        near_s=max(core.seconds, waiting) + exits + walking,
         atomics_s=_time_atomics(counts, device.costs, patterns),
         barriers_s=_time_barriers(launch, device, execution, constants),
         issued=sum(counts.operations.values()) + sum(counts.memory.values()),

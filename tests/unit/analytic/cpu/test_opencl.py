@@ -35,7 +35,7 @@ def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, Level
     """Count a launch's traffic by level."""
     execution = find_execution(launch, device)
     patterns = find_patterns(launch, execution)
-    lines = find_lines(launch, execution, patterns, device.line_bytes)
+    lines = find_lines(launch, execution, patterns, device)
     found = Traffic(lines, device).count(launch.ndrange.group_counts, launch.buffers)
     return {one.name: one for one in found}
 

@@ -35,6 +35,8 @@ class DeviceCache:
         Of a dependent load that it answers.
     load_s_per_byte, store_s_per_byte : float
         Time of all cores together to move a byte to and from the nearer level.
+    sets : int
+        Of a core's own cache; 0 of shared ones, which hash addresses, and where it is not known.
     """
 
     name: str
@@ -43,6 +45,7 @@ class DeviceCache:
     latency_s: float
     load_s_per_byte: float
     store_s_per_byte: float
+    sets: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,9 +219,19 @@ def _read_caches(description: MachineDescription, cores: int) -> list[DeviceCach
                 latency_s=_read_latency(cache),
                 load_s_per_byte=load,
                 store_s_per_byte=store,
+                sets=_count_sets(cache) if shared == 1 else 0,
             )
         )
     return found
+
+
+def _count_sets(cache: CacheFacts) -> int:
+    """Give the sets of a cache: a power of two, whatever noise says of its size."""
+    if cache.ways is None or cache.size_bytes is None:
+        return 0
+    line_bytes = cache.line_bytes.value if cache.line_bytes else _USUAL_LINE_BYTES
+    lines = cache.size_bytes.value / line_bytes
+    return int(2 ** round(math.log2(max(1.0, lines / cache.ways.value))))
 
 
 def _read_latency(cache: CacheFacts) -> float:

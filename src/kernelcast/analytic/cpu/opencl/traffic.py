@@ -20,6 +20,7 @@ from kernelcast.analytic.cpu.opencl.addresses import (
     list_distinct,
     list_lines,
 )
+from kernelcast.analytic.cpu.opencl.crowding import FEWEST_LINES, Crowd
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, DeviceCache
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.index_space import Groups, Looked, Place
@@ -89,6 +90,8 @@ class TouchedLines:
         Of accesses whose addresses depend on data: buffer, lines per work-group, whether a load.
     named, jumping : frozenset of str
         Buffers that are touched, and those of them at addresses that depend on data.
+    crowd : Crowd
+        Where neighbouring vectors meet in few sets.
     vectors : float
         Of a work-group.
     steps_together : bool
@@ -101,6 +104,7 @@ class TouchedLines:
     jumps: tuple[tuple[str, float, bool], ...]
     named: frozenset[str]
     jumping: frozenset[str]
+    crowd: Crowd
     vectors: float
     steps_together: bool
 
@@ -109,12 +113,12 @@ def find_lines(
     launch: ModelledLaunch,
     execution: Execution,
     patterns: Sequence[AccessPattern],
-    line_bytes: int,
+    device: CpuDevice,
     looked: Looked | None = None,
 ) -> TouchedLines:
     """Find the lines that a work-group touches, and those that its neighbours have not."""
-    grid = Groups.of(launch.ndrange)
-    counter = _Counter(grid, looked or grid.look(), execution, line_bytes)
+    grid, line_bytes = Groups.of(launch.ndrange), device.line_bytes
+    counter = _Counter(grid, looked or grid.look(), execution, device)
     loads, stores, written = _Fresh(), _Fresh(), 0.0
     buffers: dict[tuple[str, bool], list[AccessPattern]] = defaultdict(list)
     own = [one for one in patterns if not one.is_local]
@@ -142,6 +146,7 @@ def find_lines(
         ),
         named=frozenset(one.buffer or "" for one in launch.accesses),
         jumping=frozenset(one.buffer or "" for one in launch.accesses if one.offset_bytes is None),
+        crowd=counter.crowd,
         vectors=launch.ndrange.work_group_size / execution.width,
         steps_together=execution.steps_together,
     )
@@ -220,7 +225,8 @@ class Traffic:
                 self._lines.loads.by_vector + self._lines.stores.by_vector
             ) / self._lines.vectors
             if alone:
-                inside = self._hold(cache, self._reached[0])
+                room = self._lines.crowd.room.get(cache.sets, 0.0)
+                inside = self._hold(cache, self._reached[0] + room)
                 lines += (1 - inside) * max(0.0, wanted.by_vector - lines)
         need = self._reached[0] + self._reached[1]
         return lines - self._hold(cache, need) * (wanted.reached[0] - wanted.reached[1])
@@ -286,11 +292,15 @@ def _count_lines(pattern: AccessPattern, line_bytes: int) -> float:
 class _Counter:
     """Counts lines of work-groups and of their neighbours."""
 
-    def __init__(self, grid: Groups, looked: Looked, execution: Execution, line_bytes: int) -> None:
+    def __init__(
+        self, grid: Groups, looked: Looked, execution: Execution, device: CpuDevice
+    ) -> None:
+        self.crowd = Crowd()
         self._grid = grid
         self._places = looked.places
-        self._execution = execution
-        self._line = line_bytes
+        self._width = execution.width
+        self._line = device.line_bytes
+        self._sets = {one.sets for one in device.levels if one.sets}
 
     def add(self, fresh: _Fresh, accesses: Sequence[AccessPattern]) -> None:
         """Add a buffer's lines, averaged over the places looked at."""
@@ -302,7 +312,7 @@ class _Counter:
             own = self._unite(accesses, place)
             new = own.size
             fresh.reached[0] += own.size * repeats
-            fresh.by_vector += self._sum_vectors(accesses, place) * repeats
+            self._compare_vectors(fresh, accesses, place, times / total)
             for axis in range(3):
                 other = self._grid.before(place, axis)
                 if other is not None:
@@ -314,19 +324,32 @@ class _Counter:
         parts = [one.groups[place].list_lines(one.access.bytes, self._line) for one in accesses]
         return parts[0] if len(parts) == 1 else list_distinct(np.concatenate(parts))
 
-    def _sum_vectors(self, accesses: Sequence[AccessPattern], place: Place) -> float:
-        """Add up what each vector touches on its own, from one in the middle."""
-        width = self._execution.width
+    def _compare_vectors(
+        self, fresh: _Fresh, accesses: Sequence[AccessPattern], place: Place, share: float
+    ) -> None:
+        """Add what each vector touches on its own, from one in the middle."""
+        groups = [one.groups[place] for one in accesses]
+        repeats = max(one.repeats for one in groups)
+        vectors = len(groups[0].table) / self._width
+        lines = self._list_middle(accesses, place, self._width)
+        fresh.by_vector += lines.size * vectors * repeats * share
+        if lines.size >= FEWEST_LINES:
+            has_next = self._grid.axes[0].local >= 2 * self._width
+            both = self._list_middle(accesses, place, 2 * self._width) if has_next else lines
+            self.crowd.add(lines, both, self._line, self._sets, repeats * share)
+
+    def _list_middle(self, accesses: Sequence[AccessPattern], place: Place, count: int) -> IntArray:
+        """List the lines of so many neighbouring work-items in the middle of a work-group."""
         items = len(accesses[0].groups[place].table)
-        first = items // width // 2 * width
+        first = items // count // 2 * count
         parts = []
         for one in accesses:
             group = one.groups[place]
-            vector = group.table[first : first + width]
+            some = group.table[first : first + count]
             if not group.is_full:
-                vector = vector[vector != ABSENT]
-            parts.append(list_lines(vector, one.access.bytes, self._line))
-        return list_distinct(np.concatenate(parts)).size * items / width
+                some = some[some != ABSENT]
+            parts.append(list_lines(some, one.access.bytes, self._line))
+        return list_distinct(np.concatenate(parts))
 
 
 def _count_new(own: IntArray, known: IntArray) -> int:
