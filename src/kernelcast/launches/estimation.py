@@ -276,9 +276,8 @@ def _warn(sampled: Sampled, sampling_s: float, fit: LinearFit) -> list[str]:
         warnings.append(sampled.saturation.disagreement)
     if _is_too_small(sampled, fit):
         warnings.append(
-            f"the launch is small ({sampled.ndrange.work_group_count} work-groups, about "
-            f"{fit.seconds * 1e3:.2g} ms): sampling was made for at least {_FEW_WORK_GROUPS} "
-            f"work-groups and {_SHORT_KERNEL_S * 1e3:.0f} ms"
+            f"the launch is small: sampling was made for at least {_FEW_WORK_GROUPS} work-groups "
+            f"and {_SHORT_KERNEL_S * 1e3:.0f} ms"
         )
     if fit.lifted_s > _LIFTED * fit.seconds:
         warnings.append(
@@ -288,7 +287,7 @@ def _warn(sampled: Sampled, sampling_s: float, fit: LinearFit) -> list[str]:
     share = sampling_s / fit.seconds
     if share > _COSTLY_SHARE and sampling_s > UNNOTICED_S:
         warnings.append(
-            f"sampling took {share:.0%} of the predicted time: there are too few work-groups, or "
-            "too short ones, for less"
+            f"sampling took more than {_COSTLY_SHARE:.0%} of the predicted time: there are too few "
+            "work-groups, or too short ones, for less"
         )
     return warnings

@@ -11,7 +11,7 @@ from rich.console import Console
 from kernelcast.cli import app
 from kernelcast.cli.estimate.explanation import list_explanations
 from kernelcast.cli.estimate.plot import save_plot
-from kernelcast.cli.estimate.table import make_table
+from kernelcast.cli.estimate.table import list_warnings, make_table
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
@@ -19,6 +19,7 @@ from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.contention import Contention
+from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
 from kernelcast.records.explanation import Explanation, HistoryFacts, Influence, ModelFacts
 from kernelcast.records.ndrange import NDRange
@@ -192,6 +193,20 @@ def test_no_device_id_is_broken_on_80_columns(count: int, is_measured: bool) -> 
     assert all(one in text.getvalue() for one in ids[:count])
     for part in ("869 ms", "0.747 - 1.01 s", "24,744 of 1,398,101", "534 ms, 61.4 %"):
         assert text.getvalue().count(part) == count
+
+
+def test_a_warning_of_several_answers_is_written_once() -> None:
+    """Names all problems and devices before the text, and nothing of those that failed."""
+    answers = [
+        DeviceAnswer(device_id=one, device=one, problem="p", kernel="k",
+                     estimate=replace(_make_estimate(), warnings=warnings))
+        for one, warnings in (("a", ("small", "old")), ("b", ("small",)))
+    ]  # fmt: skip
+    failed = DeviceAnswer(
+        device_id="c", device="c", problem="p", kernel="k", error=InputError("no")
+    )
+    answers.append(failed)
+    assert list_warnings(answers) == ["p on a, p on b: small", "p on a: old"]
 
 
 def test_the_picture_shows_what_a_run_is_held_against(tmp_path: Path) -> None:

@@ -62,13 +62,12 @@ def make_table(
 
 
 def list_warnings(answers: Sequence[DeviceAnswer]) -> list[str]:
-    """Write every answer's warnings, each with its problem and device."""
-    return [
-        f"{answer.problem} on {answer.device_id}: {warning}"
-        for answer in answers
-        if answer.estimate is not None
-        for warning in answer.estimate.warnings
-    ]
+    """Write each warning once, with the problems and devices it is about."""
+    places: dict[str, list[str]] = {}
+    for answer in answers:
+        for warning in answer.estimate.warnings if answer.estimate else ():
+            places.setdefault(warning, []).append(f"{answer.problem} on {answer.device_id}")
+    return [f"{', '.join(where)}: {warning}" for warning, where in places.items()]
 
 
 def list_kept_samples(answers: Sequence[DeviceAnswer], began: datetime) -> list[str]:
