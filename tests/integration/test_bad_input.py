@@ -16,6 +16,7 @@ from kernelcast.records.errors import (
     CompileError,
     DeviceLimitError,
     KernelNotFoundError,
+    OverrunError,
     SignatureError,
     UnknownDeviceError,
 )
@@ -102,6 +103,16 @@ def test_arguments_must_fit_the_signature(
     """Refuses arguments of another number, kind or type than the compiled kernel's."""
     with pytest.raises(SignatureError, match=message):
         prepare(session, replace(GOOD, arguments=arguments))
+
+
+def test_buffers_hold_what_the_source_says(session: DeviceSession) -> None:
+    """Refuses to run a launch that provably leaves a buffer, and names line and work-item."""
+    short = replace(GOOD, arguments=(replace(A, count=1000), B, FACTOR, TILE))
+    task = EstimateTask(
+        device_id=session.description.id, problem=short, settings=EstimateSettings()
+    )
+    with pytest.raises(OverrunError, match=r"line 3: a.* leaves the buffer a: work-item \(1,000\)"):
+        run_estimate(session, task)
 
 
 def test_names_the_kernels_there_are(session: DeviceSession) -> None:

@@ -31,7 +31,7 @@ WILD = """
 kernel void k(global volatile int *a)
 {
     for (long far = 1; far < 4096; ++far)
-        a[get_global_id(0) + far * (1L << 30)] = 1;
+        a[get_global_id(0) + (far + (*a & 1)) * (1L << 30)] = 1;
 }
 """
 GOOD = "kernel void k(global volatile int *a) { a[get_global_id(0)] = 1; }"

@@ -7,6 +7,7 @@ from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.write_safety import SplitSafety, assess_split
+from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.errors import InputError, SignatureError
@@ -31,7 +32,7 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
     Raises
     ------
     InputError
-        If the launch may not be split; says why.
+        If the launch may not be split, or provably leaves a buffer; says why.
     """
     facts = analyse(problem.kernel).facts
     if len(facts.parameters) != len(problem.arguments):
@@ -40,6 +41,7 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
             f"{len(facts.parameters)} expected"
         )
         raise SignatureError(msg)
+    refuse_overruns(problem.kernel, problem.ndrange, problem.arguments)
     sizes = {
         parameter.name: argument.bytes
         for parameter, argument in zip(facts.parameters, problem.arguments, strict=True)

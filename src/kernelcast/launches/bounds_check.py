@@ -1,4 +1,4 @@
-"""Says which accesses of a launch provably leave their buffers."""
+"""Refuses launches whose accesses provably leave their buffers."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,46 +15,25 @@ from kernelcast.records.ndrange import NDRange
 _MOST = 3
 
 
-def list_overruns(
-    kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
-) -> tuple[str, ...]:
-    """Say which accesses of a launch leave their buffers; nothing where that cannot be told.
+def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
+    """Refuse a launch of which the source proves that it leaves a buffer.
 
     Parameters
     ----------
     ndrange : NDRange
         Its launch; the local size is chosen.
 
-    Returns
-    -------
-    tuple of str
-        The first few; each names the line, a work-item and the buffer's size.
-    """
-    found = _find(kernel, ndrange, arguments)
-    more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
-    texts = [f"{one}. The launch is faulty, and so is its time" for one in found[:_MOST]]
-    return tuple([*texts[:-1], texts[-1] + more] if texts else ())
-
-
-def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
-    """Refuse a launch of which the source proves that it leaves a buffer.
-
-    Parameters
-    ----------
-    kernel, ndrange, arguments
-        As of `list_overruns`.
-
     Raises
     ------
     OverrunError
-        Names the first few places.
+        Names the first few places: the line, a work-item and the buffer's size.
     """
     found = _find(kernel, ndrange, arguments)
     if not found:
         return
     more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
     msg = (
-        f"kernel {kernel.name}: {'; '.join(found[:_MOST])}{more}. To run it might end this "
+        f"kernel {kernel.name}: {'; '.join(found[:_MOST])}{more}. To run it might end the "
         "process: give larger buffers or a smaller global size, or guard the access"
     )
     raise OverrunError(msg)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kernelcast.features.access import infer_accesses
+from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.problems import Launch, prepared_problem
 from kernelcast.sampling.session import DeviceSession
@@ -25,7 +26,8 @@ def prepared_launch(
     Raises
     ------
     InputError
-        If source, kernel name or arguments do not fit together.
+        If source, kernel name or arguments do not fit together, or the source proves that the
+        launch leaves a buffer.
     DeviceError
         If the device cannot hold or run the launch.
     """
@@ -34,4 +36,5 @@ def prepared_launch(
         session.lock,
         prepared_problem(session, problem, launch_type, seed=seed, inferred=inferred) as launch,
     ):
+        refuse_overruns(problem.kernel, launch.ndrange, problem.arguments)
         yield launch

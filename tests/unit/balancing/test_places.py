@@ -11,7 +11,7 @@ from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.balancing.splitting import choose_split, cut_axis
 from kernelcast.records.arguments import LocalArgument, ScalarArgument
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, OverrunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -98,6 +98,12 @@ def test_refusal_names_line_and_way_out() -> None:
     """Sums over work-groups are refused, with what can be done."""
     with pytest.raises(InputError, match=r"not split over devices: line 1: a\[0\].*--independent"):
         choose_split(_problem("a[0] += i;", (256,), (16,)), BalanceSettings())
+
+
+def test_launches_that_leave_a_buffer_are_refused() -> None:
+    """No device is opened for a launch that is faulty by its source."""
+    with pytest.raises(OverrunError, match=r"leaves the buffer a"):
+        choose_split(_problem("a[i + 1] = 1;", (256,), (16,)), BalanceSettings())
 
 
 def test_slabs_are_multiples_of_what_runs_at_once() -> None:

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from kernelcast.collection.corpus.corpus import prepare_launch
-from kernelcast.launches.bounds_check import list_overruns, refuse_overruns
+from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
+from kernelcast.records.errors import OverrunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.training_data.applications import Application, find_applications
@@ -17,18 +18,20 @@ def test_texts_name_the_place_and_how_many_more() -> None:
     head = "kernel void f(global int *a, int n) { int i = get_global_id(0);"
     kernel = Kernel(name="f", source=f"{head} {stores} }}")
 
-    def give(count: int) -> tuple[str, ...]:
+    def refuse(count: int) -> None:
         buffer = BufferArgument(element=ElementType("int32"), count=count)
         scalar = ScalarArgument(element=ElementType("int32"), values=(1,))
-        return list_overruns(kernel, line, [buffer, scalar])
+        refuse_overruns(kernel, line, [buffer, scalar])
 
-    texts = give(64)
-    assert len(texts) == 3
-    assert "a[i + 1]" in texts[0]
-    assert "work-item (63)" in texts[0]
-    assert "256" in texts[0]
-    assert texts[-1].endswith("2 more places do so")
-    assert give(69) == ()
+    with pytest.raises(OverrunError) as caught:
+        refuse(64)
+    text = str(caught.value)
+    assert text.count("leaves the buffer a") == 3
+    assert "a[i + 1]" in text
+    assert "work-item (63)" in text
+    assert "256" in text
+    assert "2 more places do so" in text
+    refuse(69)
 
 
 @pytest.mark.parametrize("application", find_applications(), ids=lambda one: one.folder.name)

@@ -1,6 +1,5 @@
 """Samples a launch on a device and gathers what learned models need; runs in a child process."""
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +9,7 @@ from typing import Protocol
 
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
-from kernelcast.launches.bounds_check import list_overruns
+from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.estimation import (
     LaunchSampling,
     ReportProgress,
@@ -87,7 +86,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
     Raises
     ------
     InputError
-        If source and arguments do not fit together, or work-groups fetch their work.
+        If source and arguments do not fit together, buffers are too small, or work-groups fetch
+        their work.
     DeviceError
         If the device cannot run the launch. That there are no features is no error.
     """
@@ -109,10 +109,8 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
         session.whole_kernel(kernel)
         report(_name_preparation(problem, is_live=is_checked))
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
-            overruns = (
-                () if is_checked else list_overruns(kernel, launch.ndrange, problem.arguments)
-            )
-            sys.stderr.writelines(f"{one}\n" for one in overruns)  # told if the process dies
+            if not is_checked:
+                refuse_overruns(kernel, launch.ndrange, problem.arguments)
             sampling = LaunchSampling(
                 launch if watch is None else WatchedLaunch(launch, watch),
                 kernel,
@@ -131,7 +129,6 @@ def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
                     overhead_seconds=max(sampled.estimate.overhead_seconds - trials_s, 0.0),
                     build_seconds=session.building_s - built_s,
                     compile_seconds=session.build_times_s.get(kernel.digest),
-                    warnings=(*overruns, *sampled.estimate.warnings),
                 )
                 return EstimateOutcome(
                     estimate=estimate,
