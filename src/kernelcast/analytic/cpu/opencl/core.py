@@ -266,7 +266,7 @@ class _Adder:
             usual = self._constants.functions if kind == "special" else {}
             weight = usual.get(operation.name, 1.0)
         if self._calls_alone(operation):
-            return self._device.lanes * weight * vector_s
+            return self._device.register_lanes * weight * vector_s
         return operation.lanes * weight * (scalar_s if is_scalar else vector_s)
 
 

@@ -63,7 +63,7 @@ class CpuDevice:
     line_bytes : int
         Of a cache line.
     lanes : int
-        32-bit lanes of a vector register.
+        32-bit lanes that take as long as a scalar does.
     width : int
         Work-items that the runtime runs in lock-step in any kernel; 1 if it leaves that to a
         compiler that vectorises plain loops.
@@ -121,11 +121,13 @@ class CpuDevice:
 
     @property
     def has_masks(self) -> bool:
-        """Whether registers are of 512 bits, which come with masks for their lanes.
-
-        Not told by the lanes: processors that add half a register at once have 8.
-        """
+        """Whether registers are of 512 bits, which come with masks for their lanes."""
         return self.width >= _MASKED_WIDTH
+
+    @property
+    def register_lanes(self) -> int:
+        """32-bit lanes of a register, also where a core adds one half of it after the other."""
+        return max(self.lanes, self.width)
 
     def lanes_of(self, bits: int) -> int:
         """Give the lanes of a register for elements of so many bits."""

@@ -132,7 +132,7 @@ def _is_wide_already(launch: ModelledLaunch, device: CpuDevice) -> bool:
     for operation, times in launch.executed.operations.items():
         if operation.number is not NumberClass.FLOAT:
             continue
-        fills = 2 * operation.lanes >= device.lanes_of(operation.bits)
+        fills = 2 * operation.lanes * max(32, operation.bits) >= 32 * device.register_lanes
         wide += times * (operation.lanes > 1 and fills)
         total += times
     return total > 0 and wide > total / 2
