@@ -2,11 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.cpu.opencl.device import read_device
+from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
+from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
+from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.opencl_cpu import make_machine
+from kernelcast.testing.opencl_cpu import TRIAD, make_machine
 
 DEVICE = read_device(make_machine())
 
@@ -19,17 +21,31 @@ def test_reads_lanes_and_width_from_rates() -> None:
     assert DEVICE.add_s == pytest.approx(0.5 / 4e9)
 
 
-def test_registers_have_masks_where_sixteen_work_items_share_one() -> None:
-    """Knows registers of 512 bits also where a core adds their halves one after the other."""
+def add_by_halves() -> CpuDevice:
+    """Give a core with registers of 512 bits that adds one half after the other."""
     fp32 = make_machine().instruction("fp32")
     assert fp32 is not None
     slow = {chains: Trait(value=one.value / 2, source=TraitSource.MEASURED)
             for chains, one in fp32.completion_latency_s.items()}  # fmt: skip
-    halves = replace(make_machine(), instructions=(replace(fp32, completion_latency_s=slow),),
-                     warp_width=Trait(value=16, source=TraitSource.MEASURED))  # fmt: skip
-    device = read_device(halves)
-    assert (device.lanes, device.width, device.has_masks) == (8, 16, True)
+    return read_device(
+        replace(make_machine(), instructions=(replace(fp32, completion_latency_s=slow),),
+                warp_width=Trait(value=16, source=TraitSource.MEASURED))
+    )  # fmt: skip
+
+
+def test_registers_have_masks_where_sixteen_work_items_share_one() -> None:
+    """Knows registers of 512 bits also where a core adds their halves one after the other."""
+    device = add_by_halves()
+    assert (device.lanes, device.register_lanes, device.has_masks) == (8, 16, True)
     assert not read_device(make_machine(width=8)).has_masks
+
+
+def test_vectors_of_four_leave_room_in_a_register_for_other_work_items() -> None:
+    """Runs work-items side by side unless their own vectors fill half a register."""
+    for lanes, width in ((4, 16), (8, 1)):
+        add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32, lanes=lanes)
+        executed = OperationCounts(operations={add: 1.0}, memory={})
+        assert find_execution(replace(TRIAD, executed=executed), add_by_halves()).width == width
 
 
 def test_counts_no_more_cores_than_the_peak_needs() -> None:
