@@ -24,7 +24,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts, OperationKind
 
 MODEL = "cpu"
-REVISION = 9
+REVISION = 10
 """Grows when estimates change, so that stored ones tell which model they are of."""
 
 
