@@ -118,6 +118,20 @@ def test_a_program_from_a_binary_needs_its_source(caller: Caller) -> None:
         caller.estimate(kernel=kernel, source=_SOURCE.encode())
 
 
+def test_a_structure_of_another_size_is_refused(caller: Caller) -> None:
+    """Some drivers would take it, and run with what lies behind."""
+    program = cl.Program(
+        caller.context,
+        "typedef struct { float a; float4 b; } pair;"
+        "kernel void shift(global float *y, pair p) { y[get_global_id(0)] += p.b.x; }",
+    ).build()
+    kernel = cl.Kernel(program, "shift")
+    with pytest.raises(SignatureError, match=r"\(.*pair p\): 4 bytes given; give all 32"):
+        caller.estimate([caller.y, np.zeros(1, "f4,")[0]], kernel=kernel)
+    right = np.zeros((), [("a", "f4"), ("pad", "f4", 3), ("b", "f4", 4)])
+    assert caller.estimate([caller.y, right[()]], kernel=kernel).seconds > 0
+
+
 def test_a_queue_that_is_none_or_foreign_is_named(caller: Caller) -> None:
     """So is memory of another context."""
     with pytest.raises(InputError, match=r"queue: NoneType given; give a pyopencl\.CommandQueue"):

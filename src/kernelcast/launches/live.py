@@ -18,6 +18,7 @@ from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.touched_ranges import TouchedRanges, find_touched
 from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.source_check import tell_sizes
 from kernelcast.records.arguments import Access, HeldBuffer
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError, NDRangeError
@@ -208,7 +209,7 @@ def _read_kernel(launch: Launch, session: DeviceSession, program: object) -> _Li
     decisive = find_decisive(kernel)
     places = (
         find_place(one, is_decisive=number in decisive)
-        for number, one in enumerate(built.parameters)
+        for number, one in enumerate(tell_sizes(kernel, built.parameters))
     )
     return _LiveKernel(program, kernel, built, tuple(places))
 

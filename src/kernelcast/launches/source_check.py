@@ -1,9 +1,11 @@
 """What a problem's source alone tells to be wrong, before any device is opened."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from kernelcast.expressions.kernel_facts import KernelFacts, ParameterFacts
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import analyse, read_facts
 from kernelcast.features.parsing import parse_source
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.errors import InputError, KernelNotFoundError
@@ -44,6 +46,22 @@ def refuse_misfits(problem: Problem) -> None:
             check_file(argument)
 
 
+def tell_sizes(kernel: Kernel, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """Add to what a device's compiler says of parameters how large the source says values are."""
+    try:
+        told = [_measure(one) for one in analyse(kernel).facts.parameters]
+    except (InputError, RecursionError):
+        told = []
+    if len(told) != len(parameters):
+        told = [0] * len(parameters)
+    pairs = zip(parameters, told, strict=True)
+    return tuple(replace(one, value_bytes=size) for one, size in pairs)
+
+
+def _measure(one: ParameterFacts) -> int:
+    return 0 if one.is_pointer else max(one.element_bytes, 0)
+
+
 def _read(kernel: Kernel) -> KernelFacts | None:
     try:
         parsed = parse_source(kernel.source, kernel.build_options, source_name=kernel.source_name)
@@ -64,4 +82,5 @@ def _describe(place: int, one: ParameterFacts) -> Parameter:
         address_space=one.space.value,
         is_const=one.is_const and one.is_pointer,
         is_known="[" not in type_name and "(" not in type_name,
+        value_bytes=_measure(one),
     )

@@ -19,6 +19,8 @@ class Parameter:
     """Whether the pointed-to data, or the image, may not be written."""
     is_known: bool = True
     """False where neither driver nor source tell: then nothing can be checked."""
+    value_bytes: int = 0
+    """Of a value, a structure's too; 0 where the source does not tell, and for pointers."""
 
     def __str__(self) -> str:
         space = "" if self.address_space == "private" else f"{self.address_space} "

@@ -96,8 +96,13 @@ def _complain_about_scalar(parameter: Parameter, argument: ScalarArgument) -> st
     if parameter.address_space != "private" or parameter.type_name.endswith("*"):
         return f"argument {parameter}: a scalar given; give a {_kind_of(parameter)}"
     wanted = ElementType.from_opencl(parameter.type_name)
+    # Some drivers take any number of bytes for a structure, and run with what lies behind.
+    if wanted is None and parameter.value_bytes not in (0, argument.element.bytes):
+        return (
+            f"argument {parameter}: {argument.element} given; give all {parameter.value_bytes} "
+            f"bytes, as uint8x{parameter.value_bytes}"
+        )
     if parameter.type_name.startswith("struct ") and argument.element.base not in _BYTES:
-        # Some drivers take any number of bytes for a structure, and run with what lies behind.
         return (
             f"argument {parameter}: {argument.element} given for a structure; give its bytes, "
             "all of them, as uint8xN, or have the kernel take it from a buffer"

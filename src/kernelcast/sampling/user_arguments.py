@@ -146,6 +146,10 @@ class ArgumentPlace:
         if element is not None and element.lanes > 1 and len(raw) == element.bytes:
             lanes = np.frombuffer(raw, dtype=element.dtype)[: element.lanes]
             return ScalarArgument(element=element, values=tuple(lanes.tolist()))
+        wanted = self.parameter.value_bytes
+        if isinstance(value, np.generic | np.ndarray | bytes) and wanted not in (0, len(raw)):
+            msg = f"argument {self.parameter}: {len(raw)} bytes given; give all {wanted}"
+            raise SignatureError(msg)
         return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
 
 

@@ -46,6 +46,7 @@ def test_another_number_of_arguments_is_refused_with_the_signature() -> None:
 
 FLOATS = BufferArgument(element=ElementType("float32"), count=64)
 NUMBER = ScalarArgument(element=ElementType("int32"), values=(3,))
+TYPES = "typedef float real; typedef struct { int a; float b; } pair;"
 
 
 @pytest.mark.parametrize(
@@ -61,13 +62,15 @@ NUMBER = ScalarArgument(element=ElementType("int32"), values=(3,))
         ("uint n", FLOATS, r"a buffer given; give a scalar \(uint32\)"),
         ("local float *l", FLOATS, r"give a size of local memory"),
         ("read_only image2d_t i", FLOATS, r"images and samplers"),
+        ("pair p", NUMBER, r"\(pair p\): int32 given; give all 8 bytes, as uint8x8"),
     ],
 )
 def test_kinds_and_types_that_do_not_fit_are_refused(
     parameter: str, argument: Argument, complaint: str
 ) -> None:
     """Says as much as a device's compiler lets us say, without a device."""
-    problem = replace(make_problem(f"kernel void f({parameter}) {{}}", 0), arguments=(argument,))
+    source = f"{TYPES} kernel void f({parameter}) {{}}"
+    problem = replace(make_problem(source, 0), arguments=(argument,))
     with pytest.raises(SignatureError, match=complaint):
         refuse_misfits(problem)
 
@@ -88,8 +91,7 @@ def test_what_fits_or_only_a_compiler_knows_is_not_refused(
     parameter: str, argument: Argument
 ) -> None:
     """Leaves types with names of the source's own to the device."""
-    types = "typedef float real; typedef struct { int a; float b; } pair;"
-    source = f"{types} kernel void f({parameter}) {{}}"
+    source = f"{TYPES} kernel void f({parameter}) {{}}"
     if parameter == "real n":
         argument = ScalarArgument(element=ElementType("float32"), values=(3,))
     elif parameter.startswith("typeof"):
