@@ -183,10 +183,16 @@ def _handle_errors(app: FastAPI) -> None:
         # What was sent is not repeated: it may be large, or secret.
         found = error.errors() if isinstance(error, RequestValidationError) else []
         detail = [
-            {"where": [str(part) for part in one["loc"]], "message": one["msg"]}
+            {
+                "where": [str(part) for part in one["loc"]],
+                "message": one["msg"].removeprefix("Value error, "),  # pydantic's before ours
+            }
             for one in found[:20]
         ]
-        told = "; ".join(f"{'.'.join(one['where'][1:])}: {one['message']}" for one in detail[:3])
+        told = "; ".join(
+            ": ".join(filter(None, (".".join(one["where"][1:]), one["message"])))
+            for one in detail[:3]
+        )
         content = describe_error("invalid_request", told or "the request is invalid", detail)
         return JSONResponse(content, HTTPStatus.UNPROCESSABLE_ENTITY)
 

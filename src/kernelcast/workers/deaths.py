@@ -10,6 +10,8 @@ BUILDING = "building the kernel"
 """Stage in which a device's compiler works, and nothing of the kernel runs."""
 WROTE = "; it wrote: "
 """Begins what messages quote of a child's standard error."""
+_PLEA = "PLEASE submit a bug report"
+"""Begins what LLVM writes wherever a process dies that has loaded it, at whoever's fault."""
 _STDERR_LINES = 5
 _MOST_STDERR_BYTES = 64 * 1024
 # By shells' and bubblewrap's custom, whoever waits for a process that a signal ended exits so.
@@ -32,7 +34,8 @@ def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "")
     """
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - _MOST_STDERR_BYTES))
-    written = errors.read().decode(errors="replace").strip().splitlines()
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    written = [one for one in lines if not one.startswith(_PLEA)]
     said = WROTE + " | ".join(written[-_STDERR_LINES:]) if written else ""
     cause = "A kernel that reads or writes outside its buffers does that"
     if stage == BUILDING:

@@ -47,6 +47,15 @@ def test_every_refusal_has_one_shape(
     assert answer.json()["error"]["code"] == code
 
 
+def test_what_is_wrong_with_a_request_is_said_in_our_words(client: TestClient) -> None:
+    """Names the place if there is one, and nothing of who checked it."""
+    nothing = client.post("/v1/estimates", json={}).json()["error"]["message"]
+    assert nothing == "give one of `problem`, `problem_digest` and `problems`"
+    problem = {"source": "/etc/passwd", "kernel": "f", "global_size": [64], "args": []}
+    file = client.post("/v1/estimates", json={"problem": problem}).json()["error"]["message"]
+    assert file.startswith("problem: `source` names a file")
+
+
 def test_every_kind_of_error_has_a_code_of_its_own() -> None:
     """A program can tell all of our errors apart."""
     kinds = [one for one in vars(errors).values() if isinstance(one, type)]

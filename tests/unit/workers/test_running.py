@@ -175,6 +175,12 @@ def test_a_child_is_told_to_hurry_and_has_what_it_was_started_with() -> None:
     assert read_message(frame, returns=str, gives=str).content == "is it there? yes"
 
 
+def test_what_a_process_wrote_is_quoted_without_llvms_plea() -> None:
+    """A kernel at fault is nobody else's bug."""
+    wrote = b"it broke\nPLEASE submit a bug report to https://example.org and include the trace\n"
+    assert explain_death(-11, io.BytesIO(wrote), "device-1").endswith("; it wrote: it broke")
+
+
 def test_talkative_compilers_do_not_block() -> None:
     """Gives the answer of a child that writes megabytes on its output and error streams."""
     assert ask("chatter", 200_000) == "done"
