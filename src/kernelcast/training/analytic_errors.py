@@ -39,9 +39,14 @@ def choose_runs(observations: Iterable[Observation]) -> list[ModelledRun]:
     found = []
     for one in observations:
         analytic_s = 0.0 if one.features is None else one.features.as_dict().get(ESTIMATE, 0.0)
-        if one.versions.get(CPU_MODEL) == str(REVISION) and analytic_s > 0:
+        if is_of_today(one) and analytic_s > 0:
             found.append(_read(one, analytic_s))
     return found
+
+
+def is_of_today(one: Observation) -> bool:
+    """Tell whether an observation's analytic features are of today's CPU model."""
+    return one.versions.get(CPU_MODEL) == str(REVISION)
 
 
 def _read(one: Observation, analytic_s: float) -> ModelledRun:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.evidence.calibration import (
     FOLDS,
     calibrate,
@@ -22,6 +23,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.training.analytic_errors import CPU_MODEL, is_of_today
 from kernelcast.training.evidence import StoredLaunch, make_rows, read_launches, takes
 from kernelcast.training.registry import list_evidence_names
 from kernelcast.training.settings import RowFilter
@@ -127,6 +129,8 @@ class EvidenceRows:
             for (device, _), row in zip(kept, make_rows(one for _, one in kept), strict=True)
         ]
         model = calibrate(rows, samplers=(newest,))
+        if all(is_of_today(one.observation) for _, one in kept):
+            model = replace(model, facts={**model.facts, CPU_MODEL: REVISION})
         return CalibratedEvidence(
             name=name, model=model, devices=tuple(sorted({device for device, _ in kept}))
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.modelling.launches import choose_local_size
@@ -35,6 +36,7 @@ from kernelcast.testing.fake_executor import (
     make_predictor,
     make_problem,
 )
+from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training_data.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -124,13 +126,16 @@ def test_samples_answer_where_they_may(modelled: FakeExecutor, store: Store) -> 
     assert (set(list_kinds(found)), modelled.modelled) == ({"samples"}, 0)
 
 
-def publish(folder: Path, **plain: PlainVariance) -> str:
+def publish(folder: Path, revision: int = REVISION, **plain: PlainVariance) -> str:
     """Publish evidence of the device that knows errors of models; gives the registry."""
     evidence = calibrate(make_rows(), samplers=(SAMPLER,))
+    facts = {**evidence.facts, CPU_MODEL: revision}
     known = {Kind(name): one for name, one in plain.items()}
     files = VersionedFiles(url=str(folder))
     publish_evidence(
-        files, f"evidence/{DEVICE.id}", replace(evidence, plain={**evidence.plain, **known})
+        files,
+        f"evidence/{DEVICE.id}",
+        replace(evidence, plain={**evidence.plain, **known}, facts=facts),
     )
     return files.url
 
@@ -143,6 +148,16 @@ def test_the_devices_own_errors_go_first(
     predictor = make_predictor(modelled, store, url, settings=UNSAMPLED)
     assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.3)
     (tmp_path / f"own/evidence/{DEVICE.id}").rename(tmp_path / "own/evidence_cpu")
+    predictor = make_predictor(modelled, store, url, settings=UNSAMPLED)
+    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.6)
+
+
+def test_errors_of_another_analytic_model_do_not_count(
+    modelled: FakeExecutor, store: Store, tmp_path: Path
+) -> None:
+    """A device whose rows are of an older CPU model has its runtime's errors."""
+    bias = PlainVariance(bias=math.log(2.0), variance=0.01)
+    url = publish(tmp_path / "own", REVISION - 1, analytic=bias)
     predictor = make_predictor(modelled, store, url, settings=UNSAMPLED)
     assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.6)
 

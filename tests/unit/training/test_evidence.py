@@ -1,14 +1,17 @@
 """Stored observations as evidence, and models that are calibrated with it."""
 
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.evidence.registry import load_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
+from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training.evidence import choose_moments, make_row, read_launches
 from kernelcast.training.evidence_models import EvidenceRows
 from kernelcast.training.model_admin import show_model
@@ -53,6 +56,15 @@ def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
         versions, told = show_model(one.name, None, registry.url)
         assert versions.used == told["version"] == version
         assert told["calibrated"]["rows"] == one.model.facts["rows"]
+
+
+def test_a_model_tells_which_analytic_model_it_knows(observations: list[Observation]) -> None:
+    """Names the revision of the CPU model where all rows are of today's."""
+    some = observations[:120]
+    ours = [replace(one, versions={**one.versions, CPU_MODEL: str(REVISION)}) for one in some]
+    for rows, expected in ((ours, {REVISION}), (some, {None})):
+        found = EvidenceRows(rows).calibrate(lambda _: None)
+        assert {one.model.facts.get(CPU_MODEL) for one in found} == expected
 
 
 def test_too_few_launches_calibrate_nothing(observations: list[Observation]) -> None:

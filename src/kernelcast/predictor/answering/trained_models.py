@@ -308,9 +308,18 @@ def _load_evidence(place: str, name: str, version: str) -> EvidenceModel | str:
 def _add_analytic(
     model: EvidenceModel, device: DeviceDescription, *, is_own: bool = False
 ) -> EvidenceModel:
-    """Have a model know how far the analytic model of CPUs is off, if not by the device's rows."""
-    if device.kind is not DeviceKind.CPU or (is_own and Kind.ANALYTIC.value in model.intervals):
+    """Have a model know how far the analytic model of CPUs is off, if not by the device's rows.
+
+    What these told of another revision of the CPU model counts no more.
+    """
+    if device.kind is not DeviceKind.CPU:
         return model
+    if is_own and Kind.ANALYTIC.value in model.intervals:
+        from kernelcast.analytic.cpu.estimate import REVISION
+        from kernelcast.training.analytic_errors import CPU_MODEL
+
+        if model.facts.get(CPU_MODEL) == REVISION:
+            return model
     return know_analytic(model, name_runtime(device.id))
 
 
