@@ -167,8 +167,10 @@ def _draw_line(
     shift = intercept_error * len(launches.counts) / launches.counts.sum()
     p1, p2, two = _paper_points(points_of, total)
     lifted_s = max(run.least_rate_s - rate_s, 0.0) * max(total - p2, 0)
+    # The whole launch wakes threads that samples, one behind the other, find awake.
+    paid_once_s = max(intercept_s, run.launch_overhead_s)
     return LinearFit(
-        seconds=intercept_s + rate_s * total + lifted_s,
+        seconds=paid_once_s + rate_s * total + lifted_s,
         standard_error_s=total * math.hypot(rate_error, shift),
         degrees_of_freedom=degrees,
         intercept_s=intercept_s,

@@ -122,15 +122,17 @@ class Sampler:
         return _make_run(sampling, launches, at_s)
 
     def _take_spread(self) -> None:
-        """Run launches all over, by which work is even or not."""
+        """Run launches all over, by which work is even or not; those of all moments tell."""
         sampling = self._sampling
         before = len(sampling.timed)
         self._take_many()
         if len(sampling.timed) == before:
             self._take_few()
-        timed = [one for one in sampling.timed[before:] if one.window != PILOT_WINDOW]
-        if len(timed) >= _FEWEST_SURVEYED:
-            self._judge(timed)
+        places = [one for one in sampling.timed if one.window != PILOT_WINDOW]
+        if len(places) < _FEWEST_SURVEYED:
+            pilot = [one for one in sampling.timed if one.window == PILOT_WINDOW]
+            places = [*pilot[-1:], *places]
+        self._judge(places)
 
     def _take_even_or_many(self) -> None:
         """Run what suits the work, as far as budget and index space have room for it."""
@@ -198,7 +200,10 @@ class Sampler:
         self._usual_rate_s = _lower_median(rates)
         is_known = sampling.plan.is_known_even
         most = (_CONTRADICTS if is_known else _STICKS_OUT) * self._usual_rate_s
-        suspects = [one for one, rate in zip(shorts, rates, strict=True) if rate > most]
+        new = sampling.timed[sampling.first :]
+        suspects = [
+            one for one, rate in zip(shorts, rates, strict=True) if rate > most and one in new
+        ]
         is_heavy = is_heavy_again(sampling, suspects, most)
         if len(shorts) < _FEW_RATES:  # of more, the median leaves disturbed ones out
             rates = rates[rates <= most]
