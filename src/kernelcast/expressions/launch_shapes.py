@@ -34,12 +34,11 @@ from kernelcast.expressions.group_forms import (
 from kernelcast.expressions.junctions import And, Or
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.polynomials import Expr
-from kernelcast.expressions.row_spans import BANKS_BYTES, RowSpans
+from kernelcast.expressions.row_spans import RowSpans
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
 
-_SECTOR_BYTES = 32
 _LARGEST = 2.0**60
 _ROWS_BYTES, _NEARLY_BYTES = 128, 4
 """Rows that are multiples of so much apart, or nearly, may meet in few sets of caches: 16 of them
@@ -55,10 +54,10 @@ class LookedAt(NamedTuple):
     Parameters
     ----------
     work_groups : ndarray of int64, shape (4, work-groups)
-        A row of ones and their ids: first those that are looked at each alone, sector by sector,
-        then those whose lines are compared with others', all different.
+        A row of ones and their ids: first those of which only counts what they execute, then
+        those whose lines are compared with others', all different.
     alone : int
-        How many are looked at alone.
+        How many there are of the first.
     pairs : ndarray of int64, shape (2, pairs)
         Which of the others are compared with which, by their places among them.
     axes : tuple of bool
@@ -79,7 +78,7 @@ class LaunchShape(NamedTuple):
     key : tuple
         Equal for those that do the same.
     alone, together : tuple of bytes
-        Equal for work-groups that do the same, of those that are looked at alone, and of others.
+        Equal for work-groups that do the same, of the first ones, and of others.
     shared : ndarray of bool, shape (buffers, pairs)
         Whether pairs touch the same line of buffers of which each touches one.
     """
@@ -148,15 +147,14 @@ class LaunchShapes:
             told += ((self._starts @ numbers) @ np.array(offset))[:, None]
         alone, conditions = looked_at.alone, self._decisions.count
         stands = self._decisions.round(told[:conditions], numbers, alone)
-        addresses = told[conditions:]
         exact = self._find_exact(values) if stands and not self._crowds(numbers) else self._every
-        shared = self._nothing
+        addresses, shared = told[conditions:, alone:], self._nothing
         if self._single.size:
             own, other = looked_at.pairs
-            lines = addresses[self._single, alone:] // self._line_bytes
+            lines = addresses[self._single] // self._line_bytes
             shared = np.asarray(lines[:, own] == lines[:, other])
-        addresses[:, :alone] &= self._fine
-        addresses[:, alone:] &= self._coarse
+        addresses &= self._within
+        told[conditions:, :alone] = 0  # only what they execute matters
         width, rows = 8 * len(told), told.T.tobytes()
         groups = range(looked_at.work_groups.shape[1])
         kinds = tuple([rows[width * at : width * (at + 1)] for at in groups])
@@ -213,8 +211,10 @@ class LaunchShapes:
     def _collect(self, facts: KernelFacts) -> None:
         bounds = GroupBounds(facts, self._local, self._sizes)
         buffers, decisions, endless = self._collect_forms(facts)
-        addresses = [one for forms in buffers for one in forms]
-        every = [*decisions, *(form for form, _ in addresses)]
+        # Of local memory only strides matter, which sizes that keep apart leave as they are.
+        addresses = [one for forms in buffers for one in forms
+                     if one[1].space is not MemorySpace.LOCAL]  # fmt: skip
+        every = [*decisions, *(form for forms in buffers for form, _ in forms)]
         pinned = set().union(*(one.pinned() for one in every))
         products = sorted(set().union(*(one.sizes() for one in every), {()}), key=str)
         products += [(one,) for one in pinned]
@@ -224,7 +224,7 @@ class LaunchShapes:
         self._symbols = frozenset(
             symbol for one in products for atom in one for symbol in symbols_of(atom)
         )
-        self._lay_out(every, index)
+        self._lay_out([*decisions, *(form for form, _ in addresses)], index)
         self._decisions = Decisions(decisions, self._clamps, endless, products, bounds)
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
         self._moduli[len(products) - len(pinned) :] = [DECIDED] * len(pinned)
@@ -275,33 +275,27 @@ class LaunchShapes:
         sole: Set[int],
         index: Mapping[Sizes, int],
     ) -> None:
-        """Say how exactly addresses must be known, so that lines and sectors are the same.
+        """Say how exactly addresses must be known, so that lines are the same.
 
         Periods are powers of two.
         """
-        fine, coarse, single = [], [], []
+        within, single = [], []
         self._moduli = [1] * len(self._products)
         for row, (form, access) in enumerate(addresses):
-            is_local = access.space is MemorySpace.LOCAL
-            periods = [BANKS_BYTES] * 2 if is_local else [_SECTOR_BYTES, self._line_bytes]
+            period = self._line_bytes
             clamped = [((None, sizes), factor) for sizes, factor in form.clamped]
             for (what, sizes), factor in (*form.inner.items(), *form.moves.items(), *clamped):
                 if isinstance(what, int) and what < GROUP:
                     factor *= self._local[what - START]
-                modulus = periods[1] // math.gcd(factor, periods[1])
+                modulus = period // math.gcd(factor, period)
                 self._moduli[index[sizes]] = max(self._moduli[index[sizes]], modulus)
-            is_one = not any(form.inner.values()) and not form.clamped
-            if is_one and _SECTOR_BYTES % access.bytes == 0 and not is_local:
+            is_one = not any(form.inner.values()) and not form.clamped and id(form) in sole
+            if is_one and period % access.bytes == 0:
                 # One address: all that matters is whether neighbours are in the same line.
-                periods[0] = access.bytes
-                if id(form) in sole:
-                    periods[1] = access.bytes
-                    single.append(row)
-            fine.append(periods[0])
-            coarse.append(periods[1])
-        self._fine, self._coarse = (
-            np.array(one, dtype=np.int64)[:, None] - 1 for one in (fine, coarse)
-        )
+                period = access.bytes
+                single.append(row)
+            within.append(period)
+        self._within = np.array(within, dtype=np.int64)[:, None] - 1
         self._single = np.array(single, dtype=np.intp)
         self._nothing = np.zeros((0, 0), dtype=np.bool_)
 

@@ -1,6 +1,5 @@
 """Software counters of a launch: from its source, or from an instrumented run."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from kernelcast.expressions.accesses import MemoryAccess
@@ -18,12 +17,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
 
 
-def count_from_source(
-    facts: KernelFacts,
-    problem: Problem,
-    ndrange: NDRange,
-    alike: Mapping[int, int] | None = None,
-) -> SoftwareCounters:
+def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) -> SoftwareCounters:
     """Derive counters from the source, for a few work-groups spread over the index space.
 
     Parameters
@@ -32,8 +26,6 @@ def count_from_source(
         For its arguments.
     ndrange : NDRange
         The launch; the local size is chosen.
-    alike : mapping of int to int, optional
-        Which of the work-groups of `choose_work_groups` stand for how many that do the same.
 
     Returns
     -------
@@ -41,15 +33,10 @@ def count_from_source(
         What depends on data is guessed, and `is_exact` is False then.
     """
     scalars = bind_scalars(facts, problem.arguments)
-    chosen = choose_work_groups(ndrange)
-    groups = (
-        dict.fromkeys(chosen, 1)
-        if alike is None
-        else {chosen[one]: times for one, times in alike.items()}
-    )
-    sample = count_statically(facts, ndrange, scalars, [*groups])
+    groups = choose_work_groups(ndrange)
+    sample = count_statically(facts, ndrange, scalars, groups)
     patterns = compute_requests(facts, ndrange, scalars, work_groups=groups)
-    return summarise(facts, sample.repeat([*groups.values()]), patterns=patterns)
+    return summarise(facts, sample, patterns=patterns)
 
 
 def count_exactly(
@@ -77,9 +64,7 @@ def count_exactly(
         return None
     scalars = bind_scalars(facts, problem.arguments)
     groups = choose_recorded(choose_work_groups(problem.ndrange))
-    patterns = compute_requests(
-        facts, problem.ndrange, scalars, work_groups=dict.fromkeys(groups, 1)
-    )
+    patterns = compute_requests(facts, problem.ndrange, scalars, work_groups=groups)
     if len(patterns) < len(places):
         return None
     return replace(derived, patterns=patterns, instrumented_s=0.0, plain_s=0.0)

@@ -27,8 +27,9 @@ from kernelcast.expressions.launch_shapes import LaunchShape, LaunchShapes, Look
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.open_loops import doubt_counts
-from kernelcast.features.counting.sampled_groups import choose_numbers
-from kernelcast.launches.feature_counts import count_from_source
+from kernelcast.features.counting.sampled_groups import choose_numbers, choose_work_groups
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import WARP_WIDTHS, summarise
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, LocalArgument
@@ -114,9 +115,18 @@ class KernelAnswers:
             self._known[key] = known
 
     def _study(self, problem: Problem, shape: LaunchShape | None, looked_at: LookedAt) -> _Known:
-        alike = None if shape is None else shape.count_alike()
-        looked = None if shape is None else _choose_alike(shape, looked_at)
-        counters = count_from_source(self._facts, problem, problem.ndrange, alike)
+        ndrange, looked = problem.ndrange, None
+        groups = dict.fromkeys(choose_work_groups(ndrange), 1)
+        if shape is not None:
+            numbers = [*groups]
+            groups = {numbers[one]: times for one, times in shape.count_alike().items()}
+            looked = _choose_alike(shape, looked_at)
+        scalars = bind_scalars(self._facts, problem.arguments)
+        sample = count_statically(self._facts, ndrange, scalars, [*groups])
+        # Vectors are no wider than the narrowest warps.
+        counters = summarise(
+            self._facts, sample.repeat([*groups.values()]), warp_widths=WARP_WIDTHS[:1]
+        )
         launch = model_launch(problem, counters=counters)
         work = study_work(launch, self._device, looked=looked)
         return _Known(work, doubt_counts(self._facts, counters).half_width)

@@ -51,7 +51,7 @@ def compute_requests(
     scalars: Mapping[str, int],
     *,
     warp_width: int = WARP_WIDTH,
-    work_groups: Mapping[int, int] | None = None,
+    work_groups: Sequence[int] | None = None,
 ) -> tuple[RequestPattern, ...]:
     """Compute how warps touch memory, from address expressions.
 
@@ -63,8 +63,8 @@ def compute_requests(
         Values of scalar arguments, see `bind_scalars`.
     warp_width : int
         Work-items that run in step, consecutive in their local linear id.
-    work_groups : mapping of int to int, optional
-        Whose warps to look at, and for how many work-groups each stands; None chooses some.
+    work_groups : sequence of int, optional
+        Whose warps to look at; None chooses some.
 
     Returns
     -------
@@ -73,14 +73,12 @@ def compute_requests(
         arguments that it needs are given. Conditions on data count as met. An execution of the
         access by a warp is one request, however wide.
     """
-    chosen = work_groups or dict.fromkeys(choose_work_groups(ndrange), 1)
-    times = np.array([*chosen.values()], dtype=np.float64)
-    bindings, is_present, owners = _bind_warps(ndrange, [*chosen], warp_width)
+    groups = work_groups or choose_work_groups(ndrange)
+    bindings, is_present = _bind_warps(ndrange, groups, warp_width)
     bindings |= bind_names(scalars)
-    start = replace(Points.start(bindings, is_present), weights=times[owners])
-    follower = _Follower(facts, start)
+    follower = _Follower(facts, Points.start(bindings, is_present))
     found = (follower.follow(access) for access in facts.accesses)
-    return _merge((one for one in found if one is not None), warps=float(times[owners].sum()))
+    return _merge((one for one in found if one is not None), warps=len(is_present))
 
 
 def measure_requests(
@@ -117,8 +115,8 @@ def measure_requests(
 
 def _bind_warps(
     ndrange: NDRange, groups: Sequence[int], width: int
-) -> tuple[dict[Symbol, Value], BoolArray, IntArray]:
-    """Give ids by warp and lane, and whose warps they are; missing lanes repeat some other's."""
+) -> tuple[dict[Symbol, Value], BoolArray]:
+    """Give ids by warp and lane; missing lanes repeat some other's."""
     items = bind_ids(ndrange, groups)
     missing = -items.is_present.shape[1] % width
     is_present = np.pad(items.is_present, ((0, 0), (0, missing))).reshape(-1, width)
@@ -131,8 +129,7 @@ def _bind_warps(
             bindings[symbol] = value.reshape(-1, width)[kept]
         else:
             bindings[symbol] = value
-    per_group = len(kept) // len(groups)
-    return bindings, is_present[kept], np.flatnonzero(kept) // per_group
+    return bindings, is_present[kept]
 
 
 class _Follower:
@@ -207,7 +204,7 @@ def _gather(recorded: RecordedAddresses, width: int) -> tuple[IntArray, IntArray
 
 
 def _merge(
-    found: Iterable[_Requests], *, warps: float, is_measured: bool = False
+    found: Iterable[_Requests], *, warps: int, is_measured: bool = False
 ) -> tuple[RequestPattern, ...]:
     """Add up what several paths to one place do."""
     places: dict[tuple[int, str | None], list[_Requests]] = {}
@@ -216,7 +213,7 @@ def _merge(
     return tuple(_summarise(parts, warps, is_measured=is_measured) for parts in places.values())
 
 
-def _summarise(parts: list[_Requests], warps: float, *, is_measured: bool) -> RequestPattern:
+def _summarise(parts: list[_Requests], warps: int, *, is_measured: bool) -> RequestPattern:
     weights = np.concatenate([one.weights for one in parts])
     total = float(weights.sum())
 
