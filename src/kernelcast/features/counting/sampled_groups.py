@@ -1,7 +1,6 @@
 """Which work-groups stand for all."""
 
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -49,13 +48,13 @@ def choose_numbers(total: int, count: int = 8, seed: int = 0) -> tuple[int, ...]
     if count < 2:
         return (total // 2,)
     strata = count - 2
-    edges = [1 + (total - 2) * place // (strata or 1) for place in range(strata + 1)]
     draws = iter(_draw(strata, seed))
-    between = [
-        low if high == low + 1 else low + (next(draws) * (high - low) >> _BITS)
-        for low, high in pairwise(edges)
-    ]
-    return (0, *between, total - 1)
+    found, low = [0], 1
+    for place in range(1, strata + 1):
+        high = 1 + (total - 2) * place // strata
+        found.append(low if high == low + 1 else low + (next(draws) * (high - low) >> _BITS))
+        low = high
+    return (*found, total - 1)
 
 
 @lru_cache(maxsize=64)

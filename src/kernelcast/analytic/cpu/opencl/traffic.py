@@ -66,14 +66,10 @@ class _Fresh:
     """Lines of each vector of work-items alone, added up."""
 
     @property
-    def along_y(self) -> float:
-        """Lines that the neighbour along y brought, and not the one along x."""
-        return self.reached[1] - self.reached[2]
-
-    @property
-    def along_z(self) -> float:
-        """Lines that only the neighbour along z brought."""
-        return self.reached[2] - self.reached[3]
+    def saved(self) -> tuple[float, float]:
+        """Lines that the neighbour along y brought, not the one along x; and z, but not y."""
+        _, x, y, z = self.reached
+        return x - y, y - z
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,9 +177,11 @@ class Traffic:
             Bytes of buffers, where known.
         """
         lines, line_bytes = self._lines, self._line_bytes
+        loads, stores = lines.loads.saved, lines.stores.saved
         scale = prod(counts) * line_bytes
         x, y, *_ = (*counts, 1, 1)
-        row, plane = self._reached[1] * x, self._reached[2] * x * y
+        row = self._reached[1] * x * line_bytes
+        plane = self._reached[2] * x * y * line_bytes
         fresh = self._reached[3] * scale
         total = sum(buffers.get(one, 0) for one in lines.named)
         jumped = sum(buffers.get(one, 0) for one in lines.jumping)
@@ -192,9 +190,10 @@ class Traffic:
         found = []
         for level in self._levels:
             cache = level.nearer
-            in_row, in_plane = self._hold(cache, row), self._hold(cache, plane)
-            loaded = level.loaded - in_row * lines.loads.along_y - in_plane * lines.loads.along_z
-            stored = level.stored - in_row * lines.stores.along_y - in_plane * lines.stores.along_z
+            in_row = _share_held(cache.size_bytes, row)
+            in_plane = _share_held(cache.size_bytes, plane)
+            loaded = level.loaded - in_row * loads[0] - in_plane * loads[1]
+            stored = level.stored - in_row * stores[0] - in_plane * stores[1]
             loaded += stored * _count_gaps(stored * line_bytes, lines.written_bytes)
             if lines.jumps:
                 loaded += self._miss_randomly(cache, buffers)
@@ -273,7 +272,8 @@ class _Level(NamedTuple):
 
 def _share_held(size_bytes: float, needed_bytes: float) -> float:
     """Give 1 for what fits, 0 for twice as much, and a share between."""
-    return min(1.0, max(0.0, 2 - needed_bytes / size_bytes))
+    share = 2 - needed_bytes / size_bytes
+    return 1.0 if share > 1 else max(share, 0.0)
 
 
 def _count_gaps(line_bytes: float, written_bytes: float) -> float:
