@@ -43,6 +43,7 @@ _LARGEST = 2.0**60
 _ROWS_BYTES, _NEARLY_BYTES = 128, 4
 """Rows that are multiples of so much apart, or nearly, may meet in few sets of caches: 16 of them
 then begin equally far into their lines."""
+_PAGE_BYTES = 4096
 _OTHER_ROWS = [Symbol(SymbolKind.LOCAL_ID, axis=one) for one in (1, 2)]
 """Vectors lie along x."""
 _NONE: frozenset[int] = frozenset()
@@ -147,13 +148,16 @@ class LaunchShapes:
             told += ((self._starts @ numbers) @ np.array(offset))[:, None]
         alone, conditions = looked_at.alone, self._decisions.count
         stands = self._decisions.round(told[:conditions], numbers, alone)
-        exact = self._find_exact(values) if stands and not self._crowds(numbers) else self._every
+        exact = self._find_exact(values) if stands else self._every
+        within = self._within
+        if self._crowds(numbers):
+            exact, within = exact | self._striding, within | (_PAGE_BYTES - 1)
         addresses, shared = told[conditions:, alone:], self._nothing
         if self._single.size:
             own, other = looked_at.pairs
             lines = addresses[self._single] // self._line_bytes
             shared = np.asarray(lines[:, own] == lines[:, other])
-        addresses &= self._within
+        addresses &= within
         told[conditions:, :alone] = 0  # only what they execute matters
         width, rows = 8 * len(told), told.T.tobytes()
         groups = range(looked_at.work_groups.shape[1])
@@ -229,6 +233,7 @@ class LaunchShapes:
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
         self._moduli[len(products) - len(pinned) :] = [DECIDED] * len(pinned)
         self._strides = _list_strides((form for form, _ in addresses), index, len(products))
+        self._striding = frozenset(np.flatnonzero(self._strides.any(axis=0)).tolist())
         self._buffers = [
             RowSpans.measure(one, index, bounds) for one in buffers
             if any(sizes for form, _ in one for sizes in form.sizes())

@@ -27,9 +27,7 @@ def count_example(name: str) -> SoftwareCounters:
     scalars = bind_scalars(facts, problem.arguments)
     groups = choose_work_groups(problem.ndrange)
     sample = count_statically(facts, problem.ndrange, scalars, groups)
-    patterns = compute_requests(
-        facts, problem.ndrange, scalars, work_groups=dict.fromkeys(groups, 1)
-    )
+    patterns = compute_requests(facts, problem.ndrange, scalars, work_groups=groups)
     return summarise(facts, sample, patterns=patterns)
 
 

@@ -170,7 +170,7 @@ def test_recorded_and_computed_requests_agree() -> None:
         "kernel void k(global float *x) { int l = get_local_id(0);"
         " for (int i = 0; i < 3; i++) x[3 * l + 100 * i] = 1; }"
     )
-    [computed] = compute_requests(facts, LINE, {}, work_groups={0: 1})
+    [computed] = compute_requests(facts, LINE, {}, work_groups=[0])
     offsets = 3 * np.arange(64)[None, :] + 100 * np.arange(3)[:, None]
     [measured] = measure_requests(facts, record(offsets, site=computed.site))
     for name in ("requests", "sectors_per_request", "ideal_sectors_per_request"):

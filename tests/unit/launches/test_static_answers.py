@@ -135,7 +135,7 @@ def test_shares_work_between_sizes() -> None:
     assert known.studied == 1
 
 
-def test_columns_that_meet_in_few_sets_share_no_work() -> None:
+def test_columns_that_meet_in_few_sets_share_work_with_rows_as_long_only() -> None:
     """Studies columns whose rows are a power of two apart by themselves, and others once."""
     known = KernelAnswers(make_kernel("b[y + h * x] = a[x + w * y];"), (8, 2), MACHINE)
     for h in (1040, 1048, 1056, 1072):
@@ -144,6 +144,11 @@ def test_columns_that_meet_in_few_sets_share_no_work() -> None:
     for h in (1024, 2048, 1025):
         expect_same(known, make_problem("b[y + h * x] = a[x + w * y];", (512, 512), (1040, h)))
     assert known.studied == shared + 3
+    body = "b[y + h * x] = w;"
+    known = KernelAnswers(make_kernel(body), (8, 2), MACHINE)
+    for x in (512, 640, 1024):
+        expect_same(known, make_problem(body, (x, 512), (1040, 1024)))
+    assert known.studied == 1
 
 
 def test_shares_work_where_rows_that_may_meet_are_as_long() -> None:
