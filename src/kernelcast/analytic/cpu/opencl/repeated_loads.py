@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from kernelcast.analytic.cpu.opencl.addresses import ABSENT, list_distinct
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 
 _KEPT_VALUES = 8
-"""Values that a loop holds in registers instead of loading them in each iteration."""
+"""Values that written-out loops hold in registers instead of loading them again."""
 
 
 def leave_out_repeated(patterns: Sequence[AccessPattern]) -> list[AccessPattern]:
@@ -39,10 +41,24 @@ def _identify(access: MemoryAccess) -> object:
 
 
 def _hoist(pattern: AccessPattern) -> AccessPattern:
-    """Count few values that come again and again in loops once."""
+    """Count once what a loop leaves as it is, and few values that written-out loops repeat."""
     row = next(iter(pattern.groups.values())).table[0]
     row = row[row != ABSENT]
-    different = list_distinct(row).size if row.size else 0
-    if not 0 < different <= _KEPT_VALUES:
+    if not row.size:
         return pattern
-    return replace(pattern, executions=pattern.executions * different / row.size)
+    kept = 1 + int(np.count_nonzero(row[1:] != row[:-1]))
+    different = list_distinct(row).size
+    if different <= _KEPT_VALUES and _is_written_out(pattern.access):
+        kept = different
+    return replace(pattern, executions=pattern.executions * kept / row.size)
+
+
+def _is_written_out(access: MemoryAccess) -> bool:
+    """Tell whether the source says how often loops run that an address moves with."""
+    assert access.offset_bytes is not None
+    moving = {one.name for one in access.offset_bytes.symbols() if one.kind is SymbolKind.LOOP}
+    return not any(
+        one.trip_count is None or one.trip_count.symbols()
+        for one in access.loops
+        if one.name in moving
+    )
