@@ -82,6 +82,16 @@ def test_reads_every_key(write: Write) -> None:
     )  # fmt: skip
 
 
+def test_included_files_are_found_from_anywhere(write: Write, tmp_path: Path) -> None:
+    """Folders begin at the problem file, and the source's own is one; others stay as they are."""
+    path = write(change(4, 'build_options: ["-Ilib", "-I/usr/lib", "-w"]'))
+    source = '#include "shared.h"\nkernel void scale(global float *a) { a[0] = ONE; }\n'
+    (tmp_path / "scale.cl").write_text(source)
+    assert read_problem(path).kernel.build_options == (
+        f"-I{tmp_path}/lib", "-I/usr/lib", "-w", f"-I{tmp_path}",
+    )  # fmt: skip
+
+
 def test_optional_keys_may_be_missing(write: Write) -> None:
     """Reads a problem of the required keys alone, with the code in the file itself."""
     text = "code: |\n  kernel void k() {}\nkernel: k\nglobal_size: 64\nlocal_size: null\nargs: []\n"

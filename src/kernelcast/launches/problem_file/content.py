@@ -10,7 +10,7 @@ from kernelcast.launches.problem_file.parts import (
     pairs_of,
     read_text,
 )
-from kernelcast.records.kernel import Kernel
+from kernelcast.records.kernel import Kernel, includes_files
 
 KEYS = (
     "source", "code", "kernel", "build_options", "global_size", "local_size", "global_offset",
@@ -66,14 +66,25 @@ def read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> Ke
     """Read the kernel; its source is text of the file, or of another one beside it."""
     if ("source" in entries) == ("code" in entries):
         root.fail("give either `source: FILE.cl` or `code: |` with the text, one of the two")
+    build_options = tuple(item.text() for item in list_of(entries.get("build_options")))
     if "source" in entries:
         source_path = entries["source"].file(path.parent)
         source, source_name = read_text(source_path, "kernel source"), source_path.name
+        if includes_files(source, build_options):
+            build_options = (
+                *(_place_folder(one, path.parent) for one in build_options),
+                f"-I{source_path.parent}",
+            )
     else:
         source, source_name = entries["code"].raw_text(), f"{path.name} (code)"
-    build_options = tuple(item.text() for item in list_of(entries.get("build_options")))
     name = entries["kernel"].text()
     with entries["kernel"].pointing_here():
         return Kernel(
             name=name, source=source, source_name=source_name, build_options=build_options
         )
+
+
+def _place_folder(option: str, folder: Path) -> str:
+    """Have a folder of included files begin where the problem file lies, as all its paths."""
+    name = option.removeprefix("-I")
+    return f"-I{folder / name}" if name and option.startswith("-I") else option
