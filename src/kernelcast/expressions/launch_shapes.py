@@ -150,7 +150,7 @@ class LaunchShapes:
         stands = self._decisions.round(told[:conditions], numbers, alone)
         exact = self._find_exact(values) if stands else self._every
         within = self._within
-        if self._crowds(numbers):
+        if self._crowds(values):
             exact, within = exact | self._striding, within | (_PAGE_BYTES - 1)
         addresses, shared = told[conditions:, alone:], self._nothing
         if self._single.size:
@@ -179,10 +179,13 @@ class LaunchShapes:
                 exact = exact.union([place for place, _ in one.spans])
         return exact
 
-    def _crowds(self, numbers: IntArray) -> bool:
+    def _crowds(self, values: Sequence[int]) -> bool:
         """Tell whether rows may meet in few sets of a cache."""
-        apart = (self._strides @ numbers + _NEARLY_BYTES) % _ROWS_BYTES
-        return bool((apart <= 2 * _NEARLY_BYTES).any())
+        for stride in self._strides:
+            apart = sum(values[place] * factor for place, factor in stride)
+            if (apart + _NEARLY_BYTES) % _ROWS_BYTES <= 2 * _NEARLY_BYTES:
+                return True
+        return False
 
     def _exceeds(self, values: Sequence[int], ndrange: NDRange) -> bool:
         """Tell whether numbers may be beyond 64 bits."""
@@ -232,8 +235,8 @@ class LaunchShapes:
         self._decisions = Decisions(decisions, self._clamps, endless, products, bounds)
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
         self._moduli[len(products) - len(pinned) :] = [DECIDED] * len(pinned)
-        self._strides = _list_strides((form for form, _ in addresses), index, len(products))
-        self._striding = frozenset(np.flatnonzero(self._strides.any(axis=0)).tolist())
+        self._strides = _list_strides((form for form, _ in addresses), index)
+        self._striding = frozenset(place for one in self._strides for place, _ in one)
         self._buffers = [
             RowSpans.measure(one, index, bounds) for one in buffers
             if any(sizes for form, _ in one for sizes in form.sizes())
@@ -322,17 +325,19 @@ class LaunchShapes:
         return forms, [*exprs.values()]
 
 
-def _list_strides(forms: Iterable[Form], index: Mapping[Sizes, int], count: int) -> IntArray:
-    """Give the bytes between neighbours and iterations that sizes decide, as rows of factors."""
-    found: dict[tuple[int, Hashable], dict[int, int]] = defaultdict(dict)
+def _list_strides(
+    forms: Iterable[Form], index: Mapping[Sizes, int]
+) -> set[tuple[tuple[int, int], ...]]:
+    """Give the bytes between neighbours and iterations that sizes decide: places and factors."""
+    found: dict[tuple[int, Hashable], list[tuple[int, int]]] = defaultdict(list)
     for number, form in enumerate(forms):
         for (what, sizes), factor in form.inner.items():
             if not any(isinstance(one, Symbol) and one in _OTHER_ROWS for one in what):
-                found[number, what][index[sizes]] = factor
-    strides = np.zeros((len(found), count), dtype=np.int64)
-    for row, factors in zip(strides, found.values(), strict=True):
-        row[[*factors]] = [*factors.values()]
-    return strides[strides[:, [place for sizes, place in index.items() if sizes]].any(axis=1)]
+                found[number, what].append((index[sizes], factor))
+    return {
+        tuple(one) for one in found.values()
+        if any(factor and place != index[()] for place, factor in one)
+    }  # fmt: skip
 
 
 def _group(accesses: Iterable[MemoryAccess]) -> dict[str, list[tuple[Expr, MemoryAccess]]]:

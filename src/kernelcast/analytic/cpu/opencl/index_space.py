@@ -122,4 +122,4 @@ def choose_places(counts: Sequence[int]) -> list[Place]:
 def find_before(place: Place, axis: int) -> Place:
     """Give the place before another along a dimension."""
     x, y, z = place
-    return (x - (axis == 0), y - (axis == 1), z - (axis == 2))
+    return (x - 1, y, z) if axis == 0 else (x, y - 1, z) if axis == 1 else (x, y, z - 1)
