@@ -19,7 +19,7 @@ from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.contention import Contention
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import BrokenDeviceError, InputError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
 from kernelcast.records.explanation import Explanation, HistoryFacts, Influence, ModelFacts
 from kernelcast.records.ndrange import NDRange
@@ -152,6 +152,14 @@ def test_runs_nothing_if_told_so(executor: FakeExecutor) -> None:
     assert "kernelcast calibrate" in output
     status, output = run("--no-sampling", "--measure")
     assert status == 2
+
+
+def test_without_an_answer_there_is_no_table(executor: FakeExecutor) -> None:
+    """Says why no device answered, and draws no table of nothing."""
+    executor.error = BrokenDeviceError(f"{DEVICE.id}: it is broken")
+    status, output = run()
+    assert status == 1
+    assert output == f"kernelcast: nbody: {DEVICE.id}: it is broken\n"
 
 
 def test_samples_have_to_gain_as_much_as_is_asked(executor: FakeExecutor) -> None:

@@ -139,7 +139,7 @@ def _present(collected: "CollectedEstimates", request: "EstimateRequest", began:
 
     if request.as_json:
         show_json([answer.to_dict() for answer in collected.answers])
-    elif collected.answers:
+    elif any(answer.estimate for answer in collected.answers):
         wide, narrow = (
             make_table(
                 collected.answers,
