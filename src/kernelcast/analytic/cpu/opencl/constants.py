@@ -52,8 +52,6 @@ class WorkItemConstants:
         lives across the barrier goes to memory and back.
     barrier_adds_per_vector : float
         The same of a vector of work-items at most, however wide.
-    chained_operations : float
-        Operations of an iteration that wait for each other at most; those beyond run beside them.
     exit_chains : float
         Time lost where a loop's end is not foretold, in additions that wait for each other.
     scalar_misses, gather_misses : float
@@ -75,7 +73,6 @@ class WorkItemConstants:
     divide_integers: tuple[float, float] = (6.0, 16.0)
     barrier_adds_per_work_item: float = 6.0
     barrier_adds_per_vector: float = 48.0
-    chained_operations: float = 2.0
     exit_chains: float = 5.0
     scalar_misses: float = 12.0
     gather_misses: float = 6.0

@@ -80,14 +80,10 @@ def time_core(
     own = _OwnAccesses.of(executed)
     elements = max(0.0, executed.count_memory(MemorySpace.PRIVATE, is_store=True) - own.stores)
     if elements:
-        _unroll_elements(adder, executed, elements, constants)
-    branches = executed.count(OperationKind.BRANCH)
-    chained = min(
-        executed.count(*_CHAINED, number=NumberClass.FLOAT),
-        constants.chained_operations * branches,
-    )
-    # Each element of a private array is a chain of its own.
-    chained = max(0.0, chained - constants.chained_operations * elements)
+        _unroll_elements(adder, executed, elements)
+    # One sum per iteration waits for the last. Elements of a private array are chains of their own.
+    sums = executed.count(*_CHAINED, number=NumberClass.FLOAT)
+    chained = max(0.0, min(sums, executed.count(OperationKind.BRANCH)) - elements)
     return CoreTimes(
         ports={
             **{port: seconds / execution.efficiency for port, seconds in adder.ports.items()},
@@ -121,9 +117,7 @@ class _OwnAccesses:
         return cls(times[OwnElement.LOAD] + both, times[OwnElement.STORE] + both)
 
 
-def _unroll_elements(
-    adder: "_Adder", executed: OperationCounts, elements: float, constants: WorkItemConstants
-) -> None:
+def _unroll_elements(adder: "_Adder", executed: OperationCounts, elements: float) -> None:
     """Take off what compilers spare by holding private arrays in vector registers.
 
     Loops over elements are unrolled, so that their counters go, and neighbouring elements share
@@ -131,7 +125,7 @@ def _unroll_elements(
     """
     adder.add_counters(-elements)
     total = executed.count(OperationKind.MULTIPLY, *_CHAINED, number=NumberClass.FLOAT)
-    share = min(1.0, constants.chained_operations * elements / total) if total else 0.0
+    share = min(1.0, elements / total) if total else 0.0
     for port in ("fp32", "fp64"):
         adder.ports[port] *= 1 - share * (1 - adder.element_share(port))
 
