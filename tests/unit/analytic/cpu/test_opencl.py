@@ -98,6 +98,18 @@ def test_lanes_that_part_do_the_work_of_all() -> None:
     assert time_of(TRIAD, half, executed) == pytest.approx(2 * together)
 
 
+@given(iterations=st.integers(1, 100), more=st.integers(0, 3))
+def test_one_sum_per_iteration_waits_for_the_one_before(iterations: int, more: int) -> None:
+    """Takes as long as the adder's latency per iteration, however many sums an iteration has."""
+    add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
+    branch = Operation(kind=OperationKind.BRANCH)
+    executed = OperationCounts(
+        operations={add: (1 + more) * iterations, branch: iterations}, memory={}
+    )
+    chain_s = time_core(executed, DEVICE, ONE_AFTER_THE_OTHER, [], FITTED).chain_s
+    assert chain_s == pytest.approx(iterations * DEVICE.add_latency_s)
+
+
 def test_explicit_vectors_that_fill_registers_stay_as_they_are() -> None:
     """Runs work-items one after the other where each one fills the vector unit."""
     wide = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=64, lanes=8)
