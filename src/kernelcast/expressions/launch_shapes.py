@@ -149,15 +149,14 @@ class LaunchShapes:
         alone, conditions = looked_at.alone, self._decisions.count
         stands = self._decisions.round(told[:conditions], numbers, alone)
         exact = self._find_exact(values) if stands else self._every
-        within = self._within
+        addresses, shared, pages = told[conditions:, alone:], self._nothing, b""
         if self._crowds(values):
-            exact, within = exact | self._striding, within | (_PAGE_BYTES - 1)
-        addresses, shared = told[conditions:, alone:], self._nothing
+            exact, pages = exact | self._striding, (addresses % _PAGE_BYTES).tobytes()
         if self._single.size:
             own, other = looked_at.pairs
             lines = addresses[self._single] // self._line_bytes
             shared = np.asarray(lines[:, own] == lines[:, other])
-        addresses &= within
+        addresses &= self._within
         told[conditions:, :alone] = 0  # only what they execute matters
         width, rows = 8 * len(told), told.T.tobytes()
         groups = range(looked_at.work_groups.shape[1])
@@ -167,7 +166,7 @@ class LaunchShapes:
             sizes[place] = values[place]
         key = (
             exact, tuple(sizes), tuple(sorted(kinds[:alone])), kinds[alone:], shared.tobytes(),
-            looked_at.axes, looked_at.pairs.tobytes(),
+            pages, looked_at.axes, looked_at.pairs.tobytes(),
         )  # fmt: skip
         return LaunchShape(key, kinds[:alone], kinds[alone:], shared)
 
