@@ -40,7 +40,7 @@ from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
 
 _LARGEST = 2.0**60
-_ROWS_BYTES, _NEARLY_BYTES = 128, 4
+_ROWS_BYTES, _NEARLY_BYTES = 512, 4
 """Rows that are multiples of so much apart, or nearly, may meet in few sets of caches: 16 of them
 then begin equally far into their lines."""
 _PAGE_BYTES = 4096

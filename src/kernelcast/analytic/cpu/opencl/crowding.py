@@ -11,6 +11,8 @@ from kernelcast.analytic.cpu.opencl.addresses import IntArray, list_distinct
 FEWEST_LINES = 8
 """Of a vector: with the next one's these are as many rows as
 `kernelcast.expressions.launch_shapes` can tell to be a power of two apart, or not."""
+_ROW_BYTES = 512
+"""Rows that are no multiple of so much apart meet in an eighth of the sets of a cache, or more."""
 _PAGE_BYTES = 4096
 _TABLE_SETS, _TABLE_PAGES = 128, 2048
 """Of the second translation buffer: 128 sets of 12 to 24 pages on x86-64 cores since 2015."""
@@ -47,13 +49,13 @@ class Crowd:
         repeats : float
             What each of them stands for.
         """
+        if find_distance(both) * line_bytes % _ROW_BYTES:
+            return
+        for one in sets:
+            self.room[one] = self.room.get(one, 0.0) + find_room(both, one, repeats)
         pages, own = (list_distinct(one // (_PAGE_BYTES // line_bytes)) for one in (both, vector))
         self.walked += own.size * repeats
-        self.pages += pages.size * repeats
-        if find_distance(both) > 1:
-            self.pages += find_room(pages, _TABLE_SETS, repeats)
-            for one in sets:
-                self.room[one] = self.room.get(one, 0.0) + find_room(both, one, repeats)
+        self.pages += pages.size * repeats + find_room(pages, _TABLE_SETS, repeats)
 
     def count_walks(self) -> float:
         """Count the pages that a vector's core has to look for in memory."""
