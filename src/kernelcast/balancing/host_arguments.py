@@ -50,15 +50,16 @@ def read_host_arguments(values: Sequence[Any]) -> HostArguments:
     ----------
     values : sequence
         Arrays for buffers, NumPy scalars for scalars, `LocalArgument` for local memory. A scalar
-        vector such as an int4 is an array that cannot be written.
+        vector such as an int4 is an array that cannot be written, a structure a ``numpy.void``.
 
     Raises
     ------
     InputError
         If a value is of another kind, or not contiguous, or two arrays overlap.
     """
-    described = tuple(_describe(index, value) for index, value in enumerate(values))
-    found = HostArguments(described=described, values=tuple(values))
+    held = [_view_structures(one) for one in values]
+    described = tuple(_describe(index, value) for index, value in enumerate(held))
+    found = HostArguments(described=described, values=tuple(held))
     _check_overlap(found.buffers)
     return found
 
@@ -77,9 +78,21 @@ def make_host_arguments(problem: Problem, *, seed: int) -> HostArguments:
     return HostArguments(described=problem.arguments, values=tuple(values))
 
 
+def _view_structures(value: Any) -> Any:  # noqa: ANN401 - whatever was given
+    """Give structures as their bytes, arrays of them in the caller's own memory."""
+    is_array = isinstance(value, np.ndarray) and value.ndim and value.flags.c_contiguous
+    if is_array and value.dtype.fields:
+        return value.reshape(-1).view(np.uint8)
+    return value
+
+
 def _describe(index: int, value: object) -> Argument:
     if isinstance(value, LocalArgument):
         return value
+    if isinstance(value, np.void):
+        return ScalarArgument(
+            element=ElementType("uint8", value.nbytes), values=tuple(value.tobytes())
+        )
     if isinstance(value, np.generic):
         return ScalarArgument(element=_element(index, value.dtype), values=(value.item(),))
     if not isinstance(value, np.ndarray):

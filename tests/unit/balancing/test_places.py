@@ -130,6 +130,15 @@ def test_arguments_are_described_by_their_values() -> None:
     assert isinstance(found.described[2], ScalarArgument)
 
 
+def test_structures_are_their_bytes() -> None:
+    """By value all of them; an array's lie in the caller's memory, which takes the results."""
+    table = np.zeros(3, [("key", np.int32), ("weight", np.float64)])
+    found = read_host_arguments([table, table[0]])
+    assert [str(getattr(one, "element", "")) for one in found.described] == ["uint8", "uint8x12"]
+    found.buffers[0][:4] = (1, 0, 0, 0)
+    assert table["key"].tolist() == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
