@@ -35,7 +35,7 @@ def check_launch(
     if any(required) and required[: len(local)] != local:
         msg = (
             f"{device.id}: local size {local} given, kernel {kernel.name} requires "
-            f"{required[: len(local)]} (reqd_work_group_size)"
+            f"{required[: len(local)]} (reqd_work_group_size); give that one or none"
         )
         raise DeviceLimitError(msg)
     if local_bytes > device.local_memory_bytes:
