@@ -35,17 +35,14 @@ from kernelcast.expressions.junctions import And, Or
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.polynomials import Expr
 from kernelcast.expressions.row_spans import RowSpans
+from kernelcast.expressions.row_strides import RowStrides
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import MemorySpace
 
 _LARGEST = 2.0**60
-_ROWS_BYTES, _NEARLY_BYTES = 512, 4
-"""Rows that are multiples of so much apart, or nearly, may meet in few sets of caches: 16 of them
-then begin equally far into their lines."""
 _PAGE_BYTES = 4096
-_OTHER_ROWS = [Symbol(SymbolKind.LOCAL_ID, axis=one) for one in (1, 2)]
-"""Vectors lie along x."""
+"""Their translations are held in few sets too."""
 _NONE: frozenset[int] = frozenset()
 
 
@@ -144,18 +141,14 @@ class LaunchShapes:
         numbers = np.array(values)
         told = (self._rows @ numbers) @ looked_at.work_groups
         if any(ndrange.global_offset):
-            offset = (*ndrange.global_offset, 0, 0)[:MAX_DIMENSIONS]
-            told += ((self._starts @ numbers) @ np.array(offset))[:, None]
+            told += self._move(numbers, ndrange.global_offset)
         alone, conditions = looked_at.alone, self._decisions.count
         stands = self._decisions.round(told[:conditions], numbers, alone)
         exact = self._find_exact(values) if stands else self._every
-        addresses, shared, pages = told[conditions:, alone:], self._nothing, b""
-        if self._crowds(values):
-            exact, pages = exact | self._striding, (addresses % _PAGE_BYTES).tobytes()
-        if self._single.size:
-            own, other = looked_at.pairs
-            lines = addresses[self._single] // self._line_bytes
-            shared = np.asarray(lines[:, own] == lines[:, other])
+        addresses, pages = told[conditions:, alone:], b""
+        if self._strides.crowd(values):
+            exact, pages = exact | self._strides.places, (addresses % _PAGE_BYTES).tobytes()
+        shared = self._compare_lines(addresses, looked_at.pairs)
         addresses &= self._within
         told[conditions:, :alone] = 0  # only what they execute matters
         width, rows = 8 * len(told), told.T.tobytes()
@@ -170,6 +163,20 @@ class LaunchShapes:
         )  # fmt: skip
         return LaunchShape(key, kinds[:alone], kinds[alone:], shared)
 
+    def _move(self, numbers: IntArray, offset: Sequence[int]) -> IntArray:
+        """Give what global offsets add."""
+        every = (*offset, 0, 0)[:MAX_DIMENSIONS]
+        added: IntArray = ((self._starts @ numbers) @ np.array(every))[:, None]
+        return added
+
+    def _compare_lines(self, addresses: IntArray, pairs: IntArray) -> BoolArray:
+        """Tell which pairs touch the same line of buffers of which each touches one."""
+        if not self._single.size:
+            return self._nothing
+        lines = addresses[self._single] // self._line_bytes
+        own, other = pairs
+        return np.asarray(lines[:, own] == lines[:, other])
+
     def _find_exact(self, values: Sequence[int]) -> frozenset[int]:
         """Give the places of sizes that rows which may meet are made of."""
         exact = _NONE
@@ -177,14 +184,6 @@ class LaunchShapes:
             if not one.keeps_apart(values):
                 exact = exact.union([place for place, _ in one.spans])
         return exact
-
-    def _crowds(self, values: Sequence[int]) -> bool:
-        """Tell whether rows may meet in few sets of a cache."""
-        for stride in self._strides:
-            apart = sum(values[place] * factor for place, factor in stride)
-            if (apart + _NEARLY_BYTES) % _ROWS_BYTES <= 2 * _NEARLY_BYTES:
-                return True
-        return False
 
     def _exceeds(self, values: Sequence[int], ndrange: NDRange) -> bool:
         """Tell whether numbers may be beyond 64 bits."""
@@ -234,8 +233,7 @@ class LaunchShapes:
         self._decisions = Decisions(decisions, self._clamps, endless, products, bounds)
         self._tell_lines(addresses, {id(one[0][0]) for one in buffers if len(one) == 1}, index)
         self._moduli[len(products) - len(pinned) :] = [DECIDED] * len(pinned)
-        self._strides = _list_strides((form for form, _ in addresses), index)
-        self._striding = frozenset(place for one in self._strides for place, _ in one)
+        self._strides = RowStrides.of([form for form, _ in addresses], index)
         self._buffers = [
             RowSpans.measure(one, index, bounds) for one in buffers
             if any(sizes for form, _ in one for sizes in form.sizes())
@@ -322,21 +320,6 @@ class LaunchShapes:
         if any(one.clamps for one in forms):
             raise NotAffineError
         return forms, [*exprs.values()]
-
-
-def _list_strides(
-    forms: Iterable[Form], index: Mapping[Sizes, int]
-) -> set[tuple[tuple[int, int], ...]]:
-    """Give the bytes between neighbours and iterations that sizes decide: places and factors."""
-    found: dict[tuple[int, Hashable], list[tuple[int, int]]] = defaultdict(list)
-    for number, form in enumerate(forms):
-        for (what, sizes), factor in form.inner.items():
-            if not any(isinstance(one, Symbol) and one in _OTHER_ROWS for one in what):
-                found[number, what].append((index[sizes], factor))
-    return {
-        tuple(one) for one in found.values()
-        if any(factor and place != index[()] for place, factor in one)
-    }  # fmt: skip
 
 
 def _group(accesses: Iterable[MemoryAccess]) -> dict[str, list[tuple[Expr, MemoryAccess]]]:

@@ -10,7 +10,7 @@ from kernelcast.analytic.cpu.opencl.addresses import IntArray, list_distinct
 
 FEWEST_LINES = 8
 """Of a vector: with the next one's these are as many rows as
-`kernelcast.expressions.launch_shapes` can tell to be a power of two apart, or not."""
+`kernelcast.expressions.row_strides` can tell to be a power of two apart, or not."""
 _ROW_BYTES = 512
 """Rows that are no multiple of so much apart meet in an eighth of the sets of a cache, or more."""
 _PAGE_BYTES = 4096
