@@ -1,10 +1,11 @@
 """First answers of short launches of kinds that no calibration holds, beside whole runs.
 
 Run ``python benchmarks/short_launches.py [DEVICE ...]`` on a quiet machine; all devices if none is
-named. Each of the 64 kernels of ``short_kernels`` is asked about once by a predictor that knows
-nothing, in data and cache folders that are empty at first, then run whole. Devices that are
-calibrated are also asked for answers that run nothing. Writes
-``results/short_launches/<device>.json`` after each kernel, and ``summary.md`` from all of them.
+named. Each of the 64 kernels of ``short_kernels``, or with ``--set unseen_kernels`` each of those
+48, is asked about once by a predictor that knows nothing, in data and cache folders that are empty
+at first, then run whole. Devices that are calibrated are also asked for answers that run nothing.
+Writes ``results/short_launches/<device>.json`` (or ``unseen_launches``) after each kernel, and
+``summary.md`` from all of them.
 """
 
 import argparse
@@ -24,9 +25,11 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import short_kernels
+import unseen_kernels
 from machine import describe_machine
-from short_kernels import CASES, Buffer, Case, Local, Restored
-from short_launches_report import FOLDER, write_summary
+from short_kernels import Buffer, Case, Image, Local, Restored
+from short_launches_report import folder_of, write_summary
 
 from kernelcast import EstimateSettings, Launch, Predictor, PredictorOptions
 from kernelcast.launches.data_folder import data_folder
@@ -34,7 +37,8 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.waiting import leave_waiting_out, read_waiting
 
-KERNELS = Path(__file__).resolve().parent / "short_kernels"
+HERE = Path(__file__).resolve().parent
+SETS = {one.__name__: one.CASES for one in (short_kernels, unseen_kernels)}
 # The first two are kept apart: the first finds code and buffers cold.
 APART, FEWEST, MOST, GOAL_S = 2, 8, 60, 1.0
 MEASURED = 0.2
@@ -94,7 +98,8 @@ def main() -> None:
     """Measure devices, and write the summary."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("devices", nargs="*", metavar="DEVICE", help="ids or their beginnings")
-    parser.add_argument("--kernels", nargs="+", choices=CASES, metavar="KERNEL", help="only these")
+    parser.add_argument("--set", choices=SETS, default="short_kernels", help="of kernels")
+    parser.add_argument("--kernels", nargs="+", metavar="KERNEL", help="only these")
     parser.add_argument("--render", action="store_true", help="only write the summary")
     options = parser.parse_args()
     machines = data_folder() / "machines"
@@ -102,10 +107,10 @@ def main() -> None:
         if not options.render:
             with fresh_folders() as folder:
                 for one in options.devices or [found.id for found, _ in find_devices()]:
-                    measure_device(one, options.kernels or list(CASES), folder, machines)
+                    measure_device(one, options.set, options.kernels, folder, machines)
     except KeyboardInterrupt:
         print("stopped; what was measured is kept", file=sys.stderr)
-    print(write_summary())
+    print(write_summary(options.set))
 
 
 @contextmanager
@@ -123,11 +128,15 @@ def fresh_folders() -> Iterator[Path]:
                     os.environ[one] = value
 
 
-def measure_device(wanted: str, names: Sequence[str], folder: Path, machines: Path) -> None:
+def measure_device(
+    wanted: str, chosen: str, names: Sequence[str] | None, folder: Path, machines: Path
+) -> None:
     """Ask about kernels and run them; the file is written after each.
 
     Parameters
     ----------
+    chosen, names : str
+        Set of kernels, and those of it that are asked about; all if None.
     folder : Path
         For data of this device, which other devices do not see.
     machines : Path
@@ -144,12 +153,13 @@ def measure_device(wanted: str, names: Sequence[str], folder: Path, machines: Pa
     queue = cl.CommandQueue(context)
     rows: list[dict[str, Any]] = []
     result = {"machine": describe_machine(), "device": description.id, "rows": rows}
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for count, name in enumerate(names, 1):
-        rows.append({"name": name, **measure_kernel(queue, name, data)})
+    cases = {name: SETS[chosen][name] for name in names or SETS[chosen]}
+    for count, (name, make) in enumerate(cases.items(), 1):
+        case = make(np.random.default_rng(zlib.crc32(name.encode())))
+        rows.append({"name": name, **measure_kernel(queue, case, HERE / chosen, data)})
         text = json.dumps(result, indent=1) + "\n"
-        (FOLDER / f"{description.id}.json").write_text(text, encoding="utf-8")
-        progress = f"[{count}/{len(names)}] {description.id} {name}: {tell(rows[-1])}"
+        (folder_of(chosen) / f"{description.id}.json").write_text(text, encoding="utf-8")
+        progress = f"[{count}/{len(cases)}] {description.id} {name}: {tell(rows[-1])}"
         print(progress, file=sys.stderr, flush=True)
 
 
@@ -163,11 +173,10 @@ def tell(row: dict[str, Any]) -> str:
     return f"{1e3 * measured_s:.3g} ms, told {factor:.2f} of it{'' if is_inside else ', outside'}"
 
 
-def measure_kernel(queue: cl.CommandQueue, name: str, data: Path) -> dict[str, Any]:
+def measure_kernel(queue: cl.CommandQueue, case: Case, sources: Path, data: Path) -> dict[str, Any]:
     """Ask about a kernel, run it, and ask for a static answer where the device is calibrated."""
-    case = CASES[name](np.random.default_rng(zlib.crc32(name.encode())))
     try:
-        with hold(queue, case) as held:
+        with hold(queue, case, sources) as held:
             answer = ask(held, data / "fresh", EstimateSettings())
             found: dict[str, Any] = {"answer": asdict(answer), "whole": asdict(run_whole(held))}
             if (data / "calibrated").is_dir():
@@ -179,9 +188,9 @@ def measure_kernel(queue: cl.CommandQueue, name: str, data: Path) -> dict[str, A
 
 
 @contextmanager
-def hold(queue: cl.CommandQueue, case: Case) -> Iterator[Held]:
+def hold(queue: cl.CommandQueue, case: Case, sources: Path) -> Iterator[Held]:
     """Build a kernel and put its buffers there."""
-    source = (KERNELS / f"{case.source}.cl").read_text(encoding="utf-8")
+    source = (sources / f"{case.source}.cl").read_text(encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         program = cl.Program(queue.context, source).build()
@@ -193,6 +202,8 @@ def hold(queue: cl.CommandQueue, case: Case) -> Iterator[Held]:
             size_bytes = max(content.nbytes, 16)
             arguments.append(cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=size_bytes))
             cl.enqueue_copy(queue, arguments[-1], content)
+        elif isinstance(one, Image):
+            arguments.append(cl.image_from_array(queue.context, one.content, 4))
         else:
             arguments.append(cl.LocalMemory(one.size_bytes) if isinstance(one, Local) else one)
     queue.finish()
@@ -200,7 +211,7 @@ def hold(queue: cl.CommandQueue, case: Case) -> Iterator[Held]:
         yield Held(queue, program, kernel, case, tuple(arguments))
     finally:
         for one in arguments:
-            if isinstance(one, cl.Buffer):
+            if isinstance(one, cl.MemoryObject):
                 one.release()
 
 

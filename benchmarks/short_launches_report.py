@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).resolve().parent / "results" / "short_launches"
+RESULTS = Path(__file__).resolve().parent / "results"
 NEAR = 1.4
 """Factor within which an answer is called near."""
 WORST = 10
@@ -29,12 +29,19 @@ Written by `benchmarks/short_launches.py`.
 Row = dict[str, Any]
 
 
-def write_summary() -> str:
-    """Write and give the summary of all devices."""
-    results = [json.loads(one.read_text(encoding="utf-8")) for one in sorted(FOLDER.glob("*.json"))]
+def folder_of(chosen: str) -> Path:
+    """Give the folder of results of a set of kernels."""
+    folder = RESULTS / chosen.replace("_kernels", "_launches")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_summary(chosen: str) -> str:
+    """Write and give the summary of all devices about a set of kernels."""
+    folder = folder_of(chosen)
+    results = [json.loads(one.read_text(encoding="utf-8")) for one in sorted(folder.glob("*.json"))]
     text = "\n".join([HEAD, *(line for one in results for line in describe_device(one))])
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "summary.md").write_text(text, encoding="utf-8")
+    (folder / "summary.md").write_text(text, encoding="utf-8")
     return text
 
 

@@ -1,5 +1,6 @@
 """What a kernel of the benchmark of short launches is made of."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,13 +24,20 @@ class Restored(Buffer):
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image of two dimensions that the kernel reads, of four floats a pixel."""
+
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
 class Local:
     """Local memory that the host sizes."""
 
     size_bytes: int
 
 
-Argument = Buffer | Local | np.generic
+Argument = Buffer | Image | Local | np.generic
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +48,19 @@ class Case:
     """Name of the file beside this one, without its ending."""
     kernel: str
     global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+    """Left to the runtime if None."""
     arguments: tuple[Argument, ...]
 
 
 Make = Callable[[np.random.Generator], Case]
-CASES: dict[str, Make] = {}
-"""By name: makes the case from a generator that is seeded with that name."""
+SETS: dict[str, dict[str, Make]] = defaultdict(dict)
+"""By package and name: makes the case from a generator that is seeded with that name."""
 
 
 def case(make: Make) -> Make:
     """Enter a function that makes a case under its own name."""
-    CASES[make.__name__] = make
+    SETS[make.__module__.partition(".")[0]][make.__name__] = make
     return make
 
 
