@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from machine import describe_machine
 from static_errors import find_errors, render_ratios, render_variances
+from static_unseen import judge_unseen, read_unseen, render_unseen
 
 from kernelcast.models.evidence.analytic_errors import (
     FILE,
@@ -75,7 +76,7 @@ def main() -> None:
     runs = choose_runs(read_observations([MODELLED]))
     text = errors_to_json(calibrate_runtimes(runs))
     SHIPPED.write_text(text + "\n", encoding="utf-8")
-    found = measure(runs)
+    found = measure(runs) | {"unseen": judge_unseen(read_unseen(calibrate_runtimes(runs, 1.0)))}
     results = ROOT / "results"
     text = json.dumps(found, indent=1) + "\n"
     (results / "static_estimates.json").write_text(text, encoding="utf-8")
@@ -83,6 +84,7 @@ def main() -> None:
     put_into_page("devices", render_devices(found))
     put_into_page("limiters", render_limiters(found))
     put_into_page("intervals", render_intervals(found))
+    put_into_page("unseen", render_unseen(found["unseen"]))
     put_into_page("variances", render_variances(found["errors"]))
 
 
@@ -235,6 +237,7 @@ def render(found: dict[str, Any]) -> str:
     for title, table in (
         ("By limiter", render_limiters(found)),
         ("Intervals", render_intervals(found)),
+        ("Kernels that no rule was made for", render_unseen(found["unseen"])),
         ("Whose error it is", render_variances(found["errors"])),
         ("The same launch on two devices: deviation of the logarithm of its times' ratio",
          render_ratios(found["errors"])),
