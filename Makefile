@@ -33,9 +33,9 @@ demo: $(STAMP) ## list the devices; predict and measure every example on each of
 test: $(STAMP) ## run the tests, those that need a device on every device found
 	$(BIN)/python -m pytest -m "device or not device" -n $(TEST_JOBS) --dist loadscope $(PYTEST_ARGS)
 
-lint: $(STAMP) ## ruff, mypy and the import contracts
+lint: $(STAMP) ## ruff, mypy, the import contracts, lines per room
 	@status=0; \
-	for check in "ruff check ." "ruff format --check ." mypy lint-imports; do \
+	for check in "ruff check ." "ruff format --check ." mypy lint-imports "python tests/size_budget.py"; do \
 		echo "$(BIN)/$$check"; $(BIN)/$$check || status=1; \
 	done; exit $$status
 

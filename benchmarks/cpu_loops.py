@@ -32,7 +32,7 @@ from kernelcast.sampling.loop_benchmark import (
     compile_to_assembly,
     measure_loop,
 )
-from kernelcast.testing.loop_counting import count_passes
+from support.loop_counting import count_passes
 
 RESULTS = Path(__file__).parent / "results"
 FOLDER = RESULTS / "cpu_loops"

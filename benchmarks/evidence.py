@@ -214,7 +214,7 @@ def _judge(model: EvidenceModel, row: EvidenceRow, fused: FusedEstimate) -> Told
     return error, interval.high / interval.seconds - 1.0, inside
 
 
-def _correct(  # noqa: PLR0913 - a fold has these parts
+def _correct(
     lines: Lines,
     rows: Sequence[EvidenceRow],
     table: TrainingTable,
@@ -256,7 +256,7 @@ def _correct(  # noqa: PLR0913 - a fold has these parts
             )
 
 
-def _learn_from_source(  # noqa: PLR0913 - a fold has these parts
+def _learn_from_source(
     lines: Lines,
     rows: Sequence[EvidenceRow],
     table: TrainingTable,

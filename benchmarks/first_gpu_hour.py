@@ -75,7 +75,7 @@ STEPS = (
 )  # fmt: skip
 
 
-def run_steps(  # noqa: PLR0913 - what to run, how, how long
+def run_steps(
     path: Path,
     steps: Sequence[Step],
     runner: Runner,

@@ -222,7 +222,7 @@ def measure_stencils(session: DeviceSession, notes: Notes) -> None:
                 notes.add(name, _compare_stencil(session, problem, local, machine, notes, name))
 
 
-def _compare_stencil(  # noqa: PLR0913 - a launch and where its parts are kept
+def _compare_stencil(
     session: DeviceSession,
     problem: Problem,
     local: tuple[int, ...],

@@ -29,7 +29,7 @@ from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 SOURCE = Path(__file__).with_suffix(".c")
 UNITS = 32
@@ -83,7 +83,7 @@ def list_instructions(launch: ModelledLaunch) -> np.ndarray:
     return np.array(rows, dtype=np.int64)
 
 
-def replay(  # noqa: PLR0913 - a launch, and what it runs on
+def replay(
     library: ctypes.CDLL, launch: ModelledLaunch, items: Sequence[int], gpu: GpuMachine,
     rates: tuple[int, int], resident: int,
 ) -> tuple[int, int]:  # fmt: skip

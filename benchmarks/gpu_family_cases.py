@@ -21,7 +21,7 @@ from gpu_family_kernels import (
 
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 FOLDER = Path(__file__).parents[1] / "../shared/reference/gpu_measured"
 SECTOR = 32

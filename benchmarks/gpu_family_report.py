@@ -150,7 +150,7 @@ def _draw_panel(axis: Axes, rows: Sequence[Mapping[str, Any]], quantity: str) ->
     axis.tick_params(labelsize=7)
 
 
-def write_summary(  # noqa: PLR0913 - everything that was found
+def write_summary(
     path: Path,
     tables: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]],
     left_out: Mapping[str, Any],

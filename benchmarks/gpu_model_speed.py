@@ -17,7 +17,7 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_sweeps import sweep_local_sizes
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 HERE = Path(__file__).parent
 TARGET = HERE / "results/gpu_model_speed/speed.json"

@@ -29,7 +29,7 @@ from kernelcast.analytic.cpu.layer_conditions import LayerConditions, list_trans
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine
-from kernelcast.testing.reference_nests import make_nest, read_reference_nest
+from support.reference_nests import make_nest, read_reference_nest
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "layer_conditions"

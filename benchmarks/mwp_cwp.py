@@ -34,7 +34,7 @@ from kernelcast.launches.modelling.mwp_cwp import estimate_mwp_cwp
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
 from kernelcast.records.traits import Trait
-from kernelcast.testing.simulated_gpu import load_simulated_kernels
+from support.simulated_gpu import load_simulated_kernels
 
 FOLDER = Path(__file__).parent / "results/mwp_cwp"
 DOCUMENT = Path(__file__).parents[1] / "docs/explanation/mwp-cwp.md"

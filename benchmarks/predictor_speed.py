@@ -16,8 +16,8 @@ import numpy as np
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.problem import Problem
-from kernelcast.testing.fake_executor import FakeExecutor, make_device, make_problem
 from kernelcast.training_data.store import open_store
+from support.fake_executor import FakeExecutor, make_device, make_problem
 
 _THREADS = 8
 _EACH = 16

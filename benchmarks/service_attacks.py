@@ -1,7 +1,7 @@
 """Tries every attack of the table on a service and writes what each got.
 
 ``python benchmarks/service_attacks.py`` starts the application with fake devices in a folder of its
-own, tries all attacks of `kernelcast.testing.service_attacks`, then those on compilers once more on
+own, tries all attacks of `support.service_attacks`, then those on compilers once more on
 each real device that is found, and writes ``results/service_attacks/summary.md``.
 
 The service stands firm if an attack gets the status that it must get, the answer shows nothing of
@@ -23,9 +23,9 @@ from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.service import Limits, ServiceSettings, create_app
 from kernelcast.service.backend import Backend
-from kernelcast.testing.service_attacks.attacks import ON_DEVICES, list_attacks
-from kernelcast.testing.service_attacks.target import AttackOutcome, Target, add_tokens, make_secret
-from kernelcast.testing.service_backend import FakeBackend, make_devices
+from support.service_attacks.attacks import ON_DEVICES, list_attacks
+from support.service_attacks.target import AttackOutcome, Target, add_tokens, make_secret
+from support.service_backend import FakeBackend, make_devices
 
 with warnings.catch_warnings():
     # It wants httpx2 by now; httpx still works, and our own client speaks it.

@@ -1,7 +1,7 @@
 """The sampling paper on a simulated GPU: linear error, what corrects it, and the learned hybrid.
 
 Run ``python benchmarks/simulated_gpu.py``; it takes a minute and no device. Launches of 37 kernels
-on a V100 cut to 5 compute units (`kernelcast.testing.simulated_gpu`) are replayed: the two-point
+on a V100 cut to 5 compute units (`support.simulated_gpu`) are replayed: the two-point
 formula by sampling points and by what the caches hold, then step by step what the source knows of
 volumes, borders and uneven work, then an epsilon-SVR that has not seen the kernel. Writes
 ``results/simulated_gpu/results.json``, ``summary.md`` and the pictures.
@@ -30,7 +30,7 @@ from simulated_gpu_learning import make_rows, predict_left_out
 from simulated_gpu_report import draw, write_summary
 
 from kernelcast.models.linear import two_point
-from kernelcast.testing.simulated_gpu import SimulatedKernel, load_simulated_kernels
+from support.simulated_gpu import SimulatedKernel, load_simulated_kernels
 
 FOLDER = Path(__file__).resolve().parent / "results" / "simulated_gpu"
 PAIRS = ((1, 2), (1, 3), (2, 3), (2, 4), (3, 4))

@@ -25,8 +25,8 @@ from kernelcast.models.linear import two_point
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.testing.simulated_gpu import SimulatedKernel, SimulatedRun, make_problem
-from kernelcast.testing.simulated_gpu.runs import SECTOR_BYTES
+from support.simulated_gpu import SimulatedKernel, SimulatedRun, make_problem
+from support.simulated_gpu.runs import SECTOR_BYTES
 
 DEVICE = "SM7_QV100/5/2"
 # As of launches/weighing.py: below this spread of the work weights change nothing.

@@ -10,7 +10,7 @@ from kernelcast.models.correction import CorrectionModel
 from kernelcast.models.learned.svr import SvrLearner
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable, make_table
-from kernelcast.testing.simulated_gpu.runs import CLOCK_HZ
+from support.simulated_gpu.runs import CLOCK_HZ
 
 GROUPS = ("sampled", "counters", "analytic")
 

@@ -33,7 +33,7 @@ from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 MACHINE = find_machine("v100")
 RESULT = Path(__file__).parent / "results/v100_stencil/time.json"

@@ -32,7 +32,7 @@ from kernelcast.analytic.gpu.hit_rates import (
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes, dram
 from kernelcast.launches.machines import find_machine
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 TARGET = Path(__file__).parent / "results/v100_stencil/volumes.json"
 MACHINE = read_machine(find_machine("v100"))

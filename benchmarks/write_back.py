@@ -60,7 +60,7 @@ class VolumeCorrection:
     """These volumes, per work-group."""
 
 
-def correct_by_volumes(  # noqa: PLR0913 - a line, where it ends, and what lies beyond
+def correct_by_volumes(
     sample_s: float,
     rate_s: float,
     *,

@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 from selenium.webdriver.support.ui import WebDriverWait
 
-from kernelcast.testing.browsing import open_browser
+from support.browsing import open_browser
 
 WIDTH, SCALE, TALLEST = 1100, 0.75, 1500
 WAIT_S = 180
@@ -28,7 +28,7 @@ class Camera:
         self._address = address
         self._folder = folder
 
-    def take(  # noqa: PLR0913 - what, where, how
+    def take(
         self, name: str, path: str, act: Callable[["Camera"], None] = lambda _: None, *,
         theme: str = "light", below: str = "", tallest: int = TALLEST,
     ) -> None:  # fmt: skip

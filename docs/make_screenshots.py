@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from PIL import Image
 from selenium.webdriver.support.ui import WebDriverWait
 
-from kernelcast.testing.browsing import open_browser
-from kernelcast.testing.served_pages import KERNEL_PAGE, SHOWN_PAGES, serve_pages
+from support.browsing import open_browser
+from support.served_pages import KERNEL_PAGE, SHOWN_PAGES, serve_pages
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

@@ -14,8 +14,8 @@ pytest.importorskip("selenium", reason="pip install selenium")
 from selenium import webdriver
 from selenium.webdriver.support.ui import WebDriverWait
 
-from kernelcast.testing.browsing import find_browser, open_browser
-from kernelcast.testing.served_pages import KERNEL_PAGE, SHOWN_PAGES, serve_pages
+from support.browsing import find_browser, open_browser
+from support.served_pages import KERNEL_PAGE, SHOWN_PAGES, serve_pages
 
 pytestmark = [
     pytest.mark.skipif(find_browser() is None, reason="apt install chromium chromium-driver"),

@@ -14,8 +14,8 @@ from selenium.webdriver.common.by import By
 
 from kernelcast.records.service_state import JobState
 from kernelcast.service_state import ServiceState
-from kernelcast.testing.browsing import find_browser, open_browser
-from kernelcast.testing.served_pages import serve_pages
+from support.browsing import find_browser, open_browser
+from support.served_pages import serve_pages
 
 pytestmark = pytest.mark.skipif(
     find_browser() is None, reason="apt install chromium chromium-driver"

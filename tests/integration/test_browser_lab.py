@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kernelcast.client import Client
-from kernelcast.testing.browsing import find_browser, open_browser
-from kernelcast.testing.service_process import ServiceProcess
+from support.browsing import find_browser, open_browser
+from support.service_process import ServiceProcess
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

@@ -16,9 +16,9 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service_state import ServiceState
-from kernelcast.testing.browsing import find_browser, open_browser
-from kernelcast.testing.page_examples import add_job
-from kernelcast.testing.served_pages import serve_pages
+from support.browsing import find_browser, open_browser
+from support.page_examples import add_job
+from support.served_pages import serve_pages
 
 pytestmark = pytest.mark.skipif(
     find_browser() is None, reason="apt install chromium chromium-driver"

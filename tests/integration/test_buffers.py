@@ -23,7 +23,7 @@ from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_arguments import hold_buffer
-from kernelcast.testing.conformance import PreparedLaunchConformance
+from support.conformance import PreparedLaunchConformance
 
 pytestmark = pytest.mark.device
 

@@ -13,7 +13,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.testing.address_sets import bind_group, enumerate_offsets
+from support.address_sets import bind_group, enumerate_offsets
 
 pytestmark = pytest.mark.device
 

@@ -28,8 +28,8 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.testing.fake_executor import widen_schema
-from kernelcast.testing.synthetic_rows import make_rows
+from support.fake_executor import widen_schema
+from support.synthetic_rows import make_rows
 
 pytestmark = pytest.mark.device
 

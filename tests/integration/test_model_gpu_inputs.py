@@ -14,7 +14,7 @@ from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.operations import MemorySpace
-from kernelcast.testing.address_sets import bind_group, enumerate_offsets
+from support.address_sets import bind_group, enumerate_offsets
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = ROOT / "tests/data/hand_written_accesses"

@@ -14,7 +14,7 @@ from kernelcast.sampling.mapped_windows import can_map, row_launch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.windows import box_near, tile_of
-from kernelcast.testing import strategies
+from support import strategies
 
 pytestmark = pytest.mark.device
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelcast.testing.simulated_gpu import load_simulated_kernels
+from support.simulated_gpu import load_simulated_kernels
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

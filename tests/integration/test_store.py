@@ -18,7 +18,6 @@ import pytest
 
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import RunTimes
-from kernelcast.testing.observations import insert_as_then, make_failure, make_observation
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, Store, StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
@@ -30,6 +29,7 @@ from kernelcast.training_data.store.launches import (
     sum_up_launches,
 )
 from kernelcast.training_data.store.migrating import migrate
+from support.observations import insert_as_then, make_failure, make_observation
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = 2_000
@@ -38,7 +38,7 @@ BATCH = 50
 # Each writer adds its share in small transactions, and rows of its neighbour too.
 WRITER = """
 import sys
-from kernelcast.testing.observations import make_observation
+from support.observations import make_observation
 from kernelcast.training_data.store import open_store
 
 url, first, count, batch = sys.argv[1], *map(int, sys.argv[2:])

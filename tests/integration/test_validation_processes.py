@@ -14,13 +14,13 @@ import pytest
 from kernelcast.models.validation import ValidationReport
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
-from kernelcast.testing.observations import make_observation
-from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training import validating
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.validating import validate_models
 from kernelcast.training_data.store import open_store
 from kernelcast.workers import cluster as connecting
+from support.observations import make_observation
+from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=4, sizes=2)
 _KERNELS, _ROWS = 40, 400

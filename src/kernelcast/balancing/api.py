@@ -18,7 +18,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
 
-def balance(  # noqa: PLR0913 - a launch has that many parts
+def balance(
     kernel: Kernel,
     ndrange: NDRange | Sequence[int],
     args: Sequence[Any],
@@ -102,7 +102,7 @@ def balance_problem(
     return found, arguments
 
 
-def _balance_once(  # noqa: PLR0913 - a launch has that many parts
+def _balance_once(
     kernel: Kernel,
     ndrange: NDRange,
     arguments: HostArguments,

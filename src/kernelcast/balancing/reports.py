@@ -22,7 +22,7 @@ class HostTimes:
     ended_s: float
 
 
-def make_report(  # noqa: PLR0913 - a report has that many sources
+def make_report(
     problem: Problem,
     safety: SplitSafety,
     execution: Execution,

@@ -82,7 +82,7 @@ class IntervalCode:
             raise EvaluationError(msg)
         most = self.bound(trip_count).high
         inner = self.open_block(f"if {most} > 0")
-        iteration = inner._name(Bound("0", f"{most} - 1"))  # noqa: SLF001 - of the same class
+        iteration = inner._name(Bound("0", f"{most} - 1"))
         inner.known[Symbol(SymbolKind.LOOP, name)] = iteration
         return inner
 

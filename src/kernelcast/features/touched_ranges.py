@@ -193,7 +193,7 @@ def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
     return found
 
 
-def _bind_axis(  # noqa: PLR0913 - a dimension, and work-groups along it
+def _bind_axis(
     items: int, local: int, offset: int, groups: int, first: int, last: int
 ) -> tuple[Interval, ...]:
     """Give the ranges of `_KINDS` along a dimension, from a first to a last work-group."""

@@ -67,7 +67,7 @@ class LaunchSampling:
         If work-groups fetch their work.
     """
 
-    def __init__(  # noqa: PLR0913 - a launch, how, and what is held meanwhile
+    def __init__(
         self,
         launch: PreparedLaunch,
         kernel: Kernel | str,
@@ -135,7 +135,7 @@ class LaunchSampling:
         )
 
 
-def sample_launch(  # noqa: PLR0913 - a launch, how, and what is told on the way
+def sample_launch(
     launch: PreparedLaunch,
     kernel: Kernel | str,
     settings: EstimateSettings,

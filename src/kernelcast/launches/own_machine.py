@@ -51,7 +51,7 @@ def _read_once(path: Path, changed_ns: int) -> MachineDescription:
     return read_machine(path)
 
 
-def model_own_launch(  # noqa: PLR0913 - a launch, its device, what is known, what is wanted
+def model_own_launch(
     problem: Problem,
     ndrange: NDRange,
     device_id: str,

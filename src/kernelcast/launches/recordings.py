@@ -86,7 +86,7 @@ def _read(content: dict[str, Any]) -> Recording:
     facts, pieces = content.pop("facts", None), content.pop("pieces", [])
     if not isinstance(facts, dict | None):
         msg = f"facts: expected a mapping, found {facts!r}"
-        raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not a caller's type
+        raise ValueError(msg)
     if not (isinstance(pieces, list) and all(isinstance(one, dict) for one in pieces)):
         msg = f"pieces: expected a list of mappings, found {pieces!r}"
         raise ValueError(msg)

@@ -74,7 +74,7 @@ class EstimateSettings:
         return self if not moments else replace(self, plan=replace(plan, seed=plan.seed + moments))
 
 
-def make_settings(  # noqa: PLR0913 - one per option
+def make_settings(
     *,
     budget: float,
     coverage: float,

@@ -228,7 +228,7 @@ def write_bytes(url: str, content: bytes) -> None:
         files, path = fsspec.core.url_to_fs(url)
         if is_local(url):
             make_private_folder(Path(path).parent)
-        files.makedirs(files._parent(path), exist_ok=True)  # noqa: SLF001  # fsspec's own way
+        files.makedirs(files._parent(path), exist_ok=True)  # fsspec's own way
         part = f"{path}.part"
         with files.open(part, "wb") as file:
             file.write(content)

@@ -137,7 +137,7 @@ def _find_predictor(budget: float, coverage: float, seed: int, measure: bool) ->
     return Predictor(options=PredictorOptions(settings=replace(settings, measure=measure)))
 
 
-def estimate_problem(  # noqa: PLR0913 - a problem, where, how, and what is told on the way
+def estimate_problem(
     path: str | Path,
     *,
     devices: Sequence[str] | None = None,

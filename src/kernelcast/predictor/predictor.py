@@ -86,7 +86,7 @@ class Predictor:
     ...     predictor.observe(estimate, measured_s=0.12)
     """
 
-    def __init__(  # noqa: PLR0913 - each says where something comes from
+    def __init__(
         self,
         devices: Sequence[str | DeviceDescription] | None = None,
         methods: Sequence[str] | None = None,

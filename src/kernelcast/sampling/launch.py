@@ -87,7 +87,7 @@ class OpenCLLaunch:
         of the user's when left out.
     """
 
-    def __init__(  # noqa: PLR0913 - a launch, and whose its arguments are
+    def __init__(
         self,
         session: DeviceSession,
         kernel: Kernel,

@@ -116,7 +116,7 @@ def _may_name(names: re.Pattern[str], source: str, build_options: Sequence[str])
     return names.search(_CONTINUED_LINE.sub("", text)) is not None
 
 
-def add_prelude(  # noqa: PLR0913 - a source as it is built, and how its work-groups are numbered
+def add_prelude(
     source: str,
     ndrange: NDRange,
     *,

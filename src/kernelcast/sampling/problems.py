@@ -30,7 +30,7 @@ Launch = TypeVar("Launch", bound=OpenCLLaunch)
 
 
 @contextmanager
-def prepared_problem(  # noqa: PLR0913 - a launch, and what is known of it
+def prepared_problem(
     session: DeviceSession,
     problem: Problem,
     launch_type: type[Launch],

@@ -69,7 +69,7 @@ class ScratchArguments:
     with their parent, and the same parent is copied once, so that arguments that overlap still do.
     """
 
-    def __init__(  # noqa: PLR0913 - what is copied, whereto, and how much of it
+    def __init__(
         self,
         queue: cl.CommandQueue,
         arguments: Sequence[KernelArgument],

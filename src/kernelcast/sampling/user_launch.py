@@ -12,7 +12,7 @@ from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import infer_access
 
 
-def prepare_user_launch(  # noqa: PLR0913 - a launch has that many parts
+def prepare_user_launch(
     session: DeviceSession,
     kernel: Kernel,
     ndrange: NDRange,

@@ -82,7 +82,7 @@ Observer = Annotated[Caller, needs(Scope.OBSERVE, get_caller)]
 Admin = Annotated[Caller, needs(Scope.ADMIN, get_caller)]
 
 
-async def audit(  # noqa: PLR0913 - what, who, where
+async def audit(
     request: Request,
     service: Service,
     caller: Caller,

@@ -53,7 +53,7 @@ class JobRunner:
         A job whose process dies so often without progress is given up.
     """
 
-    def __init__(  # noqa: PLR0913 - places, and what tests change
+    def __init__(
         self,
         state: ServiceState,
         devices: Callable[[], Awaitable[set[str]]],

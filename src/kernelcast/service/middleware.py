@@ -69,7 +69,7 @@ class Frame:
         they say takes several times longer than answering.
     """
 
-    def __init__(  # noqa: PLR0913 - each is one thing that a request meets
+    def __init__(
         self,
         app: ASGIApp,
         *,

@@ -129,7 +129,7 @@ class _Part:
         )
 
 
-def train(  # noqa: PLR0913 - a table, a model, how, and what is told on the way
+def train(
     table: TrainingTable,
     name: str = DEFAULT_MODEL,
     settings: TrainingSettings | None = None,

@@ -48,7 +48,7 @@ class TuneProgress:
 Report = Callable[[TuneProgress], None]
 
 
-def tune(  # noqa: PLR0913 - what is searched, where and how
+def tune(
     problem: str | Path | SearchSpace,
     devices: Sequence[str] = (),
     *,
@@ -101,7 +101,7 @@ def tune(  # noqa: PLR0913 - what is searched, where and how
     ]
 
 
-def tune_on_device(  # noqa: PLR0913 - as `tune`
+def tune_on_device(
     space: SearchSpace,
     device: DeviceDescription,
     *,

@@ -221,7 +221,7 @@ def _access_s(device: CpuDevice) -> float:
     return 4 * device.lanes * device.levels[0].load_s_per_byte * device.cores
 
 
-def _time_accesses(  # noqa: PLR0913 - as `_time_core`
+def _time_accesses(
     nest: Nest,
     device: CpuDevice,
     width: int,

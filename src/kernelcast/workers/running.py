@@ -21,7 +21,7 @@ class UnheardError(KernelRunError):
     """Is raised when a child died without a word: a warm one had perhaps just ended."""
 
 
-def run_isolated(  # noqa: PLR0913 - a task, its limits, its listener, its view
+def run_isolated(
     task: Task[R],
     arguments: object,
     *,

@@ -12,8 +12,8 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.testing.service_attacks.attacks import Attack, list_attacks
-from kernelcast.testing.service_attacks.target import Target, add_tokens, make_secret
+from support.service_attacks.attacks import Attack, list_attacks
+from support.service_attacks.target import Target, add_tokens, make_secret
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
 

@@ -9,9 +9,9 @@ from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.reports.accuracy.held_launches import read_held_launches
 from kernelcast.service_state import open_state
-from kernelcast.testing.observations import make_observation
-from kernelcast.testing.page_examples import add_job, fill_store
-from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_absence
+from support.observations import make_observation
+from support.page_examples import add_job, fill_store
+from support.postgresql_cluster import PostgresqlCluster, explain_absence
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from kernelcast.client import Client, ServiceError
 from kernelcast.client.transport import Patience
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.testing.service_process import ServiceProcess, list_children
+from support.service_process import ServiceProcess, list_children
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
 

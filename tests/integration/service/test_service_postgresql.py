@@ -24,9 +24,9 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState, Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.tokens import make_token
 from kernelcast.service_state import open_state
-from kernelcast.testing.postgresql_cluster import PostgresqlCluster, explain_absence
-from kernelcast.testing.service_backend import FakeBackend
-from kernelcast.testing.service_process import ServiceProcess
+from support.postgresql_cluster import PostgresqlCluster, explain_absence
+from support.service_backend import FakeBackend
+from support.service_process import ServiceProcess
 
 PROBLEM: dict[str, Any] = {
     "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",

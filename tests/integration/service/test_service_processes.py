@@ -19,9 +19,9 @@ from kernelcast.client import Client
 from kernelcast.client.transport import Patience
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service.ports import check_port
-from kernelcast.testing.observations import make_observation
-from kernelcast.testing.service_process import ServiceProcess, list_children
 from kernelcast.training_data.store import open_store
+from support.observations import make_observation
+from support.service_process import ServiceProcess, list_children
 
 PROBLEM: dict[str, Any] = {
     "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",

@@ -17,7 +17,7 @@ from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.testing.balancing import Arrays, FakeDevice, FakeDevices
+from support.balancing import Arrays, FakeDevice, FakeDevices
 
 _UPDATE = Kernel(
     name="update",

@@ -16,7 +16,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.partial_launch_cores import bind_to_cores, read_cores
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 _CPU = make_description()
 _GPU = replace(_CPU, id="gpu", kind=DeviceKind.GPU)

@@ -8,7 +8,7 @@ from kernelcast.balancing.messages import Sample
 from kernelcast.balancing.slab_sampling import SlabLaunch, sample_slabs
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 
 class _Runner:

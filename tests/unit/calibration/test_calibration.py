@@ -29,8 +29,8 @@ from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import Benchmark
-from kernelcast.testing.builders import make_description
 from kernelcast.workers import Task
+from support.builders import make_description
 
 DEVICE = make_description()
 

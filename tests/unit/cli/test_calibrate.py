@@ -24,7 +24,7 @@ from kernelcast.records.machine import (
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports.machine import plan_figures
 from kernelcast.reports.machine.page import save_page
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 DEVICE = make_description()
 OTHER = replace(DEVICE, id="other-device-1111")

@@ -12,7 +12,7 @@ from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.validation.comparison import comparison_from_json
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports import drawing
-from kernelcast.testing.synthetic_rows import make_rows
+from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=6, sizes=3, devices=2)
 ALL = ("--shortest", "0", "--least-work-groups", "0", "--resamples", "200", "--jobs", "1")

@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from kernelcast.cli import app
 from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.testing.observations import lose_index_entries, make_failure, make_observation
 from kernelcast.training_data.store import Selection, open_store
 from kernelcast.training_data.store.tables import OBSERVATIONS
+from support.observations import lose_index_entries, make_failure, make_observation
 
 ROWS = 30
 

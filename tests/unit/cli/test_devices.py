@@ -9,7 +9,7 @@ from rich.table import Table
 
 from kernelcast.cli.devices import _lay_out, _lay_out_narrow
 from kernelcast.records.device import DeviceReport, TimerCheck
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 CPU = replace(
     make_description(compute_units=2),

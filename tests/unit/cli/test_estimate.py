@@ -25,12 +25,12 @@ from kernelcast.records.explanation import Explanation, HistoryFacts, Influence,
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import summarise_runs
-from kernelcast.testing.fake_executor import (
+from support.fake_executor import (
     FakeExecutor,
     make_analytic,
     make_device,
 )
-from kernelcast.testing.observations import make_observation
+from support.observations import make_observation
 
 PROBLEM = Path(__file__).parents[3] / "examples" / "nbody" / "nbody.yaml"
 DEVICE = make_device()

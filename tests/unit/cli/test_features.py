@@ -22,7 +22,7 @@ from kernelcast.launches.features import (
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.errors import KernelRunError, NoDeviceError
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted(ROOT.glob("examples/*/*.yaml"))

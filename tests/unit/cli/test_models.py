@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 from kernelcast.cli import app
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.validation import validate
-from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
 from kernelcast.training.registry import MODELS_VARIABLE, open_registry
+from support.synthetic_rows import SCHEMA, make_rows
 
 TABLE = make_rows(kernels=4, sizes=2)
 NAME = "linear/device-0"

@@ -17,7 +17,7 @@ from kernelcast.records.work_group_trace import (
     TraceAnswer,
     WorkGroupTrace,
 )
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 PROBLEM = """\
 code: "kernel void k(global int *a) { a[get_global_id(0)] = 1; }"

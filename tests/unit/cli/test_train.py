@@ -11,8 +11,8 @@ from kernelcast.cli.train import run as training_run
 from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.persistence import load_model
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training.registry import MODELS_VARIABLE, open_registry
+from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=4, sizes=2, devices=3)
 NAMES = sorted({*TABLE.devices})

@@ -14,10 +14,10 @@ from kernelcast.cli.app import app
 from kernelcast.cli.tune import run as tune_run
 from kernelcast.cli.tune.run import list_lines, make_table
 from kernelcast.records.device import DeviceDescription
-from kernelcast.testing.builders import make_description
 from kernelcast.tuning.report import TunedConfiguration, TuneReport
 from kernelcast.tuning.settings import TuneModels
 from kernelcast.tuning.space import SearchSpace
+from support.builders import make_description
 
 ROOT = Path(__file__).parents[3]
 MACHINE = "intel-amd-epyc-c960"

@@ -13,8 +13,8 @@ from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.validation import ValidationReport, report_from_json
 from kernelcast.records.observation import Observation
 from kernelcast.records.sampling_points import SamplingPointScore
-from kernelcast.testing.observations import make_observation
 from kernelcast.training_data.store import open_store
+from support.observations import make_observation
 
 KERNELS, ROWS = 5, 40
 PAGE = "kernelcast.cli.validate.page.page"

@@ -14,7 +14,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.drawing import LONGEST_NAME, shorten_names
-from kernelcast.testing.synthetic_rows import make_rows
+from support.synthetic_rows import make_rows
 
 
 def make_report(

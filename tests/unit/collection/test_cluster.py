@@ -12,9 +12,9 @@ from kernelcast.collection.kernel_rows import KernelJob, OutOfTimeError
 from kernelcast.collection.progress import CollectionProgress, DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import KernelRunError, UnknownDeviceError
-from kernelcast.testing.builders import make_description
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.store import open_store
+from support.builders import make_description
 
 KERNELS = tuple(find_kernels("image_filters"))[:3]
 DEVICE = make_description()

@@ -19,9 +19,9 @@ from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.sampling.whole_run import WholeRun
-from kernelcast.testing.builders import make_description
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.reference import Reference
+from support.builders import make_description
 
 (NBODY,) = find_kernels("nbody/nbody")
 (DXT,) = find_kernels("dxt_compress/compress")

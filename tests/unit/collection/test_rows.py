@@ -30,11 +30,11 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.testing.builders import make_description
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.store import Selection, StoreError, open_store
 from kernelcast.workers import Message as ChildMessage
 from kernelcast.workers import MessageKind, Task
+from support.builders import make_description
 
 KERNEL = find_kernels("nbody")[0]
 DEVICE = make_description()

@@ -39,7 +39,7 @@ from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.testing.strategies import ndranges
+from support.strategies import ndranges
 
 X, Y = (Symbol(SymbolKind.SCALAR, name) for name in "xy")
 SIDE = range(-6, 7)

@@ -26,7 +26,7 @@ from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.features.counting.static import count_statically
 from kernelcast.records.ndrange import NDRange
-from kernelcast.testing.strategies import ndranges
+from support.strategies import ndranges
 
 Symbols = tuple[Symbol, ...]
 Nest = tuple[tuple[LoopFacts, ...], Condition]

@@ -36,7 +36,7 @@ from kernelcast.records.errors import NDRangeError, RecordingError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import CounterSample
-from kernelcast.testing.strategies import ndranges
+from support.strategies import ndranges
 
 G0, L0 = Symbol(SymbolKind.GLOBAL_ID), Symbol(SymbolKind.LOCAL_ID)
 N = Symbol(SymbolKind.SCALAR, "n")

@@ -26,7 +26,7 @@ from kernelcast.records.operations import (
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters, WarpCounters
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.builders import make_sample_run
+from support.builders import make_sample_run
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = Path(__file__).with_name("feature_schema.txt")

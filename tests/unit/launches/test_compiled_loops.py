@@ -21,8 +21,8 @@ from kernelcast.launches.modelling.cpu_loops import LoopModel, count_flops
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.loop_benchmark import FLAGS, LoopToRun, compile_to_assembly
 from kernelcast.sampling.loop_benchmark.measuring import find_compiler
-from kernelcast.testing.loop_counting import count_passes
-from kernelcast.testing.machines import IVY_BRIDGE
+from support.loop_counting import count_passes
+from support.machines import IVY_BRIDGE
 
 ROW = "double a[N], b[N], c[N], d[N], s, t; for (int i = 0; i < N; i++) "
 PLANE = "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "

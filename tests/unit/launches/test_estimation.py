@@ -16,7 +16,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.testing.fakes import Disturbance, SyntheticLaunch
+from support.fakes import Disturbance, SyntheticLaunch
 
 LARGE = NDRange(global_size=(64 * 100_000,), local_size=(64,))
 

@@ -21,8 +21,8 @@ from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.builders import make_description, make_sample_run
 from kernelcast.workers import Task
+from support.builders import make_description, make_sample_run
 
 ROOT = Path(__file__).resolve().parents[3]
 EVERY = FeatureSettings(groups=frozenset(FeatureGroup))

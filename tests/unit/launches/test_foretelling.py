@@ -12,7 +12,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 ROOT = Path(__file__).parents[3]
 MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"

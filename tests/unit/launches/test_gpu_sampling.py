@@ -19,7 +19,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.testing.fakes import Cost, SyntheticLaunch
+from support.fakes import Cost, SyntheticLaunch
 
 INTEGER, FLOAT = ElementType.parse("int32"), ElementType.parse("float32")
 STENCIL = """kernel void star(global const float *a, global float *b, int w, int d) {

@@ -16,8 +16,8 @@ from kernelcast.launches.known_devices import (
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import UnknownDeviceError
 from kernelcast.sampling.runtimes import list_runtime_files
-from kernelcast.testing.builders import make_description
 from kernelcast.workers import WarmChildren
+from support.builders import make_description
 
 DEVICE = make_description()
 

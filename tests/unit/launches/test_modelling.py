@@ -24,7 +24,7 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, NDRangeError, SignatureError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace
-from kernelcast.testing.address_sets import bind_group, enumerate_offsets
+from support.address_sets import bind_group, enumerate_offsets
 
 ROOT = Path(__file__).resolve().parents[3]
 STAR = (

@@ -15,7 +15,7 @@ from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import MemorySpace
-from kernelcast.testing.address_sets import bind_group, enumerate_offsets
+from support.address_sets import bind_group, enumerate_offsets
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL: Mapping[str, Mapping[str, int]] = {

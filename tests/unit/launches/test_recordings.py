@@ -15,8 +15,8 @@ from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.recording import Recording
-from kernelcast.testing import strategies
-from kernelcast.testing.fakes import SyntheticLaunch
+from support import strategies
+from support.fakes import SyntheticLaunch
 
 NDRANGE = NDRange(global_size=(800,), local_size=(8,))
 JSON = st.recursive(

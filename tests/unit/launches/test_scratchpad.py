@@ -18,7 +18,7 @@ from kernelcast.records.errors import (
     ProblemFileError,
     UnknownMachineError,
 )
-from kernelcast.testing.machines import SW26010
+from support.machines import SW26010
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 KERNELS = EXAMPLES / "scratchpad/kernels"

@@ -9,8 +9,8 @@ from kernelcast.launches.stand_ins import find_stand_in
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.records.device import DeviceDescription, DeviceKind
-from kernelcast.testing.builders import make_description
-from kernelcast.testing.fake_executor import FakeExecutor
+from support.builders import make_description
+from support.fake_executor import FakeExecutor
 
 
 def make_gpu(device_id: str, name: str, units: int) -> DeviceDescription:

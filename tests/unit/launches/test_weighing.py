@@ -27,7 +27,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.testing.fakes import SyntheticLaunch
+from support.fakes import SyntheticLaunch
 
 KERNEL = Kernel(
     name="f",

@@ -13,7 +13,7 @@ from kernelcast.models.learned.ridge import RidgeLearner
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable, make_table
-from kernelcast.testing.synthetic_rows import make_rows
+from support.synthetic_rows import make_rows
 
 NAMES = (
     "static.loops_count", "static.buffers_count", "compiler.registers_per_work_item",

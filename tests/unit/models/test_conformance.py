@@ -9,7 +9,7 @@ from kernelcast.models.protocol import FittedModel, TimeModel
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.testing.synthetic_rows import make_rows
+from support.synthetic_rows import make_rows
 
 # One of each kind: the ablations differ from the hybrid only in their feature groups.
 NAMES = (

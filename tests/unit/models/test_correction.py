@@ -13,7 +13,7 @@ from kernelcast.models.space import EXACT_ROWS, LANDMARKS, fit_space, square_dis
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable, make_table
-from kernelcast.testing.synthetic_rows import SCHEMA, Planted, make_rows
+from support.synthetic_rows import SCHEMA, Planted, make_rows
 
 TRAINING = make_rows(kernels=40, sizes=5, seed=7)
 UNSEEN = make_rows(kernels=30, sizes=4, seed=8)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kernelcast.models.linear import fit_linear, fit_moments, make_interval, two_point
 from kernelcast.records.errors import InputError
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun
-from kernelcast.testing.builders import make_sample_run
+from support.builders import make_sample_run
 
 WORK_GROUPS = 100_000
 RATES = st.floats(1e-8, 1e-3)

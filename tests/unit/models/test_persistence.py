@@ -26,7 +26,7 @@ from kernelcast.models.protocol import FittedModel
 from kernelcast.models.validation import validate
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
+from support.synthetic_rows import SCHEMA, make_rows
 
 TABLE = make_rows(kernels=6, sizes=3)
 

@@ -8,7 +8,7 @@ from kernelcast.models.references import ColumnReference
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import make_table
-from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
+from support.synthetic_rows import SCHEMA, make_rows
 
 VOLUMES = FeatureSchema(names=("analytic.moved_bytes", "analytic.flops_count"), version=1)
 

@@ -19,7 +19,7 @@ from kernelcast.models.validation.scoring import list_rows, score_rows
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Texts, TrainingTable, make_table
-from kernelcast.testing.synthetic_rows import make_rows
+from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=6, sizes=3, devices=2)
 EMPTY = FeatureSchema(names=(), version=1)

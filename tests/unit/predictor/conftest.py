@@ -11,9 +11,9 @@ from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.testing.fake_executor import FakeExecutor, row_of, widen_schema
-from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training_data.store import Store, open_store
+from support.fake_executor import FakeExecutor, row_of, widen_schema
+from support.synthetic_rows import make_rows
 
 DEVICE_ID = "fake-device-0000"
 

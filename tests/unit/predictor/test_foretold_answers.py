@@ -26,8 +26,10 @@ from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.testing.evidence import make_rows
-from kernelcast.testing.fake_executor import (
+from kernelcast.training.analytic_errors import CPU_MODEL
+from kernelcast.training_data.store import Store
+from support.evidence import make_rows
+from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
@@ -36,8 +38,6 @@ from kernelcast.testing.fake_executor import (
     make_predictor,
     make_problem,
 )
-from kernelcast.training.analytic_errors import CPU_MODEL
-from kernelcast.training_data.store import Store
 
 ROOT = Path(__file__).parents[3]
 MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"

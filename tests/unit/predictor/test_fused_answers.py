@@ -26,8 +26,9 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.testing.evidence import make_rows
-from kernelcast.testing.fake_executor import (
+from kernelcast.training_data.store import Store, open_store
+from support.evidence import make_rows
+from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
@@ -37,8 +38,7 @@ from kernelcast.testing.fake_executor import (
     make_problem,
     observe,
 )
-from kernelcast.testing.observations import make_launch
-from kernelcast.training_data.store import Store, open_store
+from support.observations import make_launch
 
 NUMBERS = itertools.count()
 UNSAMPLED = EstimateSettings(samples=False)

@@ -7,8 +7,8 @@ import pytest
 import kernelcast
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError
-from kernelcast.testing.fake_executor import DEVICE, PROBLEM, FakeExecutor, make_predictor
 from kernelcast.training_data.store import Store
+from support.fake_executor import DEVICE, PROBLEM, FakeExecutor, make_predictor
 
 _PATH = "examples/triad/triad.yaml"
 _READ = r"give a Problem, which kernelcast.read_problem\(path\) reads"

@@ -19,7 +19,8 @@ from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.problem import Problem
-from kernelcast.testing.fake_executor import (
+from kernelcast.training_data.store import Store
+from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
@@ -27,7 +28,6 @@ from kernelcast.testing.fake_executor import (
     make_predictor,
     observe,
 )
-from kernelcast.training_data.store import Store
 
 # Seconds of a work-group: a launch of 1 ms, one that models know, and one of an hour.
 SHORT_S, USUAL_S, LONG_S = 1e-8, 5e-6, 3.6e-2

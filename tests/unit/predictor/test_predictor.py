@@ -15,7 +15,8 @@ from kernelcast.records.errors import DeviceError, InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
-from kernelcast.testing.fake_executor import (
+from kernelcast.training_data.store import Store
+from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
@@ -26,7 +27,6 @@ from kernelcast.testing.fake_executor import (
     make_problem,
     observe,
 )
-from kernelcast.training_data.store import Store
 
 FIRST = frozenset({ObservationFlag.FIRST_LAUNCH})
 

@@ -17,7 +17,8 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.testing.fake_executor import (
+from kernelcast.training_data.store import Store
+from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
@@ -28,7 +29,6 @@ from kernelcast.testing.fake_executor import (
     make_problem,
     observe,
 )
-from kernelcast.training_data.store import Store
 
 
 def test_the_hybrid_answers_in_its_domain(

@@ -12,7 +12,7 @@ from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.refining import MOST_MOMENTS, Refiner
 from kernelcast.records.errors import KernelRunError
-from kernelcast.testing.fake_executor import DEVICE, PROBLEM, FakeExecutor
+from support.fake_executor import DEVICE, PROBLEM, FakeExecutor
 
 _LONGEST_S = 20.0
 

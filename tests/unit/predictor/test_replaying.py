@@ -9,7 +9,7 @@ from kernelcast.predictor.replaying import replay
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.recording import Recording
-from kernelcast.testing.fakes import Disturbance, SyntheticLaunch
+from support.fakes import Disturbance, SyntheticLaunch
 
 SETTINGS = make_settings(budget=0.05, coverage=0.9, measured_runs=None, seed=7)
 

@@ -15,14 +15,14 @@ from kernelcast.predictor.answering.sparing import choose_moments
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier
-from kernelcast.testing.fake_executor import (
+from kernelcast.training_data.store import Store
+from support.fake_executor import (
     DEVICE,
     FakeExecutor,
     make_predictor,
     make_problem,
     observe,
 )
-from kernelcast.training_data.store import Store
 
 # Seconds of a work-group: kernels of milliseconds, and of minutes.
 SHORT_S, LONG_S = 1e-7, 5e-2

@@ -8,7 +8,7 @@ from kernelcast.records.arguments import (
     make_scalar,
 )
 from kernelcast.records.errors import InputError
-from kernelcast.testing import strategies
+from support import strategies
 
 
 @given(element=strategies.element_types())

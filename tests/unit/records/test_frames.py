@@ -12,7 +12,7 @@ from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.machine_comparison import compare_machines
-from kernelcast.testing.observations import make_observation
+from support.observations import make_observation
 
 ESTIMATE = Estimate(
     device="A device", device_id="a-device", kernel="triad",

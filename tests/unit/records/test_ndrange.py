@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.testing import strategies
+from support import strategies
 
 
 def work_groups_of(box: GroupBox) -> set[tuple[int, ...]]:

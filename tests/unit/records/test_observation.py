@@ -24,7 +24,7 @@ from kernelcast.records.launch_identity import (
 )
 from kernelcast.records.observation import FailureRecord
 from kernelcast.records.observed_times import RunTimes, SampleSet, summarise_runs
-from kernelcast.testing.observations import make_failure, make_launch, make_observation
+from support.observations import make_failure, make_launch, make_observation
 
 FLOAT = ElementType("float32")
 ZEROS = BufferArgument(element=FLOAT, count=8)

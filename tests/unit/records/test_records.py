@@ -18,8 +18,8 @@ from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import TimedLaunch
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing import strategies
-from kernelcast.testing.builders import make_sample_run
+from support import strategies
+from support.builders import make_sample_run
 
 ERRORS = [
     error

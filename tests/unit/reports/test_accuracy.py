@@ -23,12 +23,12 @@ from kernelcast.reports.accuracy.model_answers import (
     list_used_models,
     open_model,
 )
-from kernelcast.testing.observations import make_observation
-from kernelcast.testing.page_examples import make_validation
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.table import load_training_table
 from kernelcast.training.validating import validate_models
 from kernelcast.training_data.store import Store
+from support.observations import make_observation
+from support.page_examples import make_validation
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

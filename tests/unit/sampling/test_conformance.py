@@ -3,8 +3,8 @@ from collections.abc import Sequence
 import pytest
 
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.testing.conformance import PreparedLaunchConformance
-from kernelcast.testing.fakes import SyntheticLaunch
+from support.conformance import PreparedLaunchConformance
+from support.fakes import SyntheticLaunch
 
 NDRANGE = NDRange(global_size=(64, 36), local_size=(8, 5), global_offset=(3, 0))
 BOXES = [

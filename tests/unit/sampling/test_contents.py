@@ -12,7 +12,7 @@ from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError
 from kernelcast.sampling import contents
 from kernelcast.sampling.contents import RANDOM_PERIOD, draw_ahead, make_array
-from kernelcast.testing import strategies
+from support import strategies
 
 
 @given(argument=strategies.buffer_arguments(), seed=st.integers(0, 1000))

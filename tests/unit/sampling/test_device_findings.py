@@ -9,7 +9,7 @@ from kernelcast.records.samples import LaunchTime
 from kernelcast.sampling import device_findings
 from kernelcast.sampling.behaviour import DeviceBehaviour
 from kernelcast.sampling.device_findings import DeviceFindings
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 DEVICE = make_description()
 TIMER = TimerCheck(event_s=0.01, host_s=0.0101, agrees=True)

@@ -17,7 +17,7 @@ from kernelcast.sampling.microbenchmarks.instruction_runs import InstructionRuns
 from kernelcast.sampling.microbenchmarks.rooflines import build_shapes, choose_proven, find_ridge
 from kernelcast.sampling.microbenchmarks.statistics import summarise
 from kernelcast.sampling.microbenchmarks.suite import COMPUTE, suite
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 
 @given(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
-from kernelcast.testing import strategies
+from support import strategies
 
 CORRECTED = (
     "get_group_id", "get_num_groups", "get_global_size", "get_global_offset",

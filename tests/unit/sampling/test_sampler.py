@@ -11,8 +11,8 @@ from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.plan import UNNOTICED_S, SamplingPlan
 from kernelcast.sampling.sampler import Sampler, sample
-from kernelcast.testing import strategies
-from kernelcast.testing.fakes import (
+from support import strategies
+from support.fakes import (
     Coordinates,
     Cost,
     Disturbance,

@@ -10,7 +10,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.sampling import session as module
 from kernelcast.sampling.behaviour import DeviceBehaviour
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 # Later than any test: what ages is what a test makes old.
 FIRST = Contention(

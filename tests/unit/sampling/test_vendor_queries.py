@@ -17,7 +17,7 @@ from kernelcast.sampling.amd_code_object import CodeObjectFacts, parse_code_obje
 from kernelcast.sampling.clocks import list_clocks
 from kernelcast.sampling.occupancy import CompiledResources
 from kernelcast.sampling.opencl import cl
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 KERNEL = Kernel(name="triad", source="kernel void triad() { barrier(CLK_LOCAL_MEM_FENCE); }")
 NDRANGE = NDRange(global_size=(1 << 20,), local_size=(256,))

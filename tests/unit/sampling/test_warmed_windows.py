@@ -21,8 +21,8 @@ from kernelcast.sampling.warmed_windows import (
     time_warmed,
 )
 from kernelcast.sampling.windows import spread_positions
-from kernelcast.testing.fakes import Disturbance, SyntheticLaunch
-from kernelcast.testing.simulated_gpu import (
+from support.fakes import Disturbance, SyntheticLaunch
+from support.simulated_gpu import (
     SimulatedKernel,
     SimulatedLaunch,
     load_simulated_kernels,

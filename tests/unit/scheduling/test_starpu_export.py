@@ -24,9 +24,9 @@ from kernelcast.scheduling.starpu.footprints import footprint_of_size_base
 from kernelcast.scheduling.starpu.model_text import read_model
 from kernelcast.scheduling.starpu.records import parse_worker
 from kernelcast.scheduling.starpu.sampled_functions import extrapolate
-from kernelcast.testing.builders import make_description
-from kernelcast.testing.observations import make_observation
 from kernelcast.training_data.store import open_store
+from support.builders import make_description
+from support.observations import make_observation
 
 PROBLEM = """
 code: |

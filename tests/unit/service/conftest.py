@@ -14,7 +14,7 @@ with warnings.catch_warnings():
 
 from kernelcast.service import ServiceSettings, change_watcher, create_app
 from kernelcast.service.service import Service
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 PROBLEM: dict[str, Any] = {
     "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",

@@ -12,9 +12,9 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 from kernelcast.service import Limits, ServiceSettings, create_app
-from kernelcast.testing.service_attacks.attacks import ON_DEVICES, Attack, list_attacks
-from kernelcast.testing.service_attacks.target import Secret, Target, add_tokens, make_secret
-from kernelcast.testing.service_backend import FakeBackend, make_devices
+from support.service_attacks.attacks import ON_DEVICES, Attack, list_attacks
+from support.service_attacks.target import Secret, Target, add_tokens, make_secret
+from support.service_backend import FakeBackend, make_devices
 
 _ATTACKS = [one for one in list_attacks() if one.part != ON_DEVICES]
 _DEVICE = make_devices()[0].id

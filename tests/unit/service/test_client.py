@@ -18,7 +18,7 @@ from kernelcast.client import (
 )
 from kernelcast.client.transport import Patience
 from kernelcast.records.errors import InputError, KernelRunError, ProblemFileError
-from kernelcast.testing.service_backend import FakeBackend, failing
+from support.service_backend import FakeBackend, failing
 
 Plain = dict[str, Any]
 

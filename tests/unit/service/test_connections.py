@@ -21,7 +21,7 @@ from kernelcast.service import Limits, ServiceSettings, create_app
 from kernelcast.service.protocol import PatientProtocol
 from kernelcast.service.tokens import make_token
 from kernelcast.service_state import open_state
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 SHORT_S = 0.4
 LIMITS = Limits(header_seconds=SHORT_S, body_seconds=SHORT_S, header_bytes=4096, connections=8)

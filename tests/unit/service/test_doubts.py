@@ -16,7 +16,7 @@ from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.tokens import make_token
 from kernelcast.service_state import open_state
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
 DEVICE = "fake-device-0000"

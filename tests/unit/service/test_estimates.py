@@ -22,7 +22,7 @@ from kernelcast.service import Limits, ServiceSettings, create_app
 from kernelcast.service.backend import Ask, Sampled
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.schemas.estimates import EstimateOut
-from kernelcast.testing.service_backend import FakeBackend, failing
+from support.service_backend import FakeBackend, failing
 
 Plain = dict[str, Any]
 FIRST, SECOND = "fake-device-0000", "other-device-1111"

@@ -14,7 +14,7 @@ from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service import API_VERSION, Limits, ServiceSettings, create_app
 from kernelcast.service.errors import kind_of
-from kernelcast.testing.service_backend import FakeBackend, failing
+from support.service_backend import FakeBackend, failing
 
 
 def _assert_shape(content: object) -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 _NUMBERS = (
     st.integers(-(2**70), 2**70)

@@ -8,7 +8,7 @@ from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.registry import publish_evidence
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.service import ServiceSettings
-from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
+from support.synthetic_rows import SCHEMA, make_rows
 
 NAME = "linear/fake-device-0000"
 

@@ -11,7 +11,7 @@ from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.service import ServiceSettings
 from kernelcast.service_state import Store, StoreError
 from kernelcast.service_state.problems import ChangeTable
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
 FIRST = "fake-device-0000"

@@ -14,7 +14,7 @@ from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.backend import Backend
-from kernelcast.testing.service_backend import make_devices
+from support.service_backend import make_devices
 
 Plain = dict[str, Any]
 DEVICE = "fake-device-0000"

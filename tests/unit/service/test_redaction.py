@@ -14,8 +14,8 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.service.backend import Ask, _telling_own
 from kernelcast.service.errors import message_of
 from kernelcast.service.redaction import redact, redact_estimate, redact_paths
-from kernelcast.testing.service_backend import make_answer, make_devices
 from kernelcast.workers import WROTE
+from support.service_backend import make_answer, make_devices
 
 _KERNEL = Kernel(
     name="fill",

@@ -14,7 +14,7 @@ from kernelcast.service import ServiceSettings, create_app, refining
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.estimating import Wanted
 from kernelcast.service.service import Service
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 DEVICE = "other-device-1111"
 

@@ -11,7 +11,7 @@ from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.service import Service
 from kernelcast.service.tokens import make_token
 from kernelcast.service_state import open_state
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
 

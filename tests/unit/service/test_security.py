@@ -14,7 +14,7 @@ from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.authentication import read_token_file
 from kernelcast.service.tokens import is_right, make_token, parse_token
 from kernelcast.service_state import open_state
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
 

@@ -22,7 +22,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.service import Limits, ServiceSettings, create_app, timeouts
 from kernelcast.service.backend import Ask
 from kernelcast.service.timeouts import TimeoutMemory
-from kernelcast.testing.service_backend import FakeBackend, failing, make_devices
+from support.service_backend import FakeBackend, failing, make_devices
 
 Plain = dict[str, Any]
 FIRST, SECOND = "fake-device-0000", "other-device-1111"

@@ -11,7 +11,7 @@ from kernelcast.service import Limits, ServiceSettings, create_app
 from kernelcast.service.rate_limit import AttemptCounter, name_address
 from kernelcast.service.tokens import make_token
 from kernelcast.service_state import open_state
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 MOST = 3
 Ask = Callable[[str], int]

@@ -6,10 +6,10 @@ import pytest
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import Comparison
 from kernelcast.records.errors import InputError
-from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training.comparing import ComparisonPlan, compare_models
 from kernelcast.training.settings import ALL_ROWS, RowFilter, Split, ValidationSettings
 from kernelcast.training.validating import validate_models
+from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=8, sizes=3, devices=2)
 PLAN = ComparisonPlan(rows=ALL_ROWS, jobs=1, bootstrap=Bootstrap(resamples=200), explained=2)

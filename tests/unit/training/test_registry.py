@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelFileError
 from kernelcast.records.errors import InputError
-from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
 from kernelcast.training.registry import (
     MODELS_VARIABLE,
     choose_registry,
@@ -17,6 +16,7 @@ from kernelcast.training.registry import (
     name_model,
     open_registry,
 )
+from support.synthetic_rows import SCHEMA, make_rows
 
 FITTED = make_model("linear").fit(make_rows(kernels=4, sizes=2))
 

@@ -6,7 +6,6 @@ import pytest
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import load_model
 from kernelcast.records.errors import InputError
-from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import TrainingSettings
 from kernelcast.training.training import (
@@ -16,6 +15,7 @@ from kernelcast.training.training import (
     train,
     write_model_file,
 )
+from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=4, sizes=2, devices=3)
 NAMES = sorted({*TABLE.devices})

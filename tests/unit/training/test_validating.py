@@ -4,7 +4,6 @@ import pytest
 from kernelcast.models.validation import ValidationReport
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training.settings import (
     ALL_ROWS,
     RowFilter,
@@ -13,6 +12,7 @@ from kernelcast.training.settings import (
     ValidationSettings,
 )
 from kernelcast.training.validating import POOLED_RIVALS, validate_models
+from support.synthetic_rows import make_rows
 
 KERNELS = make_rows(kernels=5, sizes=3)
 DEVICES = make_rows(kernels=4, sizes=2, devices=3)

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from kernelcast.testing.observations import (
+from kernelcast.training_data.check import Finding, FindingKind, check_store
+from kernelcast.training_data.store import Store, open_store
+from kernelcast.training_data.store.tables import OBSERVATIONS
+from support.observations import (
     SCHEMA,
     lose_index_entries,
     make_launch,
     make_observation,
 )
-from kernelcast.training_data.check import Finding, FindingKind, check_store
-from kernelcast.training_data.store import Store, open_store
-from kernelcast.training_data.store.tables import OBSERVATIONS
 
 BAD = make_observation(7)
 

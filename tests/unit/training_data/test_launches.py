@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes
-from kernelcast.testing.observations import make_observation
 from kernelcast.training_data.store import Selection, Store, open_store
 from kernelcast.training_data.store.launches import (
     SUMMED,
@@ -24,6 +23,7 @@ from kernelcast.training_data.store.launches import (
     read_newest_times,
     sum_up_launches,
 )
+from support.observations import make_observation
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 WANTED = Selection(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import kernelcast
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.testing.observations import SCHEMA, make_observation, observations
 from kernelcast.training_data.parquet import (
     ObservationFileError,
     export_parquet,
@@ -22,6 +21,7 @@ from kernelcast.training_data.parquet import (
 )
 from kernelcast.training_data.parquet.format import METADATA_KEY
 from kernelcast.training_data.store import AddedRows, Selection, Store, open_store
+from support.observations import SCHEMA, make_observation, observations
 
 SHIPPED = Path(kernelcast.__file__).parent / "training_data" / "measured"
 

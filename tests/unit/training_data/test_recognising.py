@@ -12,7 +12,6 @@ import pytest
 
 from kernelcast.collection.data_exchange import ImportRequest, import_file
 from kernelcast.records.errors import InputError
-from kernelcast.testing.observations import make_observation
 from kernelcast.training.reading import read_observations
 from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
 from kernelcast.training_data.importers.foreign import read_rows
@@ -25,6 +24,7 @@ from kernelcast.training_data.parquet import (
 from kernelcast.training_data.sources import SourceKind, recognise_source
 from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.recognising import is_database
+from support.observations import make_observation
 
 # Opens and closes the database as any command does that another process runs.
 _COMMAND = """

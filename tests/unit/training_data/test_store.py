@@ -18,13 +18,6 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.frames import to_frame
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes, summarise_runs
-from kernelcast.testing.observations import (
-    SCHEMA,
-    make_failure,
-    make_launch,
-    make_observation,
-    observations,
-)
 from kernelcast.training_data.store import (
     AddedRows,
     Selection,
@@ -34,6 +27,13 @@ from kernelcast.training_data.store import (
 )
 from kernelcast.training_data.store.connecting import parse_url
 from kernelcast.training_data.store.store import query_newest
+from support.observations import (
+    SCHEMA,
+    make_failure,
+    make_launch,
+    make_observation,
+    observations,
+)
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from kernelcast.testing.observations import insert_as_then, make_observation
 from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.migrating import SCRIPTS, migrate
 from kernelcast.training_data.store.tables import HEAD, METADATA, VERSION_TABLE
 from kernelcast.training_data.store.versions import read_version
+from support.observations import insert_as_then, make_observation
 
 NEXT = """
 import sqlalchemy as sa

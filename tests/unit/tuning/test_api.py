@@ -8,7 +8,6 @@ import pytest
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.testing.builders import make_description
 from kernelcast.tuning import api
 from kernelcast.tuning.api import TuneProgress, tune_on_device
 from kernelcast.tuning.cache import MeasurementFile
@@ -20,6 +19,7 @@ from kernelcast.tuning.device_runs import (
 )
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
+from support.builders import make_description
 
 Order = Callable[[frozenset[int]], MeasureTask | SampleTask | None]
 TIMES = {0: 5.0, 1: 4.0, 2: 3.0, 3: 1.0, 4: 2.0}

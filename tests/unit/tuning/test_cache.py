@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from kernelcast.records.errors import InputError
-from kernelcast.testing.builders import make_description
 from kernelcast.tuning.cache import MeasurementFile, key_of
 from kernelcast.tuning.device_runs import EventKind, TuningEvent
 from kernelcast.tuning.space import read_space
+from support.builders import make_description
 
 
 def event(kind: EventKind, seconds: float = 0.0, reason: str = "") -> TuningEvent:

@@ -9,8 +9,8 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.testing.builders import make_description
 from kernelcast.tuning.ranking import find_obstacle
+from support.builders import make_description
 
 DEVICE = make_description()
 FITS = Problem(

@@ -8,11 +8,11 @@ import pytest
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.testing.builders import make_description
 from kernelcast.tuning import ranking
 from kernelcast.tuning.ranking import DeviceModel, rank, several_processes
 from kernelcast.tuning.report import sort_configurations
 from kernelcast.tuning.space import read_space
+from support.builders import make_description
 
 
 def test_processes_find_what_one_finds(

@@ -19,10 +19,10 @@ from kernelcast.records.operations import (
 )
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.builders import make_description, make_sample_run
 from kernelcast.training.peaks import DevicePeaks
 from kernelcast.workers.decoding import NotDecodableError, decode
 from kernelcast.workers.encoding import encode
+from support.builders import make_description, make_sample_run
 
 RUN = make_sample_run([(0, 2, 0.1), (0, 3, 1 / 3)], work_groups=100)
 LAUNCH = LaunchIdentity(

@@ -78,7 +78,7 @@ def test_a_death_inside_is_told_as_one_outside() -> None:
     """The signal that ended a confined process is named."""
     with pytest.raises(KernelRunError, match=r"died \(signal SIGSEGV, stage: starting\)"):
         run_isolated(
-            Task(entry="kernelcast.testing.crashing:crash"), None, timeout_s=60, subject="d",
+            Task(entry="support.crashing:crash"), None, timeout_s=60, subject="d",
             confinement=Confinement(),
         )  # fmt: skip
 

@@ -41,15 +41,6 @@ class SimulatedVolumes:
     ------
     InputError
         If the caches do not fit one behind the other.
-
-    Examples
-    --------
-    >>> from kernelcast.testing.reference_nests import make_nest
-    >>> from kernelcast.testing.machines import IVY_BRIDGE
-    >>> copy = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
-    >>> volumes = SimulatedVolumes(copy, IVY_BRIDGE).predict({"N": 100_000})
-    >>> [(one.name, one.misses, one.evicts) for one in volumes.levels]
-    [('L1', 2.0, 1.0), ('L2', 2.0, 1.0), ('L3', 0.0, 0.0), ('MEM', 0.0, 0.0)]
     """
 
     name = "sim"

@@ -59,7 +59,8 @@ def bandwidth_latency(mrt: float, active_cpes: int, machine: ScratchpadMachine) 
     --------
     64 CPEs ask for one transaction each: 64 * 256 bytes at 32 GB/s are 512 ns.
 
-    >>> from kernelcast.testing.machines import SW26010
+    >>> from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
+    >>> SW26010 = find_scratchpad("sw26010")
     >>> round(bandwidth_latency(1, 64, SW26010) / SW26010.clock_hz * 1e9)
     512
     """
@@ -172,7 +173,8 @@ def average_latency(average_mrt: float, machine: ScratchpadMachine) -> float:
 
     Examples
     --------
-    >>> from kernelcast.testing.machines import SW26010
+    >>> from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
+    >>> SW26010 = find_scratchpad("sw26010")
     >>> average_latency(1, SW26010), average_latency(16, SW26010)
     (220, 970)
     """

@@ -67,7 +67,8 @@ class ScratchpadMachine:
 
         Examples
         --------
-        >>> from kernelcast.testing.machines import SW26010
+        >>> from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
+        >>> SW26010 = find_scratchpad("sw26010")
         >>> SW26010.bandwidth(48) / 1e9, SW26010.bandwidth(65) / 1e9
         (32.0, 64.0)
         """

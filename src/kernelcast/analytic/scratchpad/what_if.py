@@ -205,7 +205,8 @@ def list_cpe_counts(machine: ScratchpadMachine) -> list[int]:
 
     Examples
     --------
-    >>> from kernelcast.testing.machines import SW26010
+    >>> from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
+    >>> SW26010 = find_scratchpad("sw26010")
     >>> list_cpe_counts(SW26010)
     [8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 160, 192, 224, 256]
     """

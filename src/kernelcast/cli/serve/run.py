@@ -10,7 +10,7 @@ from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.service_state import open_state
 
 
-def run_service(  # noqa: PLR0913 - options that are no settings as they are
+def run_service(
     *,
     database: str | None,
     token_file: Path | None,

@@ -37,7 +37,7 @@ _Evaluate = Callable[[Node | int], Expr | None]
 """Gives a step that is the same in each iteration."""
 
 
-def find_induction(  # noqa: PLR0913 - all of a loop
+def find_induction(
     changes: Changes,
     symbol: Symbol,
     state: State,

@@ -56,7 +56,7 @@ class _Slot:
     at_end: Leaf | None = None
 
 
-def solve(  # noqa: PLR0913 - all of a loop, and no object that would hold just this
+def solve(
     starts: dict[int, Value],
     is_worth_it: bool,
     symbol: Symbol,

@@ -300,7 +300,7 @@ class ExpressionCounter:
         size, lanes = base.type.bytes, node.type.lanes
         self._add_site(base, None, block, is_store=is_store, size=size, lanes=lanes)
 
-    def _add_site(  # noqa: PLR0913 - all of a site
+    def _add_site(
         self, node: Node, pointer: Node | None, block: Block, *, is_store: bool, size: int,
         lanes: int = 1, name: str = "",
     ) -> None:  # fmt: skip

@@ -32,7 +32,7 @@ _MOST_TABULATED = 8
 Counts = tuple[npt.NDArray[np.float64], bool]
 
 
-def count_statically(  # noqa: PLR0913 - a launch, and how far to go into it
+def count_statically(
     facts: KernelFacts,
     ndrange: NDRange,
     scalars: Mapping[str, int],

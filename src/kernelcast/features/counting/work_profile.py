@@ -92,7 +92,7 @@ def may_differ(facts: KernelFacts) -> bool:
     return False
 
 
-def profile_work(  # noqa: PLR0913 - a launch, what of it is asked, and how closely
+def profile_work(
     facts: KernelFacts,
     ndrange: NDRange,
     scalars: Mapping[str, int],

@@ -146,7 +146,7 @@ class Comparison:
         )
 
 
-def compare_validated(  # noqa: PLR0913 - options by name, as a caller says them
+def compare_validated(
     report: ValidationReport,
     first: str,
     second: str,

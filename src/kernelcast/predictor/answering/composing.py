@@ -110,7 +110,7 @@ class Basis:
     work: Work | None = None
 
 
-def describe_launch(  # noqa: PLR0913 - an estimate says so much of a launch
+def describe_launch(
     device: DeviceDescription,
     kernel: str,
     ndrange: NDRange,

@@ -290,7 +290,7 @@ def _is_newer(kernel: _Kernel, key: SizeKey, known: KnownSize) -> bool:
     return known != before if key in kernel.stored else known.at_s > before.at_s
 
 
-def _tabulate(  # noqa: PLR0913 - a table, of whom, and for whom
+def _tabulate(
     kernel: _Kernel,
     key: SizeKey,
     work: Work,

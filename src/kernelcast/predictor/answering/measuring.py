@@ -57,7 +57,7 @@ class Hold(Protocol):
         ...
 
 
-def run_estimate(  # noqa: PLR0913 - a task, and what is told on the way
+def run_estimate(
     session: DeviceSession,
     task: EstimateTask,
     *,

@@ -137,7 +137,7 @@ async def show_audit(service: OurService, _: Admin, most: Most = 100) -> AuditOu
     return AuditOut.model_validate({"entries": found})
 
 
-async def add_job(  # noqa: PLR0913 - what, who, where
+async def add_job(
     kind: JobKind,
     options: dict[str, Any],
     request: Request,

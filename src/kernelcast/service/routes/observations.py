@@ -68,7 +68,7 @@ async def list_observations(
 
 
 @router.delete("/observations")
-async def remove_observations(  # noqa: PLR0913 - which, and who
+async def remove_observations(
     wanted: Selected,
     request: Request,
     service: OurService,

@@ -70,7 +70,7 @@ def _make_schemas(content: Mapping[str, Any], where: str) -> dict[str, FeatureSc
             schema = FeatureSchema(names=tuple(one["names"]), version=int(one["version"]))
             if schema.id != key:
                 msg = f"schema {key} expected, its names make {schema.id}"
-                raise ValueError(msg)  # noqa: TRY301 - all that is wrong ends alike
+                raise ValueError(msg)
             found[key] = schema
     except (AttributeError, KeyError, TypeError, ValueError, InputError) as error:
         msg = f"{where}: its feature schemas are damaged ({error}); export it again"

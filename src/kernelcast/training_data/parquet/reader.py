@@ -128,10 +128,10 @@ def _read_row(
         found = row_to_observation(row, schemas)
         if row["schema_id"] not in {None, *schemas}:
             msg = f"its feature schema {row['schema_id']} is not in the file"
-            raise ValueError(msg)  # noqa: TRY301 - all that is wrong ends alike
+            raise ValueError(msg)
         if found.key != row["key"]:
             msg = f"its key is {row['key']}, its content makes {found.key}"
-            raise ValueError(msg)  # noqa: TRY301
+            raise ValueError(msg)
     except (KernelcastError, ValueError, TypeError, KeyError, RecursionError) as error:
         msg = f"{where}: {error}; export it again, or leave the row out"
         raise ObservationFileError(msg) from error

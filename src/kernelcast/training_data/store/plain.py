@@ -156,7 +156,7 @@ def load_mapping(text: str) -> Mapping[str, Any]:
     content = json.loads(text)
     if not isinstance(content, dict):
         msg = f"expected a JSON object, found {text[:40]!r}"
-        raise ValueError(msg)  # noqa: TRY004 - the row is wrong, not a caller's type
+        raise ValueError(msg)
     return content
 
 

@@ -183,7 +183,7 @@ class Store:
         schemas = self.schemas()
         for rows in self.read_rows(wanted, ordered=True):
             for found in rows:
-                row = as_row(found._mapping)  # noqa: SLF001 - SQLAlchemy's public name
+                row = as_row(found._mapping)
                 if row["schema_id"] is not None and row["schema_id"] not in schemas:
                     schemas = self.schemas()  # somebody has added the row meanwhile
                 yield row_to_observation(row, schemas)

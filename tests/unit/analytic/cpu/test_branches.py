@@ -8,7 +8,7 @@ from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.modelling.cpu_loops import LoopModel
-from kernelcast.testing.machines import IVY_BRIDGE
+from support.machines import IVY_BRIDGE
 
 PLANE = "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
 ROW = "double a[N], b[N], c[N], s, t; for (int i = 0; i < N; i++) "

@@ -9,7 +9,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.machines import IVY_BRIDGE
+from support.machines import IVY_BRIDGE
 
 IVY = find_machine("ivy-bridge-ep")
 

@@ -13,8 +13,8 @@ from kernelcast.analytic.cpu.volumes import CachePredictor
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
-from kernelcast.testing.machines import IVY_BRIDGE
-from kernelcast.testing.reference_nests import read_reference_nest
+from support.machines import IVY_BRIDGE
+from support.reference_nests import read_reference_nest
 
 REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft"
 CASES = json.loads((REFERENCE / "cases.json").read_text())

@@ -12,7 +12,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import InstructionFacts
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.reference_nests import make_nest
+from support.reference_nests import make_nest
 
 TRIAD = make_nest(
     [("i", "0", "N", 1)], {"a": ["N"], "b": ["N"], "c": ["N"]}, [("b", "i"), ("c", "i")],

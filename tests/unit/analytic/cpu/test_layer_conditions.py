@@ -20,8 +20,8 @@ from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
-from kernelcast.testing.machines import IVY_BRIDGE
-from kernelcast.testing.reference_nests import make_nest, read_reference_nest
+from support.machines import IVY_BRIDGE
+from support.reference_nests import make_nest, read_reference_nest
 
 REFERENCE = Path(__file__).parents[4] / "../shared/reference/kerncraft"
 CASES = json.loads((REFERENCE / "cases.json").read_text())

@@ -11,7 +11,7 @@ from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.streaming import StreamRates
 from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest
-from kernelcast.testing.reference_nests import make_nest
+from support.reference_nests import make_nest
 
 SIZES = (2048, 8192, 65536)
 MACHINE = CpuMachine(

@@ -24,7 +24,7 @@ from kernelcast.records.operations import (
 )
 from kernelcast.records.software_counters import WarpCounters
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.opencl_cpu import TRIAD, make_launch, make_machine
+from support.opencl_cpu import TRIAD, make_launch, make_machine
 
 ONE_AFTER_THE_OTHER = Execution(width=1)
 BY_SIXTEEN = Execution(width=16)

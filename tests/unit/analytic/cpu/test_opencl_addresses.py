@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernelcast.analytic.cpu.opencl.addresses import ABSENT, GroupAddresses, list_distinct
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.patterns import find_patterns
-from kernelcast.testing.opencl_cpu import make_launch
+from support.opencl_cpu import make_launch
 
 
 @given(

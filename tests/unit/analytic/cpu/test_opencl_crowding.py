@@ -14,7 +14,7 @@ from kernelcast.expressions.comparisons import less
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.opencl_cpu import make_launch, make_machine
+from support.opencl_cpu import make_launch, make_machine
 
 EIGHT = Trait(value=8, source=TraitSource.REPORTED)
 

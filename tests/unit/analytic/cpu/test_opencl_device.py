@@ -8,7 +8,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.opencl_cpu import TRIAD, make_machine
+from support.opencl_cpu import TRIAD, make_machine
 
 DEVICE = read_device(make_machine())
 

@@ -19,7 +19,7 @@ from kernelcast.records.operations import (
     OperationKind,
 )
 from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.testing.opencl_cpu import TRIAD, make_launch, make_machine
+from support.opencl_cpu import TRIAD, make_launch, make_machine
 
 
 def test_needs_no_clock() -> None:

@@ -9,7 +9,7 @@ from kernelcast.analytic.cpu.opencl.functions import INTEL, POCL, RUSTICL, find_
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.opencl_cpu import make_launch, make_machine
+from support.opencl_cpu import make_launch, make_machine
 
 TIMES = 1000.0
 

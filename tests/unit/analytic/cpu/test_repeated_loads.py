@@ -10,7 +10,7 @@ from kernelcast.analytic.cpu.opencl.repeated_loads import leave_out_repeated
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.records.operations import OperationCounts
-from kernelcast.testing.opencl_cpu import make_launch
+from support.opencl_cpu import make_launch
 
 ROUNDS, VALUES = 16, 4
 SIZE = Symbol(SymbolKind.SCALAR, "n")

@@ -10,7 +10,7 @@ from kernelcast.analytic.cpu.units import Unit, Work, convert
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
-from kernelcast.testing.machines import IVY_BRIDGE
+from support.machines import IVY_BRIDGE
 
 CORE = InCoreTerms(overlapping=16.8, non_overlapping=0, provider="paper")
 SEVEN_POINTS = CacheVolumes(

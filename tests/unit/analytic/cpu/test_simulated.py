@@ -11,8 +11,8 @@ from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.analytic.cpu.volumes import CachePredictor
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
-from kernelcast.testing.machines import IVY_BRIDGE
-from kernelcast.testing.reference_nests import make_nest
+from support.machines import IVY_BRIDGE
+from support.reference_nests import make_nest
 
 FIVE_POINTS = make_nest(
     [("j", "1", "M - 1", 1), ("i", "1", "N - 1", 1)], {"a": ["M", "N"], "b": ["M", "N"]},

@@ -11,7 +11,7 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.ndrange import NDRange
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 MACHINE = read_machine(find_machine("v100"))
 PAGE_BYTES = 2**21

@@ -19,8 +19,8 @@ from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFact
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.testing.address_sets import bind_group, enumerate_offsets
-from kernelcast.testing.stencils import make_star
+from support.address_sets import bind_group, enumerate_offsets
+from support.stencils import make_star
 
 X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in (0, 1))
 K = Expr.symbol(Symbol(SymbolKind.LOOP, "k"))

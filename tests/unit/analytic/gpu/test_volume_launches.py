@@ -13,7 +13,7 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in (0, 1))
 K = Expr.symbol(Symbol(SymbolKind.LOOP, "k"))

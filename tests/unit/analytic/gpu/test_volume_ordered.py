@@ -17,7 +17,7 @@ from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 SIDE = 512
 INTERIOR_BYTES = 8 * (SIDE - 2) ** 2 * (SIDE - 2)

@@ -16,7 +16,7 @@ from kernelcast.analytic.gpu.volumes.warps import cost_warps
 from kernelcast.analytic.gpu.volumes.work_groups import GroupClass, count_per_group
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.launches.machines import find_machine
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 FOLDER = Path(__file__).parents[4] / "../shared/reference/warpspeed"
 MEASURED = FOLDER.parent / "gpu_measured/kernels.json"

@@ -12,7 +12,7 @@ from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.testing.stencils import make_star
+from support.stencils import make_star
 
 MACHINES = (
     "v100", "a100", "a40", "l40", "h100-pcie", "gh200", "mi100", "mi210", "mi300x", "rx-6900-xt",

@@ -25,7 +25,7 @@ from kernelcast.analytic.scratchpad.equations import (
 from kernelcast.analytic.scratchpad.kernel import Copy, Direction, DmaRequest
 from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
 from kernelcast.records.errors import InputError
-from kernelcast.testing.machines import SW26010
+from support.machines import SW26010
 
 CYCLE_S = 1 / 1.45e9
 

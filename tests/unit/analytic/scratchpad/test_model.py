@@ -23,7 +23,7 @@ from kernelcast.analytic.scratchpad.what_if import (
 )
 from kernelcast.launches.modelling.scratchpad_file import read_scratchpad_kernel
 from kernelcast.records.errors import InputError
-from kernelcast.testing.machines import SW26010
+from support.machines import SW26010
 
 KERNELS = Path(__file__).resolve().parents[4] / "examples/scratchpad/kernels"
 US = 1e-6

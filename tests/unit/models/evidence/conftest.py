@@ -4,7 +4,7 @@ import pytest
 
 from kernelcast.models.evidence.calibration import EvidenceRow, calibrate
 from kernelcast.models.evidence.model import EvidenceModel
-from kernelcast.testing.evidence import make_rows
+from support.evidence import make_rows
 
 
 @pytest.fixture(scope="session")

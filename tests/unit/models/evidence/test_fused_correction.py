@@ -9,7 +9,7 @@ from kernelcast.models.evidence.correction import FUSED, replace_reference
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.records.errors import InputError
-from kernelcast.testing.synthetic_rows import make_rows
+from support.synthetic_rows import make_rows
 
 
 def fuse_times(seconds: np.ndarray, factor: float) -> list[FusedEstimate]:

@@ -27,7 +27,7 @@ from kernelcast.models.evidence.stored import model_from_json, model_to_json
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun, TimedLaunch
-from kernelcast.testing.evidence import SAMPLE_SD, make_moment, make_rows
+from support.evidence import SAMPLE_SD, make_moment, make_rows
 
 COVERAGE = 0.9
 

@@ -16,7 +16,7 @@ from kernelcast.models.evidence.sizes import (
     tabulate_sizes,
 )
 from kernelcast.records.errors import InputError
-from kernelcast.testing.evidence import make_size
+from support.evidence import make_size
 
 SETTINGS = SizeSettings()
 

@@ -27,10 +27,10 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.fake_executor import FakeExecutor, make_device, make_problem
-from kernelcast.testing.observations import make_launch, make_observation
 from kernelcast.training_data.store import Selection, open_store
 from kernelcast.training_data.store.selection import SOUND
+from support.fake_executor import FakeExecutor, make_device, make_problem
+from support.observations import make_launch, make_observation
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 SAMPLED = Plausible(expected=(Expected(seconds=1.0),))

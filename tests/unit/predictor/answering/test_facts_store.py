@@ -10,7 +10,7 @@ from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.arguments import Access
-from kernelcast.testing.fake_executor import FakeExecutor, make_analytic
+from support.fake_executor import FakeExecutor, make_analytic
 
 KEY = ("digest", "device", "driver", "sizes", (("file", 1, 2),), 3, 0)
 FACTS = LaunchFacts(

@@ -15,8 +15,8 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
-from kernelcast.testing.observations import make_launch, make_observation
 from kernelcast.training_data.store import open_store
+from support.observations import make_launch, make_observation
 
 OUTLIER = frozenset({ObservationFlag.OUTLIER})
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)

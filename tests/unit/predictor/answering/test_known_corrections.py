@@ -13,7 +13,7 @@ from kernelcast.predictor.answering.learned import Learned, correct
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.records.arguments import ElementType, ScalarArgument
 from kernelcast.records.estimates import Interval
-from kernelcast.testing.fake_executor import DEVICE, FakeExecutor, make_problem
+from support.fake_executor import DEVICE, FakeExecutor, make_problem
 
 LEARNED = Learned(
     correction=correct(0.0, Interval(seconds=1.1, low=1.0, high=1.32, coverage=0.9), in_domain=True)

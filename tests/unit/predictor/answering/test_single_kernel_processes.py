@@ -16,7 +16,7 @@ from kernelcast.predictor.answering.single_kernel_processes import (
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
 from kernelcast.records.kernel import Kernel
-from kernelcast.testing.fake_executor import make_problem
+from support.fake_executor import make_problem
 
 # Python imports a module of this name at its start: it gives the child devices of ours.
 STAND_INS = """
@@ -28,7 +28,7 @@ import kernelcast.predictor.answering.measuring as measuring
 import kernelcast.sampling.discovery as discovery
 import kernelcast.sampling.session as session
 from kernelcast.sampling.core_turns import TURNS
-from kernelcast.testing.fake_executor import FakeExecutor
+from support.fake_executor import FakeExecutor
 
 
 def stamp(stage):

@@ -7,7 +7,7 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.fake_executor import make_problem
+from support.fake_executor import make_problem
 
 
 def test_transfers_count_what_is_read_and_what_is_written() -> None:

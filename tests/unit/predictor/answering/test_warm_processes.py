@@ -15,7 +15,7 @@ from kernelcast.records.errors import (
     KernelRunError,
     SignatureError,
 )
-from kernelcast.testing.fake_executor import make_problem
+from support.fake_executor import make_problem
 
 # Python imports a module of this name at its start: it gives the child devices of ours.
 STAND_INS = """
@@ -27,7 +27,7 @@ import kernelcast.sampling.discovery as discovery
 import kernelcast.sampling.session as session
 from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.records.errors import KernelRunError, SignatureError
-from kernelcast.testing.fake_executor import FakeExecutor
+from support.fake_executor import FakeExecutor
 
 
 def run_estimate(session, task, *, keep, report, give_up=None):

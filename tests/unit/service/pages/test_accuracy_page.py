@@ -31,12 +31,12 @@ from kernelcast.service.pages.accuracy.scores import (
     score_kernels,
     score_methods,
 )
-from kernelcast.testing.observations import make_observation
-from kernelcast.testing.page_examples import add_job, fill_store, make_validation, state_of
-from kernelcast.testing.synthetic_rows import SCHEMA, make_rows
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.table import tabulate
 from kernelcast.training.validating import validate_models
+from support.observations import make_observation
+from support.page_examples import add_job, fill_store, make_validation, state_of
+from support.synthetic_rows import SCHEMA, make_rows
 
 LOCKS = Path("/proc/locks")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ import io
 from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import JobKind, JobState
-from kernelcast.testing.page_examples import add_job, make_comparison, make_validation, state_of
+from support.page_examples import add_job, make_comparison, make_validation, state_of
 
 
 def _show(client: TestClient, path: str = "/comparing", status: int = 200) -> str:

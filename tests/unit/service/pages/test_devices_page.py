@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.service_state import JobKind
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 Check = Callable[[httpx.Response], str]
 DEVICE = "fake-device-0000"

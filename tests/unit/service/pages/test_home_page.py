@@ -8,8 +8,8 @@ import httpx
 from fastapi.testclient import TestClient
 
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.testing.page_examples import fill_store
-from kernelcast.testing.service_backend import FakeBackend
+from support.page_examples import fill_store
+from support.service_backend import FakeBackend
 
 Check = Callable[[httpx.Response], str]
 

@@ -12,8 +12,8 @@ from kernelcast.records.service_state import JobKind, JobState, Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.jobs import StageLog
 from kernelcast.service.tokens import make_token
-from kernelcast.testing.page_examples import add_job, make_comparison, make_validation, state_of
-from kernelcast.testing.service_backend import FakeBackend
+from support.page_examples import add_job, make_comparison, make_validation, state_of
+from support.service_backend import FakeBackend
 
 HTML = {"accept": "text/html"}
 FORM = {**HTML, "origin": "http://127.0.0.1", "content-type": "application/x-www-form-urlencoded"}

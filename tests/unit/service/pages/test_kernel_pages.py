@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.service import ServiceSettings
-from kernelcast.testing.page_examples import fill_store
+from support.page_examples import fill_store
 
 Check = Callable[[httpx.Response], str]
 KERNEL = "suite/application0/kernel0"

@@ -16,7 +16,7 @@ from kernelcast.service.pages.lab.estimates import describe_explanation, find_en
 from kernelcast.service.pages.lab.examples import list_examples
 from kernelcast.service.pages.lab.fields import LabFields
 from kernelcast.service.pages.lab.sharing import fields_of_content
-from kernelcast.testing.service_backend import FakeBackend, failing
+from support.service_backend import FakeBackend, failing
 
 Check = Callable[[httpx.Response], str]
 Post = Callable[..., httpx.Response]

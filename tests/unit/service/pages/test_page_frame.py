@@ -12,7 +12,7 @@ from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.pages.assets import list_assets
 from kernelcast.service.tokens import make_token
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 Check = Callable[[httpx.Response], str]
 PAGES = (

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from kernelcast.records.service_state import JobKind
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.testing.page_examples import (
+from support.page_examples import (
     add_job,
     fill_store,
     make_comparison,
     make_validation,
     state_of,
 )
-from kernelcast.testing.service_backend import FakeBackend
+from support.service_backend import FakeBackend
 
 _HEADERS = {"accept": "text/html", "origin": "http://localhost"}
 _TEXTS = st.text(max_size=30) | st.sampled_from(

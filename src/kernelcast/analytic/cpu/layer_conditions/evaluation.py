@@ -39,15 +39,6 @@ class LayerConditions:
     ------
     InputError
         If an index is not affine.
-
-    Examples
-    --------
-    >>> from kernelcast.testing.reference_nests import make_nest
-    >>> from kernelcast.testing.machines import IVY_BRIDGE
-    >>> copy = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
-    >>> volumes = LayerConditions(copy, IVY_BRIDGE).predict({"N": 100_000})
-    >>> [(one.name, one.misses, one.evicts) for one in volumes.levels]
-    [('L1', 2.0, 1.0), ('L2', 2.0, 1.0), ('L3', 0.0, 0.0), ('MEM', 0.0, 0.0)]
     """
 
     name = "lc"

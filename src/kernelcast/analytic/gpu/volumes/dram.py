@@ -112,7 +112,7 @@ def compute_wave(
     )
 
 
-def _meet_again(  # noqa: PLR0913 - levels of a launch, and what they are judged by
+def _meet_again(
     levels: Sequence[Level],
     stored_bytes: float,
     wave: int,
@@ -150,7 +150,7 @@ def _meet_again(  # noqa: PLR0913 - levels of a launch, and what they are judged
     return overlaps, _reload(l1, traffic, machine, rates, ahead) * wave
 
 
-def _overlap(  # noqa: PLR0913 - two levels of a wave, and what they are judged by
+def _overlap(
     nearer: Level,
     level: Level,
     wave: int,

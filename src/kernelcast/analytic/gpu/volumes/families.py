@@ -100,7 +100,7 @@ def make_boxes(
     return _lay_out(bases, sizes, low, first.access.bytes, moving, granularity)
 
 
-def count_box(  # noqa: PLR0913 - who, where, how fine
+def count_box(
     family: Family,
     box: GroupRange,
     grid: Grid,
@@ -165,7 +165,7 @@ def _find_lattice(
 
 
 @lru_cache(maxsize=16384)
-def _count_lattice(  # noqa: PLR0913 - a key
+def _count_lattice(
     offsets: tuple[int, ...],
     size: int,
     axes: tuple[tuple[int, int], ...],
@@ -209,7 +209,7 @@ def _round_strides(boxes: Boxes, unit: int) -> Boxes:
     return replace(boxes, strides=tuple(max(1, round(one / unit)) * unit for one in boxes.strides))
 
 
-def _lay_out(  # noqa: PLR0913 - arrays of one shape
+def _lay_out(
     bases: Sequence[tuple[int, ...]],
     sizes: Sequence[int],
     low: IntArray,

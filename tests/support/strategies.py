@@ -21,7 +21,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.recording import Recording
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 _LARGEST_OFFSET = 100
 _LANES = (1, 2, 3, 4, 8, 16)

@@ -16,7 +16,7 @@ import httpx
 from kernelcast.records.service_state import Scope
 from kernelcast.service.tokens import make_token
 from kernelcast.service_state import open_state
-from kernelcast.testing.service_attacks.attacks import DEVICE, PROBLEM, SECRET, TOKEN, Attack
+from support.service_attacks.attacks import DEVICE, PROBLEM, SECRET, TOKEN, Attack
 
 _CHUNK: Final = 65536
 _FUTURE_S: Final = 10**9

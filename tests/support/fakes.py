@@ -11,7 +11,7 @@ from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 Coordinates: TypeAlias = tuple[npt.NDArray[np.int64], ...]
 """Work-group numbers per dimension, each of the shape of a box."""

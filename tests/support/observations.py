@@ -25,9 +25,9 @@ from kernelcast.records.observed_times import (
     summarise_runs,
 )
 from kernelcast.records.samples import TimedLaunch
-from kernelcast.testing.strategies import disjoint_boxes, ndranges
 from kernelcast.training_data.store.rows import observation_to_row
 from kernelcast.training_data.store.writing import add_schemas, schema_id_of
+from support.strategies import disjoint_boxes, ndranges
 
 SCHEMA = FeatureSchema(
     names=("static.work_items_count", "static.buffer_bytes", "counters.flops_per_work_item"),

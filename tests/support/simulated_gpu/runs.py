@@ -169,7 +169,7 @@ def load_simulated_kernels() -> tuple[SimulatedKernel, ...]:
     RecordingError
         If the file is of another format.
     """
-    path = files("kernelcast.testing.simulated_gpu") / "runs.json"
+    path = files("support.simulated_gpu") / "runs.json"
     held = json.loads(path.read_text(encoding="utf-8"))
     if held["format"] != FORMAT:
         msg = f"simulated runs of format {held['format']!r}; expected {FORMAT!r}"

@@ -11,8 +11,8 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.testing.simulated_gpu.runs import SimulatedKernel
 from kernelcast.training_data.applications.loading import find_kernels
+from support.simulated_gpu.runs import SimulatedKernel
 
 
 def make_problem(kernel: SimulatedKernel, cache_folder: Path) -> Problem:
@@ -38,7 +38,7 @@ def make_problem(kernel: SimulatedKernel, cache_folder: Path) -> Problem:
     if not kernel.arguments:
         msg = f"{kernel.name} on {kernel.gpu.id}: its arguments are not known; ask for its runs"
         raise InputError(msg)
-    source = (files("kernelcast.testing.simulated_gpu") / "kernels.cl").read_text(encoding="utf-8")
+    source = (files("support.simulated_gpu") / "kernels.cl").read_text(encoding="utf-8")
     sizes = zip(kernel.group_counts, kernel.local_size, strict=True)
     return Problem(
         name=kernel.name,

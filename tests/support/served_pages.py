@@ -17,14 +17,14 @@ from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service_state import ServiceState, open_state
-from kernelcast.testing.page_examples import (
+from support.page_examples import (
     add_job,
     fill_store,
     make_comparison,
     make_validation,
 )
-from kernelcast.testing.service_backend import FakeBackend
-from kernelcast.testing.service_process import find_port
+from support.service_backend import FakeBackend
+from support.service_process import find_port
 
 DEVICE: Final = "fake-device-0000"
 SHOWN_PAGES: Final = (

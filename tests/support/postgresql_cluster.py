@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
-from kernelcast.testing.service_process import find_port
+from support.service_process import find_port
 
 _OWNER = "postgres"
 

@@ -29,7 +29,7 @@ from kernelcast.balancing.slab_sampling import SlabLaunch, sample_slabs
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.testing.builders import make_description
+from support.builders import make_description
 
 Arrays = Sequence[Any]
 Compute = Callable[[Arrays, npt.NDArray[np.int64]], None]

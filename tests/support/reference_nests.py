@@ -49,7 +49,7 @@ def _convert(node: ast.expr, loops: frozenset[str]) -> Expr:
     return left - right if isinstance(node.op, ast.Sub) else left * right
 
 
-def make_nest(  # noqa: PLR0913 - a nest has that many parts
+def make_nest(
     loops: Sequence[tuple[str, str, str, int]],
     arrays: Mapping[str, Sequence[str]],
     loads: Sequence[tuple[str, str]],

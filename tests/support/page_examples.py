@@ -12,11 +12,11 @@ from kernelcast.models.validation import report_to_json
 from kernelcast.models.validation.comparison import comparison_to_json
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service_state import ServiceState
-from kernelcast.testing.observations import make_observation
-from kernelcast.testing.synthetic_rows import make_rows
 from kernelcast.training.comparing import ComparisonPlan, compare_models
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.validating import validate_models
+from support.observations import make_observation
+from support.synthetic_rows import make_rows
 
 Plain = Mapping[str, Any]
 _KERNELS = 6
@@ -58,7 +58,7 @@ def make_comparison() -> Plain:
     return found
 
 
-def add_job(  # noqa: PLR0913 - a job has many sides
+def add_job(
     state: ServiceState,
     kind: JobKind,
     job_state: JobState = JobState.DONE,

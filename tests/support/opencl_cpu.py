@@ -75,7 +75,7 @@ def make_machine(width: int = 16) -> MachineDescription:
     )  # fmt: skip
 
 
-def make_launch(  # noqa: PLR0913 - what a launch is made of
+def make_launch(
     arrays: Sequence[str],
     *,
     loads: Sequence[str] = (),

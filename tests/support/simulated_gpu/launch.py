@@ -9,7 +9,7 @@ from kernelcast.records.device import DeviceDescription, DeviceKind, DispatchOrd
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.testing.simulated_gpu.runs import CLOCK_HZ, SimulatedGpu, SimulatedKernel
+from support.simulated_gpu.runs import CLOCK_HZ, SimulatedGpu, SimulatedKernel
 
 _MIB = 1 << 20
 
@@ -28,7 +28,7 @@ class SimulatedLaunch:
 
     Examples
     --------
-    >>> from kernelcast.testing.simulated_gpu.runs import load_simulated_kernels
+    >>> from support.simulated_gpu.runs import load_simulated_kernels
     >>> [kernel] = (one for one in load_simulated_kernels() if one.name == "scan/scan_bundles")
     >>> launch = SimulatedLaunch(kernel)
     >>> warm, timed = GroupBox(start=(102,), shape=(40,)), GroupBox(start=(142,), shape=(80,))

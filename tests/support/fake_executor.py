@@ -32,10 +32,10 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.testing.builders import make_description
-from kernelcast.testing.fakes import SyntheticLaunch
 from kernelcast.training.peaks import DevicePeaks
 from kernelcast.training_data.store import Store
+from support.builders import make_description
+from support.fakes import SyntheticLaunch
 
 LOCAL_SIZE = (64,)
 """What the devices choose where the problem leaves it to them."""
@@ -209,7 +209,7 @@ class SettableClock:
         return self.now_s
 
 
-def make_predictor(  # noqa: PLR0913 - as the predictor's own
+def make_predictor(
     executor: FakeExecutor,
     store: Store,
     registry: str = "",

@@ -5,9 +5,9 @@ The simulator's whole launches, launches of the first work-groups and warmed win
 the meaning of each number. Shapes, ratios and counters are to be trusted, absolute times are not.
 """
 
-from kernelcast.testing.simulated_gpu.launch import SimulatedLaunch
-from kernelcast.testing.simulated_gpu.problems import make_problem
-from kernelcast.testing.simulated_gpu.runs import (
+from support.simulated_gpu.launch import SimulatedLaunch
+from support.simulated_gpu.problems import make_problem
+from support.simulated_gpu.runs import (
     SimulatedGpu,
     SimulatedKernel,
     SimulatedRun,

@@ -26,9 +26,9 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import sample
 from kernelcast.service.backend import Ask, Backend, Sampled
-from kernelcast.testing.builders import make_description
-from kernelcast.testing.evidence import make_moment
-from kernelcast.testing.fakes import SyntheticLaunch
+from support.builders import make_description
+from support.evidence import make_moment
+from support.fakes import SyntheticLaunch
 
 NS_PER_WORK_ITEM = 10.0
 """What the fake devices take."""
