@@ -1,9 +1,9 @@
 """Prints the lines of Python of each room, of tests and of benchmarks, and checks their budget.
 
 The budget stands in pyproject.toml. ``python tests/size_budget.py`` exits with 1 where a room is
-over its number, where the numbers of ``src`` add up to more than they ever did, or where README shows
-another sum. ``--lower`` takes today's counts where they are below the budget and writes README's
-sentence.
+over its number, where the numbers of ``src`` add up to more than they ever did, or where README
+shows another sum. ``--lower`` takes today's counts where they are below the budget and writes
+README's sentence.
 """
 
 import re
