@@ -1,0 +1,131 @@
+"""A user who has nothing yet, a small problem, and the program as a shell or a script sees it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli import app
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+REFERENCE = REPOSITORY.parent / "shared" / "reference"
+
+SCALE = """\
+code: |
+  kernel void scale(global const float *x, global float *y, float factor)
+  {
+      size_t i = get_global_id(0);
+      float sum = x[i];
+      for (int k = 0; k < 64; ++k)
+          sum = fma(sum, factor, 1.0f);
+      y[i] = sum;
+  }
+kernel: scale
+global_size: ["{N}"]
+local_size: [64]
+parameters: {N: 65536}
+args:
+  - {buffer: float32, count: "{N}", init: uniform}
+  - {buffer: float32, count: "{N}", init: zeros}
+  - {scalar: float32, value: 0.5}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command has left: its exit status and what it wrote."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """Read standard output, which has to be JSON and nothing else."""
+        return json.loads(self.stdout)
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keep what the product writes in a folder of this session; drivers keep their caches."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as environment:
+        for name in ("KERNELCAST_STORE", "KERNELCAST_MODELS", "KERNELCAST_TOKEN"):
+            environment.delenv(name, raising=False)
+        environment.setenv("KERNELCAST_DATA", str(folder))
+        environment.setenv("XDG_DATA_HOME", str(folder / "xdg"))
+        yield folder
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have this test begin with an empty data folder."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("KERNELCAST_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run() -> Run:
+    """Call the command line in this process, with `input` as standard input."""
+
+    def call(*words: object, input: str | None = None) -> Ended:  # noqa: A002 - as subprocess
+        done = CliRunner().invoke(app, [*map(str, words)], input=input, catch_exceptions=False)
+        return Ended(done.exit_code, done.stdout, done.stderr)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def run_process() -> Run:
+    """Call the command line in a process of its own, for what only a process can show."""
+
+    def call(*words: object, timeout: float = 120, **variables: str) -> Ended:
+        done = subprocess.run(
+            [sys.executable, "-m", "kernelcast", *map(str, words)], capture_output=True, text=True,
+            timeout=timeout, env={**os.environ, **variables}, check=False,
+        )  # fmt: skip
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    """Write the problem file of a small kernel, `scale.yaml`, with the parameter N."""
+    path = tmp_path / "scale.yaml"
+    path.write_text(SCALE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def device_ids(session_home: Path, run: Run) -> list[str]:
+    """List the ids of the devices that work; a test that asks for them needs one."""
+    devices = run("devices", "--json").json()
+    usable = [device["id"] for device in devices if device["status"] == "ok"]
+    if not usable:
+        pytest.fail("no OpenCL device works; `pip install -e '.[cpu]'` brings one")
+    return usable
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Name the folder of the checkout, whose examples are public files."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """Name the folder of published measurements beside the checkout, or skip."""
+    if not REFERENCE.is_dir():
+        pytest.skip(f"there are no published measurements in {REFERENCE}")
+    return REFERENCE
