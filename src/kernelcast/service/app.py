@@ -19,7 +19,7 @@ from starlette.types import Scope
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope as Access
 from kernelcast.service.backend import Backend
-from kernelcast.service.dependencies import Documented, identify
+from kernelcast.service.dependencies import Documented, KnownParameters, identify
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
 from kernelcast.service.forwarded import TrustedProxies, read_networks
 from kernelcast.service.instance import Instance
@@ -36,11 +36,15 @@ from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
-API_VERSION: Final = "1.9.0"
+API_VERSION: Final = "1.10.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     "4XX": {"model": ErrorAnswer, "description": "The request cannot be answered."},
+    "422": {
+        "model": ErrorAnswer,
+        "description": "Something of the request cannot be used, or a parameter is unknown.",
+    },
     "503": {"model": ErrorAnswer, "description": "Busy or without a database; see Retry-After."},
 }
 _CODES: Final = {
@@ -69,9 +73,9 @@ def create_app(
         separate_input_output_schemas=False,
     )
     app.state.instance = Instance.find()
-    for one in (devices, estimates, observations, models, jobs):
-        app.include_router(one.router, prefix=API_PREFIX)
-    app.include_router(health.router)
+    for part in (devices, estimates, observations, models, jobs, health):
+        prefix = "" if part is health else API_PREFIX
+        app.include_router(part.router, prefix=prefix, dependencies=[KnownParameters])
     include_pages(app)
     _handle_errors(app)
     # Where tokens are needed a page of another site has none.

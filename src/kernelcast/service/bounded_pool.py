@@ -15,15 +15,7 @@ _RETRY_S: Final = 2
 
 
 class BoundedPool:
-    """Threads that wait for such processes.
-
-    Parameters
-    ----------
-    most : int
-        Pieces of work that may be under way or wait; further ones are told to come again.
-    name : str
-        What they are, for those who are told so.
-    """
+    """Threads that wait for such processes; of more than `most` pieces the next comes again."""
 
     def __init__(self, most: int, name: str) -> None:
         self._executor = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=name)

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
+from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.security import HTTPBearer
 from starlette.types import Scope as ServerScope
 
@@ -19,14 +21,8 @@ from kernelcast.service.service import Service
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
 _IDENTIFIED: Final = "identified"
-
-
-@dataclass(frozen=True, slots=True)
-class _Identified:
-    """What was found out about a request's token."""
-
-    authorization: str | None
-    found: Caller | Exception
+_SHOWN_NAME: Final = 100
+_SHOWN_NAMES: Final = 10
 
 
 def get_service(request: Request) -> Service:
@@ -38,25 +34,21 @@ def get_service(request: Request) -> Service:
 async def identify(request: ServerScope, service: Service, authorization: str | None) -> Caller:
     """Tell who calls; a request that was looked at before its body was read is not asked again."""
     state = request.setdefault("state", {})
-    known: _Identified | None = state.get(_IDENTIFIED)
-    if known is None or known.authorization != authorization:
-        known = await _look(request, service, authorization)
-        state[_IDENTIFIED] = known
-    if isinstance(known.found, Exception):
-        raise known.found
-    state["caller"] = known.found.name
-    return known.found
-
-
-async def _look(request: ServerScope, service: Service, authorization: str | None) -> "_Identified":
-    client = request.get("client")
-    address = client[0] if client else ""
-    try:
-        return _Identified(
-            authorization, await service.authenticator.identify(authorization, address)
-        )
-    except (ApiError, KernelcastError) as error:
-        return _Identified(authorization, error)
+    known: tuple[str | None, Caller | Exception] | None = state.get(_IDENTIFIED)
+    if known is None or known[0] != authorization:
+        client = request.get("client")
+        caller: Caller | Exception
+        try:
+            caller = await service.authenticator.identify(
+                authorization, client[0] if client else ""
+            )
+        except (ApiError, KernelcastError) as error:
+            caller = error
+        known = state[_IDENTIFIED] = (authorization, caller)
+    if isinstance(known[1], Exception):
+        raise known[1]
+    state["caller"] = known[1].name
+    return known[1]
 
 
 async def get_caller(request: Request, service: Annotated[Service, Depends(get_service)]) -> Caller:
@@ -74,9 +66,41 @@ def needs(scope: Scope, get: Callable[..., Awaitable[Caller]]) -> object:
     return Depends(check)
 
 
+async def _refuse_unknown_parameters(request: Request) -> None:
+    """Refuse parameters that the route does not declare: with `dryrun` ignored, all is deleted."""
+    known = sorted(_list_parameters(request.scope["route"].dependant))
+    unknown = [name[:_SHOWN_NAME] for name in request.query_params if name not in known]
+    if not unknown:
+        return
+    nearest = {name: get_close_matches(name, known, 1) for name in unknown}
+    told = [
+        repr(name) + (f" (did you mean {close[0]!r}?)" if close else "")
+        for name, close in nearest.items()
+    ]
+    raise ApiError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "unknown_parameter",
+        f"the query holds {', '.join(told[:_SHOWN_NAMES])}, which this route does not know; "
+        + (f"it takes {', '.join(known)}" if known else "it takes no parameters"),
+        detail={
+            "unknown": unknown[:_SHOWN_NAMES],
+            "known": known,
+            "nearest": {name: close[0] for name, close in nearest.items() if close},
+        },
+    )
+
+
+def _list_parameters(asked: Dependant) -> set[str]:
+    """List the parameters of the query that a route or what it depends on declares."""
+    names = {field.alias for field in asked.query_params}
+    return names.union(*map(_list_parameters, asked.dependencies))
+
+
 OurService = Annotated[Service, Depends(get_service)]
 Documented = Depends(_BEARER)
 """Tells readers of the API's description that tokens exist; `get_caller` reads them."""
+KnownParameters = Depends(_refuse_unknown_parameters)
+"""Refuses what a route of the API does not declare; pages ignore what other programs append."""
 Reader = Annotated[Caller, needs(Scope.ESTIMATE, get_caller)]
 Observer = Annotated[Caller, needs(Scope.OBSERVE, get_caller)]
 Admin = Annotated[Caller, needs(Scope.ADMIN, get_caller)]

@@ -47,28 +47,11 @@ _STREAMS: Final = "/events"  # they would go on where nobody listens
 
 
 class Frame:
-    """Frames every request; the outermost layer of the service.
+    """Frames every request; the outermost layer of the service."""
 
-    Parameters
-    ----------
-    app : ASGIApp
-        What answers.
-    limits : Limits
-        Of bodies.
-    hosts : iterable of str or None
-        Names that a request may call us; None means any. A page of another site cannot reach a
-        service on loopback under a name of its own (DNS rebinding).
-    proxies : TrustedProxies
-        Say where requests began.
-    watch : callable
-        Is told of each request.
-    admit : callable
-        Is asked before a body is read.
-    shortcut : callable
-        Is asked first about requests for estimates: most of them are repeats, and finding out what
-        they say takes several times longer than answering.
-    """
-
+    # `hosts` are names that a request may call us, None means any: a page of another site cannot
+    # reach a service on loopback under a name of its own (DNS rebinding). `shortcut` is asked
+    # first: most estimates are repeats, and reading one takes several times longer than answering.
     def __init__(
         self,
         app: ASGIApp,
@@ -171,7 +154,7 @@ class Frame:
 
     async def _look_up(self, scope: Scope, headers: Headers, body: bytes) -> bytes | None:
         """Ask for an answer that is there already."""
-        if scope["path"] != _SHORTCUT_PATH or scope["method"] != "POST":
+        if scope["path"] != _SHORTCUT_PATH or scope["method"] != "POST" or scope["query_string"]:
             return None
         if headers.get("content-type") != _JSON:
             return None

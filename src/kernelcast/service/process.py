@@ -31,6 +31,9 @@ _SQLITE_VARIABLE: Final = "SQLITE_TMPDIR"
 _MATPLOTLIB_VARIABLE: Final = "MPLCONFIGDIR"
 _GRACE_S: Final = 30
 _BACKLOG: Final = 2048
+_SLOWEST_IMPORT_S: Final = 120
+"""A worker answers uvicorn's pings once it has imported all: 0.9 s on an idle machine. By default
+it is killed after 5 s, and on a machine that needs longer so is each that takes its place."""
 
 
 def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -68,6 +71,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
                 headers=[(INSTANCE_HEADER, instance.id)],
                 backlog=_BACKLOG,
                 timeout_graceful_shutdown=_GRACE_S,
+                timeout_worker_healthcheck=_SLOWEST_IMPORT_S,
             )
     except SystemExit as end:
         if not end.code:

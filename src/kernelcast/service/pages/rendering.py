@@ -88,24 +88,9 @@ def render(
     *,
     status: int = HTTPStatus.OK,
 ) -> Response:
-    """Make a page, or a part of one, of a template.
+    """Make a page, or a part of one, of a template below ``templates``.
 
-    Parameters
-    ----------
-    request : Request
-        What is answered.
-    template : str
-        Below ``templates``.
-    values : dict, optional
-        What the template needs beside what all have: ``navigation``, ``path``, ``caller``,
-        ``can(scope)``, ``is_fragment``.
-    status : int
-        HTTP status.
-
-    Returns
-    -------
-    Response
-        With the headers of pages.
+    All templates have ``navigation``, ``path``, ``caller``, ``can(scope)`` and ``is_fragment``.
     """
     caller: Caller | None = getattr(request.state, "page_caller", None)
     scopes = frozenset() if caller is None else caller.scopes
