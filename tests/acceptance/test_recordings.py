@@ -1,0 +1,96 @@
+"""Recorded samples give the recorded answers, on any machine."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("home")
+
+Run = Callable[..., Any]
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+
+
+@pytest.mark.parametrize("runtime", ["intel", "pocl"])
+def test_recorded_launches_give_the_recorded_times(
+    run: Run, repository: Path, runtime: str
+) -> None:
+    """Eighteen kernels answer within 1 %; what the shipped calibration adds leaves them inside."""
+    path = RECORDINGS / f"examples-{runtime}.json"
+    recorded = json.loads((RECORDINGS / f"examples-{runtime}-answers.json").read_text())
+    answers = run("estimate", "--replay", path, "--json").json()
+    assert len(answers) == len(recorded) == 18
+    for answer, before in zip(answers, recorded, strict=True):
+        name = before["problem"]
+        assert answer["device_id"].startswith(runtime)
+        linear_s = before["estimates"]["linear"]
+        assert answer["estimates"]["linear"] == pytest.approx(linear_s, rel=0.01), name
+        assert answer["low"] < before["seconds"] < answer["high"], name
+        assert answer["seconds"] == pytest.approx(before["seconds"], rel=0.05), name
+    wanted = recorded[-1]["problem"]
+    example = repository / "examples" / wanted / f"{wanted}.yaml"
+    (answer,) = run("estimate", example, "--replay", path, "--json").json()
+    assert answer["problem"] == wanted
+    assert answer["seconds"] == answers[-1]["seconds"]
+
+
+def test_wider_coverage_never_gives_a_narrower_interval(run: Run) -> None:
+    """The same samples say the same time, with an interval that holds those of lesser coverage."""
+    path = RECORDINGS / "examples-pocl.json"
+    shares = (0.5, 0.8, 0.9, 0.99)
+    wider = [
+        run("estimate", "--replay", path, "--coverage", share, "--json").json() for share in shares
+    ]
+    for answers in zip(*wider, strict=True):
+        assert [one["coverage"] for one in answers] == [*shares]
+        assert len({one["seconds"] for one in answers}) == 1
+        lows, highs = ([one[end] for one in answers] for end in ("low", "high"))
+        assert lows == sorted(lows, reverse=True)
+        assert highs == sorted(highs)
+
+
+@pytest.mark.device
+def test_what_is_recorded_here_is_replayed_alike(
+    run: Run, device_ids: list[str], problem: Path, tmp_path: Path
+) -> None:
+    """A recording of every device holds answer and whole runs, and no line of the source."""
+    path = tmp_path / "recorded.json"
+    asked = run("estimate", problem, "--measure", "--runs", 3, "--record", path, "--json")
+    assert asked.status == 0, asked.stderr
+    assert "sum" not in path.read_text()
+    replayed = run("estimate", problem, "--measure", "--runs", 3, "--replay", path, "--json")
+    for answer, again in zip(asked.json(), replayed.json(), strict=True):
+        assert again["device_id"] in device_ids
+        for number in ("seconds", "low", "high", "measured_seconds"):
+            assert again[number] == pytest.approx(answer[number], rel=0.01), number
+        assert again["tier"] == answer["tier"]
+    other = run("estimate", problem, "--param", "N=131072", "--replay", path, "--json")
+    assert other.status == 2
+    assert "no recording of scale with this source, build options and sizes" in other.stderr
+
+
+def test_older_recordings_answer_and_others_are_refused(run: Run, tmp_path: Path) -> None:
+    """The first format is read for good; what is cut, damaged or newer is named and refused."""
+    old = RECORDINGS / "first-format.json"
+    (answer,) = run("estimate", "--replay", old, "--measure", "--json").json()
+    assert answer["estimates"]["linear"] == pytest.approx(0.01, rel=0.01)
+    assert answer["low"] < 0.01 < answer["high"]
+    assert answer["measured_seconds"] == pytest.approx(0.0103, rel=0.03)
+    newer = {**json.loads(old.read_text()), "format": 999}
+    damaged = {
+        "newer.json": (json.dumps(newer), "is of format 999"),
+        "cut.json": (old.read_text()[:700], "is no recording"),
+        "empty.json": ("", "is no recording"),
+        "incomplete.json": ('{"format": 1, "recordings": [{}]}', "incomplete"),
+    }
+    for name, (content, complaint) in damaged.items():
+        (tmp_path / name).write_text(content)
+        ended = run("estimate", "--replay", tmp_path / name, "--json")
+        assert ended.status == 2, name
+        assert complaint in ended.stderr
+        assert name in ended.stderr
+    ended = run("estimate", "--replay", RECORDINGS / "examples-intel.json", "--measure")
+    assert ended.status == 2
+    assert "record with --measure" in ended.stderr
