@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from kernelcast.predictor.api import estimate, estimate_problem, observe
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.predictor.predictor_options import PredictorOptions
-    from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+    from kernelcast.records.errors import (
+        DeviceError,
+        EventTimesError,
+        InputError,
+        KernelcastError,
+    )
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
     from kernelcast.records.frames import to_frame
     from kernelcast.tuning.api import tune
@@ -29,6 +34,7 @@ __all__ = [
     "DeviceError",
     "Estimate",
     "EstimateSettings",
+    "EventTimesError",
     "InputError",
     "Interval",
     "KernelcastError",
@@ -61,6 +67,7 @@ _HOMES = {
     "DeviceError": "kernelcast.records.errors",
     "Estimate": "kernelcast.records.estimates",
     "EstimateSettings": "kernelcast.launches.settings",
+    "EventTimesError": "kernelcast.records.errors",
     "InputError": "kernelcast.records.errors",
     "Interval": "kernelcast.records.estimates",
     "KernelcastError": "kernelcast.records.errors",

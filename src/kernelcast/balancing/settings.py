@@ -20,8 +20,8 @@ class DevicePlace:
     """Work-groups that it runs at once, about: parts of the index space are multiples of it where
     there are enough work-groups."""
     compute_units: int | None = None
-    """Use a sub-device of so many compute units. What it really is, is the runtime's matter: a
-    sub-device of one of two units kept two cores busy on Intel's CPU runtime, and rusticl crashed.
+    """Use a sub-device of so many compute units. What it really is, is the runtime's matter: one of
+    one of two units keeps two cores busy with Intel's CPU runtime and PoCL 3.1; rusticl has none.
     `cores` limits CPU devices for sure."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the process that loads the runtime."""

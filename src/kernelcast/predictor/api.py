@@ -21,6 +21,7 @@ from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
+from kernelcast.sampling.event_times import UserEvent
 from kernelcast.sampling.user_objects import UserKernel, UserQueue
 
 _MOST_PREDICTORS = 16
@@ -107,21 +108,22 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
 
 
 def observe(
-    launch: Estimate | LaunchIdentity | Launch, measured_s: float, *, is_first: bool | None = None
+    launch: Estimate | LaunchIdentity | Launch,
+    measured_s: float | UserEvent | Sequence[UserEvent],
+    *,
+    is_first: bool | None = None,
 ) -> frozenset[ObservationFlag]:
     """Tell how long a launch has really taken: later answers of `estimate` know it.
 
     Parameters
     ----------
     launch, measured_s, is_first
-        As of `kernelcast.Predictor.observe`.
+        As of `kernelcast.Predictor.observe`: seconds, or the launch's event.
 
     Raises
     ------
-    InputError
-        If the time is not positive, or the launch has no identity.
-    ObservationLostError
-        If it cannot be kept.
+    InputError, EventTimesError, ObservationLostError
+        As there.
     """
     predictor = _find_predictor(*_USUAL)
     flags = predictor.observe(launch, measured_s, is_first=is_first)

@@ -189,7 +189,7 @@ class _Plan:
         from kernelcast.launches.live import takes_argument
 
         # An array that begins within its buffer is a part of it.
-        is_memory = type(one) is tuple and type(one[0]) is int and one[2:] in {(), (0,)}
+        is_memory = type(one) is tuple and one[2:] == (0,)
         return one[1] if is_memory and takes_argument(name, place) else None
 
     def _fits(self, sizes: tuple[int, ...]) -> bool:
@@ -389,7 +389,10 @@ def _name_kind(argument: Argument) -> str | None:
         return None
     if isinstance(argument, ScalarArgument):
         return argument.element.dtype.str if argument.element.lanes == 1 else _UNPLANNED
-    return "" if argument.count and not getattr(argument, "digest", "") else _UNPLANNED
+    is_usual = argument.count and not (
+        isinstance(argument, HeldBuffer) and (argument.digest or argument.overlaps)
+    )
+    return "" if is_usual else _UNPLANNED
 
 
 def _name_kernel(identity: LaunchIdentity) -> tuple[str, str]:

@@ -315,7 +315,8 @@ class LaunchAnswers:
         if known.sampled is None and (basis.pieces or sizes):
             pieces = choose_pieces(basis, NOTHING, sizes, policy.methods)
             made = known.sampled = compose(basis, NOTHING, pieces, policy.methods)
-            self._answerer.keep_estimate(made, history)
+            by_clock = known.outcome is not None and known.outcome.by_clock
+            self._answerer.keep_estimate(made, history, by_clock=by_clock)
         is_told = known.absence is None or (len(history) and self._counts_history(policy))
         told = history if is_told else known.absence or NOTHING
         remembered = self._answerer.remember(told, policy, device)

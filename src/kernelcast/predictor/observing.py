@@ -14,7 +14,6 @@ from typing import Final
 from kernelcast.predictor.answering.launch_history import Seen
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.writer import ObservationWriter
-from kernelcast.predictor.given import check_number
 from kernelcast.predictor.launch_answers import LaunchAnswers
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -87,7 +86,6 @@ class Observer:
         ObservationLostError
             If it cannot be kept.
         """
-        check_number("measured time", measured_s)
         if not 0 < measured_s < math.inf:
             msg = f"measured time {measured_s} s: give positive seconds"
             raise InputError(msg)

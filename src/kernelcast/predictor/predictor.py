@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -40,6 +41,7 @@ from kernelcast.records.problem import Problem
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
+    from kernelcast.sampling.event_times import UserEvent
     from kernelcast.training_data.store import Store
 
 _RECHECK_S = 5.0
@@ -280,7 +282,7 @@ class Predictor:
     def observe(
         self,
         launch: "Estimate | LaunchIdentity | Launch",
-        measured_s: float,
+        measured_s: "float | UserEvent | Sequence[UserEvent]",
         *,
         is_first: bool | None = None,
         key: str = "",
@@ -291,8 +293,10 @@ class Predictor:
         ----------
         launch : Estimate, LaunchIdentity or Launch
             The launch: an answer of this predictor, its identity, or pyopencl objects.
-        measured_s : float
-            Time of the whole kernel on the device, in seconds.
+        measured_s : float, pyopencl.Event or sequence of pyopencl.Event
+            Time of the whole kernel on the device, in seconds; or the event of the launch, which is
+            waited for. Of several, a launch cut into parts, the time from the first start to the
+            last end counts.
         is_first : bool, optional
             Whether it was the kernel's first launch with this local size in its process; by
             default what this predictor is told first of a kernel counts so.
@@ -303,20 +307,27 @@ class Predictor:
         Returns
         -------
         frozenset of ObservationFlag
-            First launches are kept apart, what sticks out is tagged, what contradicts samples,
-            physics or other observations is doubted until it repeats. None of these changes the
-            time that is answered; doubts stand in its warnings.
+            First launches are kept apart, what sticks out is tagged, what contradicts samples or
+            other observations is doubted until it repeats, what contradicts physics for good. None
+            of these changes the time that is answered; doubts stand in its warnings.
 
         Raises
         ------
         InputError
-            If the time is not positive, or the launch has no identity.
+            If the time is not positive, the launch has no identity, or the event is another
+            launch's, of a launch that has failed, or of a queue that keeps no times.
+        EventTimesError
+            If the device's events tell wrong times: give seconds by the host's clock there.
         ObservationLostError
             If it cannot be kept.
         """
-        return self._observer.observe(
-            self._identify(launch), measured_s, is_first=is_first, key=key
-        )
+        identity = self._identify(launch)
+        if not isinstance(measured_s, float | int | Real):
+            from kernelcast.sampling.event_times import read_event_times  # imports pyopencl
+
+            queue = getattr(launch, "queue", None)
+            measured_s = read_event_times(measured_s, identity.device.id, queue)
+        return self._observer.observe(identity, measured_s, is_first=is_first, key=key)
 
     def flush(self, timeout_s: float = 30.0) -> None:
         """Wait until every observation so far is in the store.

@@ -14,6 +14,7 @@
     │   ├── CompileError            the device's compiler refused the source
     │   ├── PersistentKernelError   work-groups fetch their work: no part stands for the whole
     │   ├── UnknownDeviceError      no device has that id
+    │   ├── EventTimesError         a device's events tell wrong times: seconds by the clock do
     │   ├── MissingExtraError       what was asked for needs a package that is an extra
     │   └── RecordingError          a recording is unreadable or lacks what is asked of it
     └── DeviceError                 a device cannot answer (exit status 1)
@@ -68,6 +69,10 @@ class CompileError(InputError):
 
 class PersistentKernelError(InputError):
     """Is raised when work-groups fetch their work, so that no part stands for the whole."""
+
+
+class EventTimesError(InputError):
+    """Is raised when a device's events tell wrong times; seconds by the host's clock do."""
 
 
 class MissingExtraError(InputError):

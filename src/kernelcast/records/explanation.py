@@ -58,7 +58,7 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """An observation that is kept and not believed until it repeats."""
+    """An observation that is kept and not believed."""
 
     key: str
     """Of the observation in the store."""

@@ -24,6 +24,9 @@ _LONG_ENOUGH_S = 0.01
 _MOST_STEPS = 2**24
 # The host clock also sees the launch itself: up to a third of a 10 ms kernel on slow drivers.
 _TOLERANCE = 0.35
+# It sees other programs too, which keep the waiting thread from the processor; a timer that is
+# wrong agrees in no trial.
+_TRIALS = 4
 
 
 def check_device(description: DeviceDescription, device: cl.Device) -> TimerCheck:
@@ -59,7 +62,10 @@ def _try(device: cl.Device) -> TimerCheck:
     if not np.allclose(out, 2.0, rtol=1e-4):
         msg = f"the device computes wrongly: {out[:3]} where 2.0 was expected"
         raise BrokenDeviceError(msg)
-    agrees = abs(event_s - host_s) <= _TOLERANCE * host_s
+    for _ in range(_TRIALS):
+        if agrees := abs(event_s - host_s) <= _TOLERANCE * host_s:
+            break
+        event_s, host_s = _run(queue, kernel, buffer, steps)
     return TimerCheck(event_s=event_s, host_s=host_s, agrees=agrees)
 
 

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from functools import cache
+from typing import cast
 
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import NoDeviceError
@@ -24,6 +25,7 @@ _KINDS = (
     (cl.device_type.GPU, DeviceKind.GPU),
     (cl.device_type.ACCELERATOR, DeviceKind.ACCELERATOR),
 )
+_BY_NUMBER = {cl.device_partition_property.EQUALLY, cl.device_partition_property.BY_COUNTS}
 INSTALL_HINT = (
     "no OpenCL device was found. Install one: the embedded CPU device with "
     "`pip install 'kernelcast[cpu]'` (x86-64 Linux and Windows), or a system runtime, "
@@ -75,9 +77,10 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
     """
     extensions = frozenset(device.extensions.split())
     non_uniform = _query(device, "non_uniform_work_group_support", default=False)
+    part = _name_part(device)
     return DeviceDescription(
         id=_make_id(device, frozenset(taken)),
-        name=device.name.strip(),
+        name=device.name.strip() + (f", {part} compute units" if part else ""),
         platform=device.platform.name.strip(),
         vendor=device.vendor.strip(),
         driver=device.driver_version.strip(),
@@ -111,9 +114,14 @@ def _list_handles() -> list[cl.Device]:
 
 
 def _make_id(device: cl.Device, taken: frozenset[str]) -> str:
-    """Make ``platform-device-digest``: names to recognise, a digest to tell apart."""
+    """Make ``platform-device-digest``: names to recognise, a digest to tell apart.
+
+    The id of a sub-device has its part before the digest, so that the whole one's id does not begin
+    it.
+    """
     digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
-    words = [_slug(device.platform.name, words=1), _slug(_name_fully(device), words=3), digest]
+    words = [_slug(device.platform.name, words=1), _slug(_name_fully(device), words=3),
+             _name_part(device).replace(" ", ""), digest]  # fmt: skip
     base = "-".join(word for word in words if word)
     candidates = [base, *(f"{base}-{number}" for number in range(2, len(taken) + 3))]
     return next(candidate for candidate in candidates if candidate not in taken)
@@ -128,7 +136,20 @@ def _identity(device: cl.Device) -> str:
     parts = [device.platform.name, device.platform.vendor, _name_fully(device), device.vendor]
     if device.type & cl.device_type.CPU:
         parts.append(read_processor().generation)
+    while (parent := _query(device, "parent_device", default=None)) is not None:
+        how = [int(one) for one in cast("list[int]", device.partition_type)]
+        # Equal parts by number are one device, whichever it is; others share caches or have names.
+        parts.append(f"{device.max_compute_units} {'' if set(how[:1]) <= _BY_NUMBER else how}")
+        device = cast("cl.Device", parent)
     return "\0".join(parts)
+
+
+def _name_part(device: cl.Device) -> str:
+    """Say how many compute units of a device a sub-device has; nothing of a whole device."""
+    root = device
+    while (parent := _query(root, "parent_device", default=None)) is not None:
+        root = cast("cl.Device", parent)
+    return "" if root is device else f"{device.max_compute_units} of {root.max_compute_units}"
 
 
 def _name_fully(device: cl.Device) -> str:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.discovery import choose_device, describe_device, find_devices
 from kernelcast.sampling.launch import enqueue, explained_errors
 from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
@@ -209,14 +209,19 @@ def open_place(device_id: str, compute_units: int | None = None) -> DeviceSessio
     """
     description, device = choose_device(device_id, find_devices())
     if compute_units is not None:
-        by_counts = [cl.device_partition_property.BY_COUNTS, compute_units, 0]
+        by_counts = cl.device_partition_property.BY_COUNTS
+        refused = (
+            f"{description.id}: cannot be divided into a sub-device of {compute_units} of its "
+            f"{description.compute_units} compute units"
+        )
+        kinds = cast("list[int]", device.partition_properties)
+        if by_counts not in kinds:  # rusticl has none, and crashes when it is asked for one
+            raise DeviceLimitError(refused)
         try:
             # pyopencl types the list as properties only; counts stand in it too
-            device = device.create_sub_devices(by_counts)[0]  # type: ignore[arg-type]
+            device = device.create_sub_devices([by_counts, compute_units, 0])[0]  # type: ignore[list-item]
         except cl.Error as error:
-            msg = (
-                f"{description.id}: cannot be divided into a sub-device of {compute_units} of its "
-                f"{description.compute_units} compute units: {error}"
-            )
+            msg = f"{refused}: {error}"
             raise DeviceLimitError(msg) from error
+        description = describe_device(device)
     return DeviceSession(description, cl.Context([device]), device, uses_event_timer=False)

@@ -41,7 +41,7 @@ def test_a_time_is_a_number(executor: FakeExecutor, store: Store) -> None:
     """A text is none."""
     predictor = make_predictor(executor, store)
     answer = predictor.estimate(PROBLEM, DEVICE)
-    with pytest.raises(InputError, match="measured time: str given; give a number"):
+    with pytest.raises(InputError, match="measured time: str given; give a number of seconds"):
         predictor.observe(answer, "1.0")  # type: ignore[arg-type]
 
 

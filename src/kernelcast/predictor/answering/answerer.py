@@ -347,9 +347,11 @@ class Answerer:
 
         return "; ".join(self.trained_models.find(device_id, make_schema()).failures)
 
-    def keep_estimate(self, estimate: Estimate, history: LaunchHistory) -> None:
+    def keep_estimate(
+        self, estimate: Estimate, history: LaunchHistory, *, by_clock: bool = False
+    ) -> None:
         """Hold observations, now and later, against an answer that rests on none."""
-        expected = expect(estimate)
+        expected = expect(estimate, by_clock=by_clock)
         if self.memory is not None and estimate.identity is not None:
             self.memory.keep_expected(estimate.identity, expected)
         add_expected(history, expected)

@@ -13,6 +13,7 @@ from kernelcast.predictor.answering.plausibility import (
     Plausible,
     bound_launch,
     bound_traffic,
+    doubt_launch,
 )
 from kernelcast.predictor.answering.tasks import ModelTask
 from kernelcast.records.device import DeviceDescription
@@ -41,7 +42,7 @@ def check_history(
         The device.
     executor : Executor
         Reads the source in a process of its own; it is asked only where some observation is so
-        short that not all buffers can have been touched in it, and no estimate is known.
+        short that not all buffers can have been touched in it, and no estimate supports it.
 
     Notes
     -----
@@ -50,15 +51,17 @@ def check_history(
     if history.is_empty:
         return
     machine = find_sound_machine(device.id)
-    floors = [history.known.floor, bound_launch(device, problem.ndrange, machine)]
+    floors = [history.known.floor, bound_launch(device, problem.ndrange)]
     expected = history.known.expected
     suspect_s = bound_traffic(problem.buffer_bytes, device, machine).seconds
-    if not expected and max(one.seconds for one in floors) <= history.least_s < suspect_s:
+    least_s = history.find_least(max(one.seconds for one in floors))
+    if least_s < suspect_s and not any(one.holds(least_s) for one in expected):
         floor, found = _ask(problem, device, machine, executor)
         floors.append(floor)
-        expected = found
+        expected = expected or found
     floor = max(floors, key=lambda one: one.seconds)
-    history.hold_against(Plausible(floor=floor, expected=expected))
+    known = Plausible(floor=floor, launch=doubt_launch(machine), expected=expected)
+    history.hold_against(known)
 
 
 def _ask(

@@ -7,7 +7,7 @@ from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.explanation import HistoryFacts, SetAside
 
 NO_HISTORY: Final = "this launch was not observed before"
-NOT_BELIEVED: Final = "what was observed of this launch is not believed until it repeats"
+NOT_BELIEVED: Final = "what was observed of this launch is not believed"
 _MOST_NAMED: Final = 3
 _KEY_LETTERS: Final = 12
 
@@ -38,7 +38,7 @@ def list_doubts(facts: HistoryFacts | None) -> tuple[str, ...]:
         more = [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
         what = "observation is" if count == 1 else "observations are"
         listed = "; ".join([*named, *more])
-        found.append(f"{count} {what} set aside, not believed until repeated: {listed}")
+        found.append(f"{count} {what} set aside, not believed: {listed}")
     return tuple(found)
 
 

@@ -122,8 +122,8 @@ class LaunchHistory:
     """Observations of one launch, newest last; not for several threads at once.
 
     One that contradicts what is known is set aside until it repeats, see `kernelcast.predictor.
-    answering.repeats`. One that sticks out is not counted. If times have shifted for good, what was
-    before the shift is forgotten: the evidence is weighed by `Drift`.
+    answering.repeats`; one that is impossible, for good. One that sticks out is not counted. If
+    times have shifted for good, what was before the shift is forgotten, see `Drift`.
 
     Parameters
     ----------
@@ -153,14 +153,14 @@ class LaunchHistory:
         """Whether nothing was observed."""
         return not self._all
 
-    @property
-    def least_s(self) -> float:
-        """The shortest time of any observation; infinite without any."""
-        return min((one.seconds for one in self._all), default=math.inf)
+    def find_least(self, floor_s: float) -> float:
+        """Give the shortest time of any observation that is possible; infinite without any."""
+        return min((x.seconds for x in self._all if x.seconds >= floor_s), default=math.inf)
 
     def agrees_with(self, seconds: float) -> bool:
         """Tell whether a time contradicts nothing, since observations near it are believed."""
-        return bool(self._recent) and _is_near(seconds, self._middle_s)
+        is_near = bool(self._recent) and _is_near(seconds, self._middle_s)
+        return is_near and not self.known.exclude(seconds)
 
     def add(self, one: Seen) -> Verdict:
         """Take the newest observation and judge it."""
@@ -244,7 +244,8 @@ class LaunchHistory:
 
     def _set_aside(self, one: Seen, reason: str) -> Verdict:
         """Keep an observation without believing it; believe all that agree if they suffice."""
-        repeats = find_repeats(one, [known for known, _ in self._aside])
+        possible = [known for known, _ in self._aside if not self.known.exclude(known.seconds)]
+        repeats = [] if self.known.exclude(one.seconds) else find_repeats(one, possible)
         if is_newer(repeats, self._recent):
             self._aside = deque((x for x in self._aside if x[0] not in repeats), maxlen=RECENT)
             self._believe(repeats)
@@ -268,7 +269,10 @@ class LaunchHistory:
     def _take(self, one: Seen) -> Verdict:
         """Count an observation that contradicts nothing, unless it sticks out."""
         if not self._recent:
-            near = [(x, why) for x, why in self._aside if _is_near(x.seconds, one.seconds)]
+            near = [
+                (x, why) for x, why in self._aside
+                if _is_near(x.seconds, one.seconds) and not self.known.exclude(x.seconds)
+            ]  # fmt: skip
             self._aside = deque((x for x in self._aside if x not in near), maxlen=RECENT)
             self._keep([*(x for x, _ in near), one])
             return _SOUND

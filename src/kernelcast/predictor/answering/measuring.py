@@ -136,6 +136,7 @@ def run_estimate(
                     accesses=_complete_accesses(problem, accesses),
                     moments=read_moments(sampled.runs, task.facts),
                     depends_on_contents=_depends_on_contents(kernel),
+                    by_clock=not session.uses_event_timer,
                 ), sampled
 
             report("sampling")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cachetools import LRUCache
 
 from kernelcast.launches.data_folder import choose_store
+from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.kernel_sizes import (
     KernelKey,
@@ -24,7 +25,7 @@ from kernelcast.predictor.answering.kernel_sizes import (
     name_size,
 )
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.plausibility import Expected, Plausible
+from kernelcast.predictor.answering.plausibility import Expected, Plausible, doubt_launch
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import ObservationFlag, Origin
@@ -157,7 +158,10 @@ class Memory:
         """
         from kernelcast.training_data.store.selection import Selection
 
-        return self._read(identity, Selection(launch_keys=(identity.key,)))
+        history = self._read(identity, Selection(launch_keys=(identity.key,)))
+        machine = find_sound_machine(identity.device.id)
+        history.hold_against(replace(history.known, launch=doubt_launch(machine)))
+        return history
 
     def _read(self, identity: LaunchIdentity, wanted: "Selection | None") -> LaunchHistory:
         expected = self.find_expected(identity)

@@ -4,13 +4,17 @@ An observation contradicts an estimate that differs from it by a factor of more 
 than twice the estimate's interval on the logarithmic scale where that is wider. A whole run on a
 busy machine takes up to 3.5 times what samples say, and the worst bias of samples that was met is a
 factor of 2.6: what is nearer than a factor of 4 may well be true.
+
+What contradicts physics is impossible, however often it is observed. So is what is that much less
+than samples say on a device whose events tell wrong times.
 """
 
 import math
+import os
 from dataclasses import dataclass
 from typing import Final
 
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
@@ -27,7 +31,9 @@ _SOURCES: Final = {
 _WIDTHS: Final = 2.0
 LEAST_S: Final = 1e-7
 """No device starts and ends a kernel in less: the fastest need about a microsecond."""
-# A launch takes at least this share of one that does nothing: that was measured on another day.
+# A launch takes at least this share of one that does nothing: that was measured on another day. It
+# is a reason for doubt, no bound: one of PoCL's ends in 180 ns by its event where another that does
+# as little, and wakes a thread, takes 7 us.
 _LAUNCH_SHARE: Final = 0.25
 # Per compute unit. Beyond its nearest cache the best core of today moves 64 bytes a cycle at 6 GHz,
 # a GPU's unit 128 bytes at 2 GHz: below 0.4e12.
@@ -68,12 +74,15 @@ class Expected:
         Whose estimate it is, to be followed by the time.
     slowdown : float
         How many times as long the launch may have taken beside other programs, as samples saw them.
+    by_clock : bool
+        Whether the host's clock has told it, since the device's events tell wrong times.
     """
 
     seconds: float
     factor: float = FAR
     source: str = SAMPLES
     slowdown: float = 1.0
+    by_clock: bool = False
 
     def holds(self, seconds: float) -> bool:
         """Tell whether a time is near enough."""
@@ -89,6 +98,8 @@ class Plausible:
     ----------
     floor : Floor
         By physics.
+    launch : Floor
+        By the time of a launch that does nothing: less is only doubted.
     expected : tuple of Expected
         By estimates; one that is near suffices.
 
@@ -102,23 +113,39 @@ class Plausible:
     """
 
     floor: Floor = Floor()
+    launch: Floor = Floor()
     expected: tuple[Expected, ...] = ()
 
     def supports(self, seconds: float) -> bool:
         """Tell whether something speaks for a time."""
-        return seconds >= self.floor.seconds and any(one.holds(seconds) for one in self.expected)
+        least_s = max(self.floor.seconds, self.launch.seconds)
+        return seconds >= least_s and any(one.holds(seconds) for one in self.expected)
+
+    def exclude(self, seconds: float) -> str:
+        """Say why no run can take so little; empty if one can."""
+        if seconds < self.floor.seconds:
+            return f"less than {self.floor.seconds:.3g} s is impossible: {self.floor.reason}"
+        for one in self.expected:
+            if one.by_clock and seconds < one.seconds / one.factor:
+                return (
+                    f"{one.source} {one.seconds:.3g} s by the host's clock, and this device's "
+                    "events tell wrong times: report seconds by the clock"
+                )
+        return ""
 
     def contradict(self, seconds: float) -> str:
         """Say what speaks against a time; empty if nothing does."""
-        if seconds < self.floor.seconds:
-            return f"less than {self.floor.seconds:.3g} s is impossible: {self.floor.reason}"
+        if reason := self.exclude(seconds):
+            return reason
+        if seconds < self.launch.seconds:
+            return f"less than {self.launch.seconds:.3g} s is unlikely: {self.launch.reason}"
         if not self.expected or self.supports(seconds):
             return ""
         nearest = min(self.expected, key=lambda one: abs(math.log(one.seconds / seconds)))
         return f"{nearest.source} {nearest.seconds:.3g} s"
 
 
-def expect(estimate: Estimate) -> Expected:
+def expect(estimate: Estimate, *, by_clock: bool = False) -> Expected:
     """Say how far from an estimate an observation may be."""
     interval = estimate.interval
     width = max(math.log(interval.high / interval.seconds),
@@ -128,36 +155,27 @@ def expect(estimate: Estimate) -> Expected:
         factor=max(FAR, math.exp(min(_WIDTHS * width, 50.0))),
         source=_SOURCES.get(estimate.tier, SAMPLES),
         slowdown=estimate.expected.seconds / interval.seconds,
+        by_clock=by_clock,
     )
 
 
-def bound_launch(
-    device: DeviceDescription, ndrange: NDRange, machine: MachineDescription | None
-) -> Floor:
-    """Give the time below which no launch of this size is, whatever it does.
-
-    Parameters
-    ----------
-    device : DeviceDescription
-        The device.
-    ndrange : NDRange
-        The launch.
-    machine : MachineDescription or None
-        The device's, where it was calibrated.
-    """
-    floors = [Floor()]
-    items = ndrange.work_item_count
-    floors.append(
-        Floor(
-            seconds=items / (_ITEMS_PER_S * device.compute_units),
-            reason=f"{items:,} work-items on {device.compute_units} compute units",
-        )
+def bound_launch(device: DeviceDescription, ndrange: NDRange) -> Floor:
+    """Give the time below which no launch of this size is, whatever it does."""
+    units, items = _count_units(device), ndrange.work_item_count
+    floor = Floor(
+        seconds=items / (_ITEMS_PER_S * units),
+        reason=f"{items:,} work-items on {units} compute units",
     )
+    return max(Floor(), floor, key=lambda one: one.seconds)
+
+
+def doubt_launch(machine: MachineDescription | None) -> Floor:
+    """Give the time below which a launch on a calibrated device is unlikely to be."""
     launch = None if machine is None else machine.costs.get("launch_s")
-    if launch is not None:
-        reason = f"a launch that does nothing takes {launch.value:.3g} s on this device"
-        floors.append(Floor(seconds=_LAUNCH_SHARE * launch.value, reason=reason))
-    return max(floors, key=lambda one: one.seconds)
+    if launch is None:
+        return Floor()
+    reason = f"a launch that does nothing takes {launch.value:.3g} s on this device"
+    return Floor(seconds=_LAUNCH_SHARE * launch.value, reason=reason)
 
 
 def bound_traffic(
@@ -175,9 +193,10 @@ def bound_traffic(
         The device's, where it was calibrated: what its caches cannot hold has to come from its
         memory. Else only a bound that every device keeps.
     """
+    units = _count_units(device)
     floor = Floor(
-        seconds=moved_bytes / (_BYTES_PER_S * device.compute_units),
-        reason=f"{moved_bytes / 1e6:,.3g} MB move, by {device.compute_units} compute units",
+        seconds=moved_bytes / (_BYTES_PER_S * units),
+        reason=f"{moved_bytes / 1e6:,.3g} MB move, by {units} compute units",
     )
     memory = None if machine is None else machine.memory("global")
     if machine is None or memory is None:
@@ -196,11 +215,17 @@ def bound_traffic(
     )
 
 
+def _count_units(device: DeviceDescription) -> int:
+    """Count the compute units that may work: runtimes run parts of a CPU on all of its cores."""
+    cores = os.cpu_count() or 1 if device.kind is DeviceKind.CPU else 1
+    return max(device.compute_units, cores)
+
+
 def _count_cached_bytes(device: DeviceDescription, machine: MachineDescription) -> float:
     """Give what all caches together can hold."""
     total = 0.0
     for cache in machine.caches:
         sizes = [one.value for one in (cache.size_bytes, cache.reported_size_bytes) if one]
         shared = cache.shared_by.value if cache.shared_by else 1
-        total += max(sizes, default=0) * max(1.0, device.compute_units / max(shared, 1))
+        total += max(sizes, default=0) * max(1.0, _count_units(device) / max(shared, 1))
     return total

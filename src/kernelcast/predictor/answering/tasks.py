@@ -131,6 +131,8 @@ class EstimateOutcome:
         read.
     pieces : tuple of Piece
         What a recorded answer was put together of; it is put together of the same again.
+    by_clock : bool
+        Whether samples were timed by the host's clock, since the device's events tell wrong times.
     """
 
     estimate: Estimate
@@ -142,6 +144,7 @@ class EstimateOutcome:
     moments: tuple[SampledMoment, ...] = ()
     depends_on_contents: bool | None = None
     pieces: tuple[Piece, ...] = ()
+    by_clock: bool = False
 
     def with_total(self, total_s: float) -> "EstimateOutcome":
         """Say how long the answer has taken as a whole, processes and messages included."""

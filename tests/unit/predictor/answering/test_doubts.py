@@ -1,6 +1,7 @@
 """Observations that contradict what is known are kept, and not believed until they repeat."""
 
 import math
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -95,6 +96,24 @@ def test_samples_that_come_later_unseat_a_lone_observation() -> None:
     assert middle(history) == 1e-3
 
 
+def test_what_is_impossible_is_never_believed() -> None:
+    """However often it repeats; neither is what is far below samples where events are wrong."""
+    for wrong_s, known in (
+        (1e-9, Plausible()),
+        (1e-3, replace(SAMPLED, floor=Floor(seconds=1e-2, reason="1 GB moves"))),
+        (1e-3, Plausible(expected=(Expected(seconds=1.0, by_clock=True),))),
+    ):
+        history = LaunchHistory(known=known)
+        see(history, *[wrong_s] * 10)
+        assert history.answer(0.9) is None
+        assert len(history.describe().set_aside) == 10
+        see(history, 1.0, *[wrong_s] * 10, after_s=1000)
+        assert middle(history) == 1.0
+        history.hold_against(Plausible())
+        history.hold_against(known)
+        assert middle(history) == 1.0
+
+
 def test_a_batch_does_not_confirm_itself() -> None:
     """A hundred of the same wrong value within a second are one; three moments make a belief."""
     history = LaunchHistory(known=SAMPLED)
@@ -154,15 +173,15 @@ def test_a_repeated_key_is_no_repeat() -> None:
 def test_nothing_is_faster_than_physics() -> None:
     """A launch that does nothing, work-items and bytes need their time; peaks where known."""
     device = make_device()
-    assert bound_launch(device, NDRange(global_size=(64,), local_size=(64,)), None) == Floor()
+    assert bound_launch(device, NDRange(global_size=(64,), local_size=(64,))) == Floor()
     many = NDRange(global_size=(1 << 30,), local_size=(64,))
-    assert bound_launch(device, many, None).seconds > 1e-5
+    assert bound_launch(device, many).seconds > 1e-5
     loose = bound_traffic(50e6, device, None).seconds
     memory = MemoryFacts(
         space="global", load_bytes_per_s={4: Trait(value=20e9, source=TraitSource.MEASURED)}
     )
     cache = CacheFacts(name="L3", size_bytes=Trait(value=10_000_000, source=TraitSource.MEASURED))
-    units = device.compute_units
+    units = max(device.compute_units, os.cpu_count() or 1)
     machine = MachineDescription(
         id="x", name="x", kind=DeviceKind.CPU, memories=(memory,),
         caches=(replace(cache, shared_by=Trait(value=units, source=TraitSource.MEASURED)),),
