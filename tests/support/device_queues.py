@@ -14,6 +14,8 @@ import kernelcast
 
 _CALIBRATIONS = Path(__file__).parents[2] / "benchmarks" / "results" / "calibration"
 _NO_DEVICE = "no device"
+_CONTEXTS: list[cl.Context] = []
+"""Some runtimes let a context go although queues of it are in use."""
 
 
 @cache
@@ -45,6 +47,7 @@ def make_queue(name: str) -> cl.CommandQueue:
     if name == _NO_DEVICE:
         pytest.fail("there is no OpenCL device; install one, see docs/how-to/install.md")
     context = cl.Context([list_devices()[name]])
+    _CONTEXTS.append(context)
     return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from kernelcast.records.service_state import Scope
 from kernelcast.service.tokens import make_token
 from kernelcast.service_state import open_state
 from support.service_attacks.attacks import DEVICE, PROBLEM, SECRET, TOKEN, Attack
+from support.service_process import ServiceProcess
 
 _CHUNK: Final = 65536
 _FUTURE_S: Final = 10**9
@@ -178,6 +179,19 @@ def add_tokens(database: str) -> dict[str, str]:
             tokens[name], record = make_token(name, allowed)
             state.tokens.add(record)
     return tokens
+
+
+@contextlib.contextmanager
+def serve_targets(folder: Path, devices: Sequence[str]) -> Iterator[list[Target]]:
+    """Start a service in a process of its own; list it once for each device it runs kernels on."""
+    options = ("--allow-run", "--require-tokens", "--no-jobs", "--refine", "0")
+    with (
+        ServiceProcess(folder, *options) as service,
+        httpx.Client(base_url=service.url, timeout=120) as client,
+        make_secret() as secret,
+    ):
+        tokens = add_tokens(f"{folder}/observations.sqlite")
+        yield [Target(client, tokens, secret, device) for device in devices]
 
 
 @contextlib.contextmanager
