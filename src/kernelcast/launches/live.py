@@ -4,7 +4,7 @@ import operator
 import threading
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
@@ -35,8 +35,10 @@ from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count
 from kernelcast.sampling.user_arguments import (
     ArgumentPlace,
+    find_overlaps,
     find_place,
-    read_arguments,
+    list_arguments,
+    take_argument,
 )
 from kernelcast.sampling.user_launch import prepare_user_launch
 from kernelcast.sampling.user_names import name_arguments, name_kernel
@@ -150,19 +152,24 @@ def describe_live(launch: Launch, name: "LiveName | None" = None) -> LiveLaunch:
         global_offset=() if offset is None else _read_sizes("global offset", offset),
     )
     check_objects(launch.kernel, launch.queue)
-    values = read_arguments(launch.args)
+    given_arguments = list_arguments(launch.args)
     session = session_of(launch.queue)
     known = _find_kernel(launch, session, name)
     kernel, places = known.kernel, known.places
-    check_count(kernel.name, known.built.parameters, len(values))
-    arguments = tuple([
+    check_count(kernel.name, known.built.parameters, len(given_arguments))
+    values = tuple(map(take_argument, known.built.parameters, given_arguments))
+    arguments = [
         place.describe(session, value) for place, value in zip(places, values, strict=True)
-    ])  # fmt: skip
+    ]
+    for index, overlaps in find_overlaps(session, values).items():
+        held = arguments[index]
+        assert isinstance(held, HeldBuffer)
+        arguments[index] = replace(held, overlaps=overlaps)
     with nullcontext() if given.local_size else session.lock:  # the device is asked by a kernel
         ndrange = choose_local_size(session, known.built.kernel, given)
     check_launch(session, known.built.kernel, kernel, ndrange)
     refuse_overruns(kernel, ndrange, arguments)
-    problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=arguments)
+    problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=tuple(arguments))
     return LiveLaunch(problem=problem, session=session, values=values)
 
 
@@ -274,8 +281,8 @@ def takes_argument(name: LiveName, place: int) -> bool:
     launch = name.launch
     session = session_of(launch.queue)
     try:
-        values = read_arguments([launch.args[place]])
-        _find_kernel(launch, session, name).places[place].describe(session, values[0])
+        value = take_argument(place, launch.args[place])
+        _find_kernel(launch, session, name).places[place].describe(session, value)
     except KernelcastError:
         return False
     return True
@@ -293,10 +300,10 @@ def list_contents(problem: Problem) -> dict[int, str]:
 def holds_still(launch: Launch, contents: Mapping[int, str]) -> bool:
     """Tell whether buffers hold what they held when `list_contents` was asked."""
     session = session_of(launch.queue)
-    values = read_arguments(launch.args)
+    buffers = {place: take_argument(place, launch.args[place]) for place in contents}
     with session.lock:
         return all(
-            digest_buffer(session, values[place]) == digest for place, digest in contents.items()
+            digest_buffer(session, buffers[place]) == digest for place, digest in contents.items()
         )
 
 

@@ -210,7 +210,7 @@ class BufferArgument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBuffer(BufferArgument):
-    """A buffer of the caller's, which is there already; nobody knows a recipe of its content."""
+    """A buffer of the caller's, which is there already, with content of no known recipe."""
 
     digest: str = ""
     """Tells contents apart where the kernel's work depends on them; empty where it does not."""
@@ -218,6 +218,9 @@ class HeldBuffer(BufferArgument):
         default=None, repr=False, compare=False
     )
     """Gives the content, of any element type; None where it cannot be had cheaply."""
+    overlaps: tuple[tuple[int, int], ...] = ()
+    """Earlier arguments that share memory with it: their positions, and how many bytes behind their
+    beginning this one begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

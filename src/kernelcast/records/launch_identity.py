@@ -170,7 +170,7 @@ def _describe(argument: Argument, seed: int) -> list[object]:
 
 def _describe_content(argument: BufferArgument, seed: int) -> list[object]:
     if isinstance(argument, HeldBuffer):
-        return ["held", argument.digest]
+        return ["held", argument.digest, *argument.overlaps]
     if argument.init is Init.FILE and argument.path is not None:
         return [argument.init.value, _digest_file(argument.path)]
     content: list[object] = [argument.init.value]

@@ -1,10 +1,9 @@
 """Takes the caller's own arguments of a launch, and refuses what the driver would misread."""
 
 import hashlib
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,72 +15,120 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
-from kernelcast.records.errors import SignatureError
+from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.sampling.content_digests import MOST_HELD_BYTES, digest_buffer
+from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.scratch_images import can_be_copied
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import is_image
-from kernelcast.sampling.user_objects import check_context
+from kernelcast.sampling.user_names import Span, compare_spans, find_memory, find_span
+from kernelcast.sampling.user_objects import check_context, was_released
 
 _BYTE = ElementType("uint8")
 _NONE = type(None)
-_NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.MemoryObjectHolder, cl.LocalMemory)
+_FORGOTTEN = 0
+_NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.LocalMemory)
 
 
-def read_arguments(values: Any) -> tuple[KernelArgument, ...]:  # noqa: ANN401 - whatever was given
-    """Give what is set as a kernel's arguments: buffers in the place of arrays.
-
-    Parameters
-    ----------
-    values : sequence
-        As the caller gave them.
+def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was given
+    """List a kernel's arguments.
 
     Raises
     ------
     SignatureError
-        If they are no sequence, or an array has no buffer that a kernel could be given.
+        If they are no sequence.
     """
-    if isinstance(values, _NO_SEQUENCES) or _is_array(values) or not isinstance(values, Iterable):
+    is_one = isinstance(values, _NO_SEQUENCES) or find_memory(values) is not None
+    if is_one or not isinstance(values, Iterable):
         msg = (
             f"arguments: {type(values).__name__} given; give a sequence of the kernel's arguments "
             "in order, such as (buffer, numpy.int32(5))"
         )
         raise SignatureError(msg)
-    return tuple(_take_buffer(place, value) for place, value in enumerate(values))
+    return values if isinstance(values, Sequence) else tuple(values)
 
 
-def _is_array(value: object) -> bool:
-    """Tell pyopencl's arrays; nobody has one who has not imported their module."""
-    module = sys.modules.get("pyopencl.array")
-    return module is not None and isinstance(value, module.Array)
+def take_argument(name: object, value: Any) -> KernelArgument:  # noqa: ANN401 - whatever was given
+    """Give what is set as a kernel's argument: memory as a reference of our own.
 
+    It is the buffer of an array, from its first element on, or of a memory pool's handle.
 
-def _take_buffer(place: int, value: Any) -> KernelArgument:  # noqa: ANN401 - whatever was given
-    """Give the buffer of an array, from its first element on, and of a memory pool's handle."""
-    offset = 0
-    if _is_array(value):
-        offset, value = value.offset, value.base_data
-        if not isinstance(value, cl.MemoryObjectHolder):
-            what = "no memory" if value is None else type(value).__name__
-            msg = f"argument {place}: an array of {what} given; give one that lies in a Buffer"
-            raise SignatureError(msg)
-    if isinstance(value, cl.MemoryObjectHolder) and not isinstance(value, cl.Buffer):
-        if value.get_info(cl.mem_info.TYPE) != cl.mem_object_type.BUFFER:
-            return value
-        value = cl.Buffer.from_int_ptr(value.int_ptr)
-    if not offset:
+    Parameters
+    ----------
+    name : object
+        Which argument it is, in words.
+    value : object
+        As the caller gave it.
+
+    Raises
+    ------
+    InputError
+        If it was released.
+    SignatureError
+        If an array has no buffer that a kernel could be given.
+    """
+    held = find_memory(value)
+    if held is None:
         return value
+    memory, offset = held
+    given = type(memory).__name__ if value is memory else f"array of {type(memory).__name__}"
+    if not isinstance(memory, cl.MemoryObjectHolder):
+        what = "no memory" if memory is None else type(memory).__name__
+        msg = f"argument {name}: an array of {what} given; give one that lies in a Buffer"
+        raise SignatureError(msg)
+    if was_released(memory):
+        msg = (
+            f"argument {name}: {given} given whose memory was released, by its release(); give one "
+            "that is kept until the launch is answered"
+        )
+        raise InputError(msg)
+    # Another thread may release the caller's while we work.
+    own = cast("cl.Buffer", cl.MemoryObject.from_int_ptr(memory.int_ptr))
+    if not offset:
+        return own
     try:
-        return value.get_sub_region(offset, value.size - offset)
+        return own.get_sub_region(offset, own.size - offset)
     except cl.Error as error:
         msg = (
-            f"argument {place}: an array that begins at byte {offset:,} of its buffer, where the "
+            f"argument {name}: an array that begins at byte {offset:,} of its buffer, where the "
             f"device lets no sub-buffer begin ({error}); give a copy of it (array.copy())"
         )
         raise SignatureError(msg) from error
+
+
+def find_overlaps(
+    session: DeviceSession, values: Sequence[KernelArgument]
+) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Find which arguments share memory, see `HeldBuffer.overlaps`.
+
+    Raises
+    ------
+    InputError
+        If parts of a buffer overlap that the driver has forgotten: no copy would be like that.
+    """
+    spans: dict[int, Span] = {}
+    for place, value in enumerate(values):
+        if isinstance(value, cl.Buffer):
+            try:
+                spans[place] = find_span(value)
+            except cl.LogicError:  # Intel's runtime (2026.22), of a parent that was released
+                with session.lock:
+                    mapped = map_memory(session.queue, value, 1, cl.map_flags.READ)
+                    start = mapped.ctypes.data
+                    unmap_memory(session.queue, mapped)
+                spans[place] = _FORGOTTEN, start, start + value.size
+    overlaps = compare_spans(spans)
+    for place, ((other, _), *_) in overlaps.items():
+        if spans[place][0] == _FORGOTTEN:
+            msg = (
+                f"arguments {other} and {place}: parts that overlap given, of a buffer that was "
+                "released; keep that buffer as long as its parts are used"
+            )
+            raise InputError(msg)
+    return overlaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

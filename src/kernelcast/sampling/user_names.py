@@ -1,35 +1,38 @@
 """Names launches of the caller's own objects: those asked again are told without a description."""
 
 import sys
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.user_objects import was_released
 
 _KEPT = "_kernelcast_name"
+Span: TypeAlias = tuple[int, int, int]
+"""Where a buffer lies: the memory that it is a part of, first byte, and the one behind the last."""
 
 
 def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
     """Give a kernel's program, and a name of the kernel on a queue's device.
 
-    The name is its own while the program is held. `program.NAME` makes another object of the same
-    kernel each time, each of which keeps its name: runtimes refuse to build a program anew while
-    it has kernels, and asking for program and options takes a tenth of an answer.
-
-    Raises
-    ------
-    pyopencl.Error
-        If the program has been released.
+    The name is its own while the program is held; one of a program that is gone, for its source.
+    `program.NAME` makes another object of the same kernel each time, each of which keeps its name:
+    runtimes refuse to build a program anew while it has kernels, and asking for program and options
+    takes a tenth of an answer.
     """
     place = queue.context.int_ptr, queue.device.int_ptr
     kept = vars(kernel).get(_KEPT)
     if kept is None or kept[0] != place:
-        program = kernel.program
-        options: object = program.get_build_info(queue.device, cl.program_build_info.OPTIONS)
-        name = program.int_ptr, kernel.function_name, options, place
-        kept = vars(kernel)[_KEPT] = place, program, name
+        program, key, options = None, None, None
+        with suppress(cl.Error):
+            program = kernel.program
+            key = program.int_ptr
+            options = program.get_build_info(queue.device, cl.program_build_info.OPTIONS)
+        kept = place, program, (key, kernel.function_name, options, place)
+        vars(kernel)[_KEPT] = kept
     return kept[1:]
 
 
@@ -44,32 +47,71 @@ def name_arguments(values: Sequence[Any]) -> tuple[Hashable, ...] | None:
     Returns
     -------
     tuple or None
-        Equal for equal arguments, whatever buffers hold. None where one is of a kind that has to
-        be looked at anew each time: an image, a sampler, memory of a pool, shared memory.
+        Equal for equal arguments, whatever buffers hold; what of them overlaps stands behind the
+        last. None where one is of a kind that has to be looked at anew each time: memory that was
+        released, an image, a sampler, memory of a pool, shared memory.
+
+    Raises
+    ------
+    pyopencl.Error
+        If the driver does not know one of them.
     """
-    found: list[Hashable] = []
-    for one in values:
-        if type(one) is cl.Buffer:
-            found.append((one.int_ptr, one.size))
-        elif isinstance(one, np.generic):
-            found.append((type(one), one.tobytes()))
-        elif isinstance(one, np.ndarray):
-            found.append((one.dtype.str, one.tobytes()))
-        elif one is None:
-            found.append(None)
-        elif isinstance(one, cl.LocalMemory):
-            found.append(one.size)
-        elif (memory := _find_memory(one)) is not None:
-            found.append((memory.int_ptr, memory.size, one.offset))
+    names: list[Hashable] = []
+    spans: dict[int, Span] = {}
+    for place, value in enumerate(values):
+        if (held := find_memory(value)) is not None:
+            memory, offset = held
+            if not isinstance(memory, cl.Buffer) or was_released(memory):
+                return None
+            _, start, stop = spans[place] = find_span(memory, offset)
+            names.append((memory.int_ptr, stop - start, offset))
+        elif isinstance(value, np.generic):
+            names.append((type(value), value.tobytes()))
+        elif isinstance(value, np.ndarray):
+            names.append((value.dtype.str, value.tobytes()))
+        elif value is None:
+            names.append(None)
+        elif isinstance(value, cl.LocalMemory):
+            names.append(value.size)
         else:
             return None
-    return tuple(found)
+    overlaps = compare_spans(spans)
+    return (*names, *overlaps.items())
 
 
-def _find_memory(value: Any) -> cl.Buffer | None:  # noqa: ANN401 - whatever was given
-    """Give the buffer of an array of pyopencl's; None of everything else."""
-    module = sys.modules.get("pyopencl.array")
+def find_memory(value: Any) -> tuple[Any, int] | None:  # noqa: ANN401 - whatever was given
+    """Find the memory of an argument, and its first byte there; None of what has none."""
+    if isinstance(value, cl.MemoryObjectHolder):
+        return value, 0
+    module = sys.modules.get("pyopencl.array")  # without which there are no arrays
     if module is None or not isinstance(value, module.Array):
         return None
-    memory = value.base_data
-    return memory if type(memory) is cl.Buffer else None
+    return value.base_data, value.offset
+
+
+def find_span(buffer: cl.Buffer, offset: int = 0) -> Span:
+    """Find where a buffer lies, from an offset on.
+
+    Raises
+    ------
+    pyopencl.LogicError
+        If it is a part of a buffer that was released, and the driver does not know that any more.
+    """
+    parent = cast("cl.Buffer | None", buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT))
+    first = 0 if parent is None else cast("int", buffer.get_info(cl.mem_info.OFFSET))
+    return (parent or buffer).int_ptr, first + offset, first + buffer.size
+
+
+def compare_spans(spans: Mapping[int, Span]) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Find which arguments overlap; values are those of `HeldBuffer.overlaps`."""
+    overlaps = {}
+    if len({memory for memory, *_ in spans.values()}) < len(spans):
+        for place, (memory, first, end) in spans.items():
+            shared = tuple(
+                (other, first - start)
+                for other, (owner, start, stop) in spans.items()
+                if other < place and owner == memory and start < end and first < stop
+            )
+            if shared:
+                overlaps[place] = shared
+    return overlaps

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from ctypes import c_bool, c_int32, c_size_t
 from functools import lru_cache
 from typing import TypeAlias, cast
 
@@ -50,13 +51,38 @@ def check_objects(kernel: object, queue: object) -> None:
             "are used"
         )
         raise InputError(msg)
-    own = _ask_context(kernel, cl.kernel_info.CONTEXT)
-    if own not in (None, context):
+    if _ask_context(kernel, cl.kernel_info.CONTEXT) != context:
         msg = (
             f"kernel {kernel.function_name}: the queue belongs to another context; give a queue "
             "of the context that the kernel's program was made in"
         )
         raise InputError(msg)
+
+
+# Where pyopencl's objects (2024.2.7 to 2026.1.4) hold a memory object's handle, and from there
+# whether it was not released; nanobind says in each Python object where the C++ object begins.
+_CONTENT_PLACE = object.__basicsize__
+_HANDLE_PLACE = 16
+_MEMORY_FLAG, _POOLED_FLAG = -8, 16
+
+
+def was_released(memory: cl.MemoryObjectHolder) -> bool:
+    """Tell whether `release` was called of a memory object; no driver is asked.
+
+    A driver that is asked for a handle that is gone ends the process, and pyopencl shows its note
+    of a release by nothing but another one, which would release what was not.
+    """
+    handle, kind = memory.int_ptr, type(memory)
+    offset = c_int32.from_address(id(memory) + _CONTENT_PLACE).value
+    if not 0 < offset < kind.__basicsize__:
+        return False
+    content = id(memory) + offset  # or a pointer to it
+    for start in (content, c_size_t.from_address(content).value):
+        place = start + _HANDLE_PLACE
+        if c_size_t.from_address(place).value == handle:
+            flag = _MEMORY_FLAG if isinstance(memory, cl.MemoryObject) else _POOLED_FLAG
+            return not c_bool.from_address(place + flag).value
+    return False
 
 
 def check_context(parameter: Parameter, value: object, session: DeviceSession) -> None:
@@ -67,7 +93,7 @@ def check_context(parameter: Parameter, value: object, session: DeviceSession) -
         own = _ask_context(value, cl.sampler_info.CONTEXT)
     else:
         return
-    if own not in (None, session.context):
+    if own != session.context:  # a context that the driver has forgotten is not the session's
         msg = (
             f"argument {parameter}: a {type(value).__name__} of another context given; create it "
             "in the queue's context"
@@ -123,34 +149,35 @@ def read_kernel(
     Parameters
     ----------
     source : str or None
-        OpenCL C, where the program has none (it was made from a binary).
+        OpenCL C, where the program has none (it was made from a binary) or is gone.
     options : str, sequence of str or None
-        Build options, where the program's own are not wanted.
+        Build options, where the program's own are not wanted; none of a program that is gone.
 
     Raises
     ------
     InputError
-        If the program has no source and none is given, or was released already.
+        If the program has no source, or is gone, and none is given.
     """
     name = kernel.function_name
-    _check_text(name, source)
+    if source is not None and not isinstance(cast("object", source), str):
+        msg = f"kernel {name}: source: {type(source).__name__} given; give OpenCL C as a str"
+        raise InputError(msg)
     try:
-        program = cast("cl.Program", kernel.get_info(cl.kernel_info.PROGRAM))
-    except cl.Error as error:
-        msg = (
-            f"kernel {name}: its program has been released; keep the "
-            "pyopencl.Program alive as long as its kernels are used"
-        )
-        raise InputError(msg) from error
-    text = source or _read_source(kernel, program)
+        program = cast("cl.Program | None", kernel.get_info(cl.kernel_info.PROGRAM))
+    except cl.Error:  # Intel's runtime (2026.22) forgets a program of which only kernels are held
+        program = None
+    text = source or (program and _read_source(kernel, program))
     if not text:
+        reason = "holds no source, as programs made from binaries do"
+        if program is None:
+            reason = "is gone, and its source with it: keep the pyopencl.Program beside its kernel"
         msg = (
-            f"kernel {name}: its program holds no source, as programs made from "
-            "binaries do; give it as source=..."
+            f"kernel {name}: its program {reason}; or give the OpenCL C as source=..., and what it "
+            "is built with as build_options=..."
         )
         raise InputError(msg)
     if options is None:
-        options = read_build_options(program, device)
+        options = () if program is None else read_build_options(program, device)
     elif isinstance(options, str):
         options = options.split()
     return _make_kernel(name, text, tuple(options))
@@ -160,12 +187,6 @@ def read_kernel(
 def _make_kernel(name: str, source: str, options: tuple[str, ...]) -> Kernel:
     """Make a kernel, whose digest is then known the next time."""
     return Kernel(name=name, source=source, build_options=options)
-
-
-def _check_text(name: str, source: object) -> None:
-    if not isinstance(source, str | None):
-        msg = f"kernel {name}: source: {type(source).__name__} given; give OpenCL C as a str"
-        raise InputError(msg)
 
 
 def _read_source(kernel: cl.Kernel, program: cl.Program) -> str:
