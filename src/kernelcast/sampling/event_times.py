@@ -49,7 +49,11 @@ def _read_times(event: cl.Event, device_id: str, queue: object) -> tuple[int, in
     if event.command_type not in _KERNELS:
         msg = "event: of a copy or another command than a kernel's launch; give the launch's event"
         raise InputError(msg)
-    own = event.command_queue
+    try:
+        own = event.command_queue
+    except cl.Error as error:  # Intel's runtime does not keep it
+        msg = "event: its queue is gone; keep the pyopencl.CommandQueue as long as its events"
+        raise InputError(msg) from error
     where = name_device(own)
     if where != device_id:
         msg = f"event: of a launch on {where}, not on {device_id}; give the launch's own event"
