@@ -16,6 +16,14 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _FOLDER: Final = 0o700
 
 
+def user_cache_folder() -> Path | None:
+    """Give the folder of the user's caches; None where the user has no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+
+
 def make_private_folder(folder: Path) -> None:
     """Make a folder, and those above it that are missing, for the owner alone.
 

@@ -18,7 +18,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from kernelcast.records.private_files import make_private_folder, written_whole
+from kernelcast.records.private_files import (
+    make_private_folder,
+    user_cache_folder,
+    written_whole,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -31,14 +35,6 @@ _FOLDERS: Final = {
 _OFF: Final = {"PYOPENCL_NO_CACHE": "1"}
 # A disk that is full takes an empty file, and often a small one.
 _TRIAL_BYTES: Final = 2**16
-
-
-def user_cache_folder() -> Path | None:
-    """Give the folder of the user's caches; None where the user has no home."""
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        return None
 
 
 def ensure_caches() -> Path | None:

@@ -1,0 +1,156 @@
+"""Finds a clang that knows OpenCL C, and runs it within limits of time and memory."""
+
+import contextlib
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelcast.records.errors import CompileError, InputError, MissingExtraError
+
+VARIABLE = "KERNELCAST_CLANG"
+LEAST_VERSION = 15
+"""Earlier ones lack built-in functions of OpenCL C 3.0 and files that only appear to be there."""
+_NEWEST_VERSION = 40  # clang-40 is a name to look for in some nine years
+_VERSION = re.compile(r"clang version (\d+)\.(\d+)\.(\d+)[^\n]*")
+_VERSION_LIMIT_S = 20
+_MEMORY_LIMIT_BYTES = 8 << 30  # address space: zig's binary and its reservations take 1 GB
+_OUTPUT_LIMIT_BYTES = 256 << 20
+_INSTALL = (
+    "install it with `pip install 'kernelcast[compile]'`, install clang 15 or later on the path, "
+    f"or set {VARIABLE} to such a clang"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiler:
+    """A clang that was found.
+
+    Parameters
+    ----------
+    command : tuple of str
+        What starts it: ``("/usr/bin/clang-18",)`` or zig's binary and ``clang``.
+    version : tuple of int
+        Such as (22, 1, 8).
+    identity : str
+        Its own words on its version, which tell builds apart.
+    """
+
+    command: tuple[str, ...]
+    version: tuple[int, int, int]
+    identity: str
+
+
+@functools.cache
+def find_compiler() -> Compiler:
+    """Find the compiler, once per process.
+
+    ``KERNELCAST_CLANG`` decides; else it is the newest of ``clang``, ``clang-15`` and later on
+    the path, and of the ``ziglang`` wheel: sm_90 and gfx942 need more than Debian's clang 15.
+
+    Raises
+    ------
+    MissingExtraError
+        If there is none; says what to install.
+    InputError
+        If ``KERNELCAST_CLANG`` names no clang of version 15 or later.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        path = shutil.which(chosen)
+        compiler = _ask_version(_with_arguments(path)) if path else None
+        if compiler is None or compiler.version[0] < LEAST_VERSION:
+            msg = (
+                f"{VARIABLE} is {chosen!r}, which is no clang of version {LEAST_VERSION} or later; "
+                "give the path of one, or of zig, or leave the variable out"
+            )
+            raise InputError(msg)
+        return compiler
+    named = (shutil.which(f"clang-{number}") for number in range(_NEWEST_VERSION, 14, -1))
+    paths = [path for path in (_find_zig(), shutil.which("clang"), next(filter(None, named), None))
+             if path]  # fmt: skip
+    candidates = [one for path in paths if (one := _ask_version(_with_arguments(path)))]
+    best = max(candidates, key=lambda one: one.version, default=None)
+    if best is None or best.version[0] < LEAST_VERSION:
+        msg = f"no clang of version {LEAST_VERSION} or later was found to compile with; {_INSTALL}"
+        raise MissingExtraError(msg)
+    return best
+
+
+def _find_zig() -> str | None:
+    """Find the binary of the wheel, which starts in 5 ms; its Python module takes 20 ms more."""
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return shutil.which(Path(spec.submodule_search_locations[0], "zig"))
+
+
+def _with_arguments(path: str) -> tuple[str, ...]:
+    return (path, "clang") if Path(path).stem == "zig" else (path,)
+
+
+def _ask_version(command: tuple[str, ...]) -> Compiler | None:
+    try:
+        answer = subprocess.run(
+            [*command, "--version"], capture_output=True, check=True, timeout=_VERSION_LIMIT_S,
+            text=True, errors="replace",
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = _VERSION.search(answer.stdout)
+    if match is None or "Apple" in answer.stdout:  # whose versions are not LLVM's
+        return None
+    version = (int(match[1]), int(match[2]), int(match[3]))
+    return Compiler(command=command, version=version, identity=match[0])
+
+
+def run_limited(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int, str]:
+    """Run a compiler in a folder; return its exit status and what it said.
+
+    Raises
+    ------
+    CompileError
+        If it does not end in time.
+    """
+    environment = {
+        name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+        if name in os.environ
+    }  # fmt: skip
+    with subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, env={**environment, "LC_ALL": "C", "TMPDIR": str(folder)},
+    ) as process:  # fmt: skip
+        _limit_memory(process.pid)
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            msg = (
+                f"the compiler did not end within {limit_s:g} s; make the source smaller, "
+                "or give it more time"
+            )
+            raise CompileError(msg) from None
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, output.decode(errors="replace")
+
+
+def _limit_memory(pid: int) -> None:
+    """Limit what a process may take; where the system cannot, the time limit has to do."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    for kind, most in (
+        (resource.RLIMIT_AS, _MEMORY_LIMIT_BYTES), (resource.RLIMIT_FSIZE, _OUTPUT_LIMIT_BYTES),
+        (resource.RLIMIT_CORE, 0),
+    ):  # fmt: skip
+        with contextlib.suppress(OSError, ValueError):  # it has ended, or its limit is lower
+            resource.prlimit(pid, kind, (most, most))

@@ -1,0 +1,125 @@
+"""Built-in functions of OpenCL C as bitcode: our own, compiled once, libdevice and libclc.
+
+Ours come first: libclc's ids know neither offsets nor windows of a launch. Math functions on
+NVIDIA's GPUs are libdevice's where it is installed (a CUDA toolkit, the wheels of nvcc), else
+libclc's (Debian's ``libclc-15``), which AMD's take as well; where there is neither, a kernel that
+needs one names it.
+"""
+
+import atexit
+import functools
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from kernelcast.compiling.cache import digest, find_folder
+from kernelcast.compiling.compiler import Compiler, run_limited
+from kernelcast.compiling.dialect import Dialect
+from kernelcast.compiling.targets import CodeFormat, Target
+from kernelcast.records.errors import CompileError
+from kernelcast.records.private_files import make_private_folder
+
+BASE_HEADER: Final = Path(__file__).with_name("base.h")
+_SOURCES: Final = Path(__file__).with_name("builtins")
+_OWN: Final = {
+    CodeFormat.IR: (),
+    CodeFormat.PTX: ("nvptx", "common"),
+    CodeFormat.AMD: ("amdgcn", "common"),
+    CodeFormat.X86: ("common",),
+}
+_LIBCLC: Final = {CodeFormat.PTX: "nvptx64--nvidiacl.bc", CodeFormat.AMD: "amdgcn--amdhsa.bc"}
+_LIBCLC_FOLDERS: Final = ("/usr/lib/clc", "/usr/share/clc", "/usr/local/share/clc")
+_TOOLKITS: Final = ("CUDA_HOME", "CUDA_PATH")
+_LIBDEVICE: Final = "nvvm/libdevice/libdevice.10.bc"
+# Fences and shuffles that wait for a warp came with Volta; what is linked takes its caller's.
+_LEAST_PROCESSOR: Final = {CodeFormat.PTX: ("-target-cpu", "sm_70", "-target-feature", "+ptx60")}
+_LIMIT_S: Final = 120
+
+
+def list_libraries(target: Target, compiler: Compiler) -> tuple[Path, ...]:
+    """List the bitcode to link, in its order; what comes first is taken.
+
+    Raises
+    ------
+    CompileError
+        If the compiler fails on our own.
+    """
+    names = [*_OWN[target.format]]
+    foreign = []
+    libdevice = find_libdevice() if target.format is CodeFormat.PTX else None
+    if libdevice is not None:
+        names.append("libdevice")
+        foreign.append(libdevice)
+    libclc = (Path(folder, _LIBCLC.get(target.format, "none")) for folder in _LIBCLC_FOLDERS)
+    foreign += [path for path in libclc if path.is_file()][:1]
+    return (*(_compile(name, target.format, compiler) for name in names), *foreign)
+
+
+@functools.cache
+def find_libdevice() -> Path | None:
+    """Find NVIDIA's library of math functions: in wheels, else in a CUDA toolkit."""
+    spec = importlib.util.find_spec("nvidia")
+    wheels = spec.submodule_search_locations if spec else None
+    folders = [path for wheel in wheels or () for path in sorted(Path(wheel).iterdir())]
+    folders += [Path(os.environ[name]) for name in _TOOLKITS if os.environ.get(name)]
+    folders.append(Path("/usr/local/cuda"))
+    return next(
+        (folder / _LIBDEVICE for folder in folders if (folder / _LIBDEVICE).is_file()), None
+    )
+
+
+@functools.cache
+def digest_own_sources() -> str:
+    """Make one name for the header and the sources of our own library."""
+    return digest(path.read_bytes() for path in (BASE_HEADER, *sorted(_SOURCES.glob("*.cl"))))
+
+
+@functools.cache
+def _make_temporary_folder() -> Path:
+    """Make a folder for where the user's cache cannot be written; it goes with the process."""
+    folder = tempfile.mkdtemp(prefix="kernelcast-compiled-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+@functools.cache
+def _compile(name: str, code_format: CodeFormat, compiler: Compiler) -> Path:
+    """Compile one of our sources (0.1 to 1.5 s) unless it has been for this compiler."""
+    key = digest((digest_own_sources(), name, code_format, compiler.identity))
+    for find in (find_folder, _make_temporary_folder):
+        folder = find()
+        if folder is None:
+            continue
+        path = folder / f"{key}.bc"
+        try:
+            if path.is_file():
+                return path
+            make_private_folder(folder)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".making-") as making:
+                _run(name, code_format, compiler, Path(making))
+                Path(making, "library.bc").replace(path)
+        except OSError:
+            continue
+        return path
+    msg = "neither the user's cache nor the folder of temporary files can be written; make room"
+    raise CompileError(msg)
+
+
+def _run(name: str, code_format: CodeFormat, compiler: Compiler, folder: Path) -> None:
+    target = Target.parse({"ptx": "sm_70", "amd": "gfx90a"}.get(code_format, "x86"))
+    status, output = run_limited(
+        [
+            *compiler.command, "-cc1", "-triple", target.triple,
+            *_LEAST_PROCESSOR.get(code_format, ()), "-x", "cl", "-cl-std=CL2.0",
+            *Dialect().list_flags("CL2.0"), "-nostdsysteminc", "-nobuiltininc",
+            "-include", str(BASE_HEADER), "-w", "-O2", "-emit-llvm-bc", "-o", "library.bc",
+            str(_SOURCES / f"{name}.cl"),
+        ],
+        folder, _LIMIT_S,
+    )  # fmt: skip
+    if status != 0:
+        msg = f"{compiler.identity} cannot compile the built-in functions {name}.cl: {output}"
+        raise CompileError(msg)

@@ -1,0 +1,111 @@
+"""Asks NVIDIA's assembler what a kernel needs on a GPU: registers, spills, shared memory."""
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from kernelcast.compiling import cache
+from kernelcast.compiling.compiler import run_limited
+from kernelcast.records.errors import CompileError, MissingExtraError
+
+_LIMIT_S: Final = 120.0
+_ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
+_NUMBERS: Final = {
+    "registers": re.compile(r"Used (\d+) registers"),
+    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
+    "spill_store_bytes": re.compile(r"(\d+) bytes spill stores"),
+    "spill_load_bytes": re.compile(r"(\d+) bytes spill loads"),
+    "shared_bytes": re.compile(r"(\d+) bytes smem"),
+    "barriers": re.compile(r"used (\d+) barriers"),
+}
+_SUPPORTED: Final = re.compile(r"'sm_(\d+)'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PtxasFacts:
+    """What the assembler says of one kernel, per work-item but for shared memory."""
+
+    registers: int
+    stack_bytes: int = 0
+    spill_store_bytes: int = 0
+    spill_load_bytes: int = 0
+    shared_bytes: int = 0
+    """Static local memory of a work-group."""
+    barriers: int = 0
+
+
+@functools.cache
+def find_ptxas() -> Path | None:
+    """Find the assembler: in NVIDIA's wheels, on the path, else in a CUDA toolkit."""
+    spec = importlib.util.find_spec("nvidia")
+    wheels = spec.submodule_search_locations if spec else None
+    for wheel in wheels or ():
+        for path in sorted(Path(wheel).glob("*/bin/ptxas*"), reverse=True):
+            if path.stem == "ptxas" and os.access(path, os.X_OK):
+                return path
+    folders = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    on_path = shutil.which("ptxas") or shutil.which(
+        "ptxas", path=os.pathsep.join(f"{folder}/bin" for folder in (*folders, "/usr/local/cuda"))
+    )
+    return Path(on_path) if on_path else None
+
+
+@functools.cache
+def _list_processors(ptxas: Path) -> tuple[int, ...]:
+    """List the numbers of the GPUs that it knows: that of CUDA 13 knows none before sm_75."""
+    with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
+        _, text = run_limited([str(ptxas), "--help"], Path(made), _LIMIT_S)
+    return tuple(sorted({int(number) for number in _SUPPORTED.findall(text)}))
+
+
+def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
+    """Assemble PTX; return what its kernels need, by name.
+
+    A GPU that the assembler no longer knows is taken for the oldest that it does.
+
+    Raises
+    ------
+    CompileError
+        If the assembler refuses the text; holds what it says.
+    MissingExtraError
+        If there is no assembler.
+    """
+    ptxas = find_ptxas()
+    if ptxas is None:
+        msg = "no ptxas was found; install it with `pip install nvidia-cuda-nvcc`"
+        raise MissingExtraError(msg)
+    number = int(re.sub(r"\D", "", processor))
+    least = min(_list_processors(ptxas), default=number)
+    architecture = processor if number >= least else f"sm_{least}"
+    status = ptxas.stat()
+    key = cache.digest((text, architecture, f"{ptxas} {status.st_size} {status.st_mtime_ns}"))
+    entry = cache.read(key)
+    if entry is None:
+        with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
+            Path(made, "code.ptx").write_text(text, encoding="utf-8")
+            command = [str(ptxas), "-arch", architecture, "-v", "code.ptx", "-o", "code.cubin"]
+            code, output = run_limited(command, Path(made), _LIMIT_S)
+        if code != 0:
+            raise CompileError(output.strip() or f"ptxas ended with status {code}")
+        entry = {name: asdict(facts) for name, facts in _read(output).items()}
+        cache.write(key, entry)
+    return {name: PtxasFacts(**numbers) for name, numbers in entry.items()}
+
+
+def _read(output: str) -> dict[str, PtxasFacts]:
+    _, *parts = _ENTRY.split(output)
+    facts = {}
+    for name, words in zip(parts[::2], parts[1::2], strict=True):
+        numbers = {
+            key: int(match[1]) for key, pattern in _NUMBERS.items()
+            if (match := pattern.search(words))
+        }  # fmt: skip
+        if "registers" in numbers:
+            facts[name] = PtxasFacts(**numbers)
+    return facts
