@@ -4,6 +4,7 @@ from kernelcast.client.answers import Device, EstimateAnswer, Job, Model, Stored
 from kernelcast.client.client import Client, read_problem_file
 from kernelcast.client.errors import ConnectionFailedError, ServiceError, WrongServiceError
 from kernelcast.client.identity import ServiceIdentity
+from kernelcast.client.transport import Patience
 
 __all__ = [
     "Client",
@@ -12,6 +13,7 @@ __all__ = [
     "EstimateAnswer",
     "Job",
     "Model",
+    "Patience",
     "ServiceError",
     "ServiceIdentity",
     "StoredRows",

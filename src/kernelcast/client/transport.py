@@ -47,10 +47,7 @@ class Patience:
 class Transport:
     """A connection to a service; threads share one.
 
-    Notes
-    -----
-    Every request may be sent again: estimates change nothing, observations have keys, and jobs are
-    started with one.
+    Every request may be sent again: estimates change nothing, observations and jobs have keys.
     """
 
     def __init__(

@@ -85,7 +85,7 @@ class Frame:
         status = 500
         method = scope["method"]
         if method == "HEAD" and not scope["path"].endswith(_STREAMS):
-            scope["method"] = "GET"  # the server leaves the body out
+            scope = {**scope, "method": "GET"}  # by its own scope the server leaves the body out
 
         async def send_framed(message: Message) -> None:
             nonlocal status
