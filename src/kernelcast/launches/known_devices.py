@@ -28,7 +28,7 @@ _STANDS_S: Final = 3600.0
 _VARIABLES: Final = (
     "OCL_", "OPENCL_", "CL_", "POCL_", "RUSTICL_", "MESA_", "GALLIUM_", "LP_", "LIBGL_", "LD_",
     "CUDA_", "NVIDIA_", "GPU_", "HIP_", "ROCR_", "HSA_", "AMD_", "ZE_", "NEO", "INTEL_", "OMP_",
-    "TBB_", "SYCL_",
+    "TBB_", "SYCL_", "KERNELCAST_CUDA_",
 )  # fmt: skip
 """Beginnings of the names of variables that runtimes read."""
 _TOLD: Final = (

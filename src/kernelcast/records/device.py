@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelcast.records.traits import Trait
+from kernelcast.records.traits import Trait, TraitSource
 
 
 class DeviceKind(StrEnum):
@@ -112,6 +112,9 @@ class SaturationPoint:
     @property
     def disagreement(self) -> str | None:
         """A sentence on both values if they differ, else None."""
+        if self.p_sat.source is TraitSource.REPORTED and self.computed != self.p_sat.value:
+            rules = "nothing known" if self.computed is None else self.computed
+            return f"P_sat: {rules} by occupancy rules, the driver's {self.p_sat.value} is used"
         if self.computed is None or self.measured is None or self.computed == self.measured:
             return None
         return (

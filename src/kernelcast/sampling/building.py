@@ -2,11 +2,11 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import mark_line
 
@@ -106,6 +106,8 @@ def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
 
 def read_parameters(kernel: cl.Kernel) -> tuple[Parameter, ...]:
     """Read a kernel's signature from its compiled form."""
+    if isinstance(kernel, OtherDriver):
+        return tuple(cast("Any", kernel).parameters)
     return tuple(_read_parameter(kernel, index) for index in range(kernel.num_args))
 
 

@@ -8,6 +8,7 @@ from typing import cast
 
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import NoDeviceError
+from kernelcast.sampling import cuda
 from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.sampling.machine_state import read_processor
 from kernelcast.sampling.opencl import cl
@@ -102,14 +103,18 @@ def _list_handles() -> list[cl.Device]:
     """List the devices in an order of our own, not the loader's."""
     try:
         platforms = cl.get_platforms()
-    except cl.Error as error:  # the loader found no platform at all
-        raise NoDeviceError(INSTALL_HINT) from error
-    handles = []
+    except cl.Error:  # the loader found no platform at all
+        platforms = []
+    handles: list[cl.Device] = []
     for platform in platforms:
         try:
             handles += platform.get_devices()
         except cl.Error:  # a platform without devices answers with an error
             continue
+    shown = {_position(one)[-2:] for one in handles if one.type & cl.device_type.GPU}
+    # GPUs that OpenCL shows too are listed once. Older drivers do not tell the bus's domain.
+    more = [one for one in cuda.list_devices() if _position(one)[-2:] not in shown]
+    handles += cast("list[cl.Device]", more)
     return sorted(handles, key=lambda device: (_identity(device), _position(device)))
 
 
@@ -167,7 +172,7 @@ def _without_brackets(name: str) -> str:
     return re.sub(r"\(.*?\)", "", name)
 
 
-def _position(device: cl.Device) -> tuple[int, ...]:
+def _position(device: cl.Device | cuda.Device) -> tuple[int, ...]:
     """Order equal devices by their place on the bus, which survives a reboot."""
     place = _query(device, "topology_amd", default=None)
     names = ("bus", "device", "function")

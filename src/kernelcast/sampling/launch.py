@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
@@ -23,7 +23,7 @@ from kernelcast.sampling.mapped_windows import (
     measure_scale,
     row_launch,
 )
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.saturation import find_saturation
 from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
@@ -324,6 +324,10 @@ def enqueue(
 ) -> cl.Event:
     """Start a launch, or the part of it that `NDRange.work_items_of` gives."""
     offset = ndrange.global_offset if offset is None else offset
+    if isinstance(queue, OtherDriver):
+        other: Any = queue
+        event: cl.Event = other.launch(kernel, ndrange, offset, size or ndrange.global_size)
+        return event
     return cl.enqueue_nd_range_kernel(
         queue,
         kernel,

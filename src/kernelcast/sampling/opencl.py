@@ -1,9 +1,70 @@
-"""The one place that imports pyopencl: the loader must be prepared before the first import."""
+"""The one place that imports pyopencl: the loader must be prepared before the first import.
+
+`cl` is pyopencl, but for the few classes and functions of `_SHARED`: those make, and take, objects
+of another driver too (`kernelcast.sampling.cuda`), by the object that they are given first.
+"""
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernelcast.sampling.runtimes import ensure_vendors
 
 ensure_vendors()
 
-import pyopencl as cl  # noqa: E402 - see above
+import pyopencl  # noqa: E402 - see above
 
-__all__ = ["cl"]
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+__all__ = ["OtherDriver", "cl"]
+
+_SHARED = ("Context", "CommandQueue", "Buffer", "Program", "Kernel", "Event", "Device")
+_SHARED_FUNCTIONS = (
+    "enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer", "enqueue_map_buffer",
+)  # fmt: skip
+
+
+class OtherDriver:
+    """Base of the classes that have members of pyopencl's for devices without OpenCL."""
+
+    module: ClassVar[str]
+    """Where the classes and functions of the driver are found by pyopencl's names."""
+
+
+def _find(name: str, first: object) -> Any:  # noqa: ANN401 - a class or a function
+    first = first[0] if isinstance(first, list) else first
+    where = importlib.import_module(first.module) if isinstance(first, OtherDriver) else pyopencl
+    return getattr(where, name)
+
+
+class _Shared(type):
+    """A class of pyopencl's, and that of the same name of another driver."""
+
+    def __call__(cls, first: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401
+        return _find(cls.__name__, first)(first, *arguments, **named)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if isinstance(instance, OtherDriver):
+            return type(instance).__name__ == cls.__name__
+        return isinstance(instance, getattr(pyopencl, cls.__name__))
+
+    def __getattr__(cls, name: str) -> Any:  # noqa: ANN401 - whatever pyopencl has
+        return getattr(getattr(pyopencl, cls.__name__), name)
+
+
+class _Drivers(ModuleType):
+    """pyopencl, with what also works with another driver's objects in its place."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever pyopencl has
+        return getattr(pyopencl, name)
+
+
+def _share(name: str) -> Any:  # noqa: ANN401 - a function
+    return lambda first, *arguments, **named: _find(name, first)(first, *arguments, **named)
+
+
+if not TYPE_CHECKING:
+    cl = _Drivers("cl", pyopencl.__doc__)
+    vars(cl).update({name: _Shared(name, (), {}) for name in _SHARED})
+    vars(cl).update({name: _share(name) for name in _SHARED_FUNCTIONS})

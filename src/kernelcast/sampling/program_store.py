@@ -1,9 +1,9 @@
 """Built programs on disk, for runtimes that keep none themselves: the next process builds nothing.
 
-PoCL, Mesa and NVIDIA's driver keep what they compile. Intel's runtime for processors does not: its
-compiler takes 0.13 s for the first program of a process and 0.05 to 0.08 s for each further one, a
-stored one 3 ms. Its programs from binaries have no argument information: the signatures that they
-had when they were built are kept beside them.
+PoCL, Mesa and NVIDIA's driver keep what they compile, as `kernelcast.compiling` does. Intel's
+runtime for processors does not: its compiler takes 0.13 s for the first program of a process and
+0.05 to 0.08 s for each further one, a stored one 3 ms. Its programs from binaries have no argument
+information: the signatures that they had when they were built are kept beside them.
 """
 
 import hashlib
@@ -29,7 +29,9 @@ from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.parameters import Parameter
 
 _FORMAT: Final = "kernelcast program 1"
-_KEEP_THEMSELVES: Final = frozenset({"Portable Computing Language", "rusticl", "NVIDIA CUDA"})
+_KEEP_THEMSELVES: Final = frozenset(
+    {"Portable Computing Language", "rusticl", "NVIDIA CUDA", "CUDA"}
+)
 _MOST_FILES: Final = 512
 
 

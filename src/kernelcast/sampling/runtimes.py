@@ -14,6 +14,7 @@ import os
 import shutil
 import stat
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -128,7 +129,8 @@ def list_runtime_files() -> list[Path]:
     icds = [path for folder in folders for path in (folder, *sorted(folder.glob("*.icd")))]
     libraries = [Path(named) for path in icds if (named := _read_icd(path))]
     embedded = [Path(named.strip()) for named in _embedded_files().values()]
-    return [*icds, *libraries, *embedded, Path("/etc/ld.so.cache")]
+    cuda = Path(sysconfig.get_path("platlib")) / "cuda" / "bindings"
+    return [*icds, *libraries, *embedded, cuda, Path("/etc/ld.so.cache")]
 
 
 def pin_threads() -> None:

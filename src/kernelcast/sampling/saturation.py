@@ -4,10 +4,13 @@ import math
 import os
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from kernelcast.records.device import DeviceKind, SaturationPoint
+from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
@@ -21,7 +24,7 @@ from kernelcast.sampling.occupancy import (
     find_limits,
     parse_build_log,
 )
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.probes import PROBE_LOCAL_SIZE
 from kernelcast.sampling.session import DeviceSession
 
@@ -85,6 +88,17 @@ def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> Compiled
     CompiledResources or None
         None where the device's compiler has no such option, or does not answer as expected.
     """
+    if isinstance(session.device, OtherDriver):
+        # The driver of CUDA tells it of the code that runs, but not what of its stack is spilled.
+        asked: Any = session.whole_kernel(kernel).kernel
+        return CompiledResources(
+            registers_per_work_item=asked.ask("NUM_REGS"),
+            local_memory_bytes=asked.ask("SHARED_SIZE_BYTES"),
+            stack_frame_bytes=asked.ask("LOCAL_SIZE_BYTES"),
+            spill_store_bytes=0,
+            spill_load_bytes=0,
+            uses_barriers=None,
+        )
     if _VERBOSE_EXTENSION not in session.description.extensions:
         return None  # other compilers refuse the option
     known = _statistics.setdefault(session, {})
@@ -156,8 +170,8 @@ def find_saturation(
 ) -> SaturationPoint:
     """Find P_sat for one kernel at one local size.
 
-    On a GPU whose limits are published the value follows from the occupancy rules; elsewhere it
-    is measured. Both are reported where both exist.
+    The driver of CUDA tells it. On another GPU whose limits are published the value follows from
+    the occupancy rules; elsewhere it is measured. All are reported that exist.
 
     Parameters
     ----------
@@ -179,6 +193,8 @@ def _find(
     concurrency = measure_concurrency(session, compiled, ndrange)
     measured = max(1, math.ceil(concurrency / compute_units))
     saturated_from = session.behaviour.saturated_from
+    if isinstance(compiled, OtherDriver):
+        return _ask_saturation(session, compiled, kernel, ndrange, measured)
     computed = compute_for_kernel(session, compiled, kernel, ndrange)
     if computed is None:
         return SaturationPoint(
@@ -194,6 +210,35 @@ def _find(
         computed=computed.p_sat,
         measured=measured,
         limiter=computed.limiter,
+    )
+
+
+def _ask_saturation(
+    session: DeviceSession,
+    compiled: Any,  # noqa: ANN401 - a kernel of a CUDA device
+    kernel: Kernel,
+    ndrange: NDRange,
+    measured: int,
+) -> SaturationPoint:
+    """Ask the driver; what the rules say is only told beside it."""
+    reported: int = compiled.count_active_work_groups(ndrange.work_group_size)
+    if reported == 0:
+        msg = (
+            f"{session.description.id}: a work-group of {ndrange.work_group_size} work-items of "
+            f"kernel {kernel.name} does not fit into an empty compute unit; give a smaller local "
+            "size"
+        )
+        raise DeviceLimitError(msg)
+    computed = None
+    with suppress(DeviceLimitError):
+        computed = compute_for_kernel(session, compiled, kernel, ndrange)
+    return SaturationPoint(
+        p_sat=Trait(value=reported, source=TraitSource.REPORTED),
+        concurrency=reported * session.description.compute_units,
+        saturated_from=session.behaviour.saturated_from,
+        computed=None if computed is None else computed.p_sat,
+        measured=measured,
+        limiter=None if computed is None else computed.limiter,
     )
 
 

@@ -37,7 +37,7 @@ from kernelcast.sampling.core_turns import TURNS, CoreTurns
 from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.device_findings import DeviceFindings
 from kernelcast.sampling.mapped_windows import MappedForm
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.other_programs import count_others
 from kernelcast.sampling.prelude import add_prelude, needs_prelude
 from kernelcast.sampling.probes import Probe
@@ -218,6 +218,8 @@ class DeviceSession:
 
         It is the unchanged one where the kernel cannot notice that the launch is smaller.
         """
+        if isinstance(self.device, OtherDriver):
+            return self.whole_kernel(kernel)  # whose launches are told of the whole
         if not needs_prelude(kernel.source, kernel.build_options):
             return self.whole_kernel(kernel)
         return self._build_behind(kernel, ndrange)

@@ -1,0 +1,385 @@
+"""CUDA devices behind the objects of pyopencl that sampling speaks to.
+
+Containers on NVIDIA's machines have the CUDA driver and usually no OpenCL. The classes here have
+those members of pyopencl's classes that sampling uses, and `kernelcast.sampling.opencl` makes them
+where a context is a CUDA device's: launches, probes, microbenchmarks and counters are the same
+code on both. What differs:
+
+- OpenCL C is compiled to PTX by `kernelcast.compiling`; the driver makes machine code of it.
+- A window is a grid of its own size. Which work-groups it stands for, and how many the whole
+  launch has, lie in arrays of the module that the work-item functions read: one module runs all
+  windows of all index spaces, and no prelude is needed (`CommandQueue.launch`).
+- Local memory that arguments size is dynamic shared memory. Where that begins only the assembler
+  knows, so the kernel's code adds it to the offsets that the host gives.
+- Buffers given as ``constant`` lie in global memory: PTX reads constants from 64 KiB of their own
+  that no allocation is in.
+- Occupancy and registers are the driver's word.
+
+The driver's functions come from the package ``cuda-bindings`` (extra ``cuda``), or from the module
+that ``KERNELCAST_CUDA_DRIVER`` names: tests have one there that runs kernels without a GPU.
+"""
+
+import ctypes
+import importlib
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from types import ModuleType, SimpleNamespace
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.errors import DeviceLimitError, KernelRunError
+from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.opencl import OtherDriver, cl
+
+DRIVER_VARIABLE: Final = "KERNELCAST_CUDA_DRIVER"
+_DRIVER: Final = "cuda.bindings.driver"
+PLATFORM: Final = "CUDA"
+"""Name of the platform: another than NVIDIA's OpenCL has, since the compiler is another."""
+EXTENSIONS: Final = (
+    "cl_khr_byte_addressable_store", "cl_khr_fp16", "cl_khr_fp64",
+    "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
+    "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics",
+    "cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics",
+    "cl_nv_device_attribute_query",
+)  # fmt: skip
+_MOST_GROUPS_BEYOND_AXIS_0: Final = 65_535
+_OUT_OF_MEMORY, _OUT_OF_RESOURCES = 2, 701
+
+
+class CudaError(cl.Error, KernelRunError):
+    """Is raised when a function of the CUDA driver fails.
+
+    Most errors of running kernels last as long as the process: whoever runs kernels in a child
+    process ends it (`kernelcast.workers.warm`).
+    """
+
+    def __init__(self, function: str, status: int, name: str) -> None:
+        super().__init__(f"{function} failed: {name} ({status})")
+        self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def code(self) -> int:  # type: ignore[override]  # pyopencl's stubs have a plain attribute
+        """OpenCL's number where sampling asks for one."""
+        refused = cl.status_code.INVALID_WORK_GROUP_SIZE
+        return int(refused) if self.status == _OUT_OF_RESOURCES else self.status
+
+
+class CudaMemoryError(cl.MemoryError, CudaError):
+    """Is raised when a CUDA device has not enough memory."""
+
+
+@cache
+def load_driver() -> ModuleType | None:
+    """Load and start the driver; None where there is none, or no package that speaks to it."""
+    try:
+        driver = importlib.import_module(os.environ.get(DRIVER_VARIABLE) or _DRIVER)
+        (status,) = driver.cuInit(0)
+    except (ImportError, RuntimeError, OSError):  # no package, no library
+        return None
+    return None if status else driver
+
+
+def _call(function: str, *arguments: object) -> Any:  # noqa: ANN401 - each function has its own
+    """Call a function of the driver and return what it answers."""
+    driver = load_driver()
+    status, *values = getattr(driver, function)(*arguments)
+    if status:
+        error = CudaMemoryError if int(status) == _OUT_OF_MEMORY else CudaError
+        raise error(function, int(status), getattr(status, "name", "unknown"))
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+class CudaObject(OtherDriver):
+    """Base of what stands for objects of pyopencl's."""
+
+    module = "kernelcast.sampling.cuda_kernels"
+
+
+class Device(CudaObject):
+    """A CUDA device with the members of a `pyopencl.Device`."""
+
+    type = cl.device_type.GPU
+    vendor = "NVIDIA Corporation"
+    extensions = " ".join(EXTENSIONS)
+    non_uniform_work_group_support = False
+    double_fp_config = 1
+    global_mem_cacheline_size = 128
+    max_num_sub_groups = 0
+
+    def __init__(self, number: int) -> None:
+        self.handle = _call("cuDeviceGet", number)
+        name = _call("cuDeviceGetName", 256, self.handle)
+        self.name = name.split(b"\0")[0].decode(errors="replace")
+        self.global_mem_size = int(_call("cuDeviceTotalMem", self.handle))
+        self.max_mem_alloc_size = self.global_mem_size
+        self.max_compute_units = self.ask("MULTIPROCESSOR_COUNT")
+        self.local_mem_size = self.ask("MAX_SHARED_MEMORY_PER_BLOCK")
+        self.max_work_group_size = self.ask("MAX_THREADS_PER_BLOCK")
+        self.max_work_item_sizes = [self.ask(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"]
+        self.max_clock_frequency = self.ask("CLOCK_RATE") // 1000
+        self.max_constant_buffer_size = self.ask("TOTAL_CONSTANT_MEMORY")
+        self.warp_size_nv = self.ask("WARP_SIZE")
+        self.compute_capability_major_nv = self.ask("COMPUTE_CAPABILITY_MAJOR")
+        self.compute_capability_minor_nv = self.ask("COMPUTE_CAPABILITY_MINOR")
+        self.pci_domain_id_nv = self.ask("PCI_DOMAIN_ID")
+        self.pci_bus_id_nv = self.ask("PCI_BUS_ID")
+        self.pci_slot_id_nv = self.ask("PCI_DEVICE_ID")
+        self.processor = f"sm_{self.compute_capability_major_nv}{self.compute_capability_minor_nv}"
+        number_of_cuda = int(_call("cuDriverGetVersion"))
+        self.driver_version = f"CUDA {number_of_cuda // 1000}.{number_of_cuda % 1000 // 10}"
+        self.version = f"{self.processor}, OpenCL C compiled by clang"
+        self.platform = SimpleNamespace(
+            name=PLATFORM, vendor=self.vendor, version=self.driver_version
+        )
+
+    def ask(self, attribute: str) -> int:
+        """Ask for an attribute of the device."""
+        driver: Any = load_driver()
+        number = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
+        return int(_call("cuDeviceGetAttribute", number, self.handle))
+
+
+def list_devices() -> list[Device]:
+    """List the CUDA devices; none where there is no driver."""
+    if load_driver() is None:
+        return []
+    return [Device(number) for number in range(int(_call("cuDeviceGetCount")))]
+
+
+class Context(CudaObject):
+    """A device's primary context, which other users of the driver in this process share."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self.devices = list(devices)
+        self.device = self.devices[0]
+        self._handle = _call("cuDevicePrimaryCtxRetain", self.device.handle)
+        self.free_timers: list[tuple[Any, Any]] = []
+
+    def call(self, function: str, *arguments: object) -> Any:  # noqa: ANN401 - as of `_call`
+        """Call a function of the driver with this context current in the calling thread."""
+        _call("cuCtxSetCurrent", self._handle)
+        return _call(function, *arguments)
+
+
+class CommandQueue(CudaObject):
+    """A stream with the members of a `pyopencl.CommandQueue`."""
+
+    def __init__(self, context: Context, device: Device, *, properties: object = None) -> None:
+        del properties
+        self.context, self.device = context, device
+        # Not one of those that run beside copies without a stream.
+        self.stream = context.call("cuStreamCreate", 0)
+
+    def finish(self) -> None:
+        """Wait for all that was enqueued."""
+        self.context.call("cuStreamSynchronize", self.stream)
+
+    def launch(
+        self,
+        kernel: Any,  # noqa: ANN401 - of `kernelcast.sampling.cuda_kernels`
+        ndrange: NDRange,
+        offset: Sequence[int],
+        size: Sequence[int],
+    ) -> "Event":
+        """Launch a part of an index space, whose work-items are told of the whole.
+
+        Parameters
+        ----------
+        offset, size : sequence of int
+            First work-item of the part and its work-items, as of `NDRange.work_items_of`.
+        """
+        local = ndrange.known_local_size
+        first = [
+            (begin - whole) // each
+            for begin, whole, each in zip(offset, ndrange.global_offset, local, strict=True)
+        ]
+        grid = [extent // each for extent, each in zip(size, local, strict=True)]
+        if any(count > _MOST_GROUPS_BEYOND_AXIS_0 for count in grid[1:]):
+            msg = (
+                f"{self.device.name}: {grid} work-groups; beyond axis 0, CUDA devices run at most "
+                f"{_MOST_GROUPS_BEYOND_AXIS_0:,} along an axis: put the longest axis first"
+            )
+            raise DeviceLimitError(msg)
+        ones = (1,) * (3 - ndrange.dimensions)
+        zeros = (0,) * len(ones)
+        kernel.program.tell(self, (
+            *first, *zeros, *ndrange.group_counts, *ones, *ndrange.global_offset, *zeros,
+            *ndrange.global_size, *ones, ndrange.dimensions,
+        ))  # fmt: skip
+        addresses, held, local_bytes = kernel.pack_arguments()
+        event = Event(self)
+        event.record(0)
+        self.context.call(
+            "cuLaunchKernel", kernel.function, *grid, *ones, *local, *ones, local_bytes,
+            self.stream, ctypes.addressof(addresses), 0,
+        )  # fmt: skip
+        event.record(1)
+        del held  # the driver has copied the arguments
+        return event
+
+
+class Buffer(CudaObject):
+    """Device memory with the members of a `pyopencl.Buffer`."""
+
+    def __init__(
+        self,
+        context: Context,
+        flags: int,
+        size: int = 0,
+        hostbuf: npt.NDArray[Any] | None = None,
+        *,
+        parent: Self | None = None,
+        start: int = 0,
+    ) -> None:
+        if flags & cl.mem_flags.USE_HOST_PTR:
+            raise CudaError("cuMemHostRegister", 801, "the host's memory is not used in place")
+        self.context, self._parent = context, parent
+        self.size = hostbuf.nbytes if hostbuf is not None else size
+        self.int_ptr = 0
+        if parent is not None:
+            self.int_ptr = parent.int_ptr + start
+            return
+        self.int_ptr = int(context.call("cuMemAlloc", self.size))
+        if hostbuf is not None:
+            host = np.ascontiguousarray(hostbuf)
+            context.call("cuMemcpyHtoD", self.int_ptr, host.ctypes.data, host.nbytes)
+
+    def get_sub_region(self, origin: int, size: int) -> "Buffer":
+        """Return a part, whose memory goes with the whole."""
+        return Buffer(self.context, 0, size, parent=self, start=origin)
+
+    def release(self) -> None:
+        """Give the memory back; may be called again."""
+        pointer, self.int_ptr = self.int_ptr, 0
+        if pointer and self._parent is None:
+            with suppress(CudaError):  # memory of a context that an error has ended is gone
+                self.context.call("cuMemFree", pointer)
+
+    def __del__(self) -> None:
+        if getattr(self, "int_ptr", 0):
+            self.release()
+
+
+class Event(CudaObject):
+    """A launch's two events with the members of a `pyopencl.Event`."""
+
+    command_execution_status = 0
+
+    def __init__(self, queue: CommandQueue) -> None:
+        self._queue = queue
+        kept = queue.context.free_timers
+        self._timers = kept.pop() if kept else tuple(
+            queue.context.call("cuEventCreate", 0) for _ in range(2)
+        )  # fmt: skip
+
+    def record(self, index: int) -> None:
+        """Enqueue the begin's event, or the end's."""
+        self._queue.context.call("cuEventRecord", self._timers[index], self._queue.stream)
+
+    def wait(self) -> None:
+        """Wait until the launch has ended."""
+        self._queue.context.call("cuEventSynchronize", self._timers[1])
+
+    @property
+    def profile(self) -> SimpleNamespace:
+        """Begin and end of the launch, in nanoseconds after its begin."""
+        self.wait()
+        elapsed_ms = self._queue.context.call("cuEventElapsedTime", *self._timers)
+        return SimpleNamespace(start=0, end=round(float(elapsed_ms) * 1e6))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_timers"):
+            self._queue.context.free_timers.append(self._timers)
+
+
+class _Mapped:
+    """Host memory that stands for a mapped buffer until it is released."""
+
+    def __init__(
+        self, buffer: Buffer, first_byte: int, array: npt.NDArray[Any], writes: bool
+    ) -> None:
+        self._buffer, self._first_byte, self._array, self._writes = (
+            buffer,
+            first_byte,
+            array,
+            writes,
+        )
+        self.__array_interface__ = array.__array_interface__
+
+    def release(self, queue: CommandQueue) -> None:
+        """Write back what was mapped to be written."""
+        if self._writes:
+            enqueue_copy(queue, self._buffer, self._array, dst_offset=self._first_byte)
+
+
+def enqueue_map_buffer(
+    queue: CommandQueue,
+    buffer: Buffer,
+    flags: int,
+    offset: int,
+    shape: tuple[int, ...],
+    dtype: npt.DTypeLike,
+) -> tuple[npt.NDArray[Any], None]:
+    """Copy a part of a buffer to an array, whose base copies it back where it may be written."""
+    array = np.empty(shape, dtype=dtype)
+    enqueue_copy(queue, array, buffer, src_offset=offset)
+    writes = cl.map_flags.WRITE | cl.map_flags.WRITE_INVALIDATE_REGION
+    return np.asarray(_Mapped(buffer, offset, array, bool(flags & writes))), None
+
+
+def enqueue_copy(
+    queue: CommandQueue,
+    dest: Buffer | npt.NDArray[Any],
+    src: Buffer | npt.NDArray[Any],
+    *,
+    src_offset: int = 0,
+    dst_offset: int = 0,
+    byte_count: int | None = None,
+    is_blocking: bool = True,
+) -> None:
+    """Copy between buffers, or between a buffer and an array."""
+    if isinstance(dest, Buffer) and isinstance(src, Buffer):
+        size = (
+            min(src.size - src_offset, dest.size - dst_offset) if byte_count is None else byte_count
+        )
+        addresses = dest.int_ptr + dst_offset, src.int_ptr + src_offset
+        queue.context.call("cuMemcpyDtoDAsync", *addresses, size, queue.stream)
+        return
+    if isinstance(dest, Buffer):
+        host = np.ascontiguousarray(src)
+        _check_range(dest, dst_offset, host.nbytes)
+        addresses = dest.int_ptr + dst_offset, host.ctypes.data
+        queue.context.call("cuMemcpyHtoDAsync", *addresses, host.nbytes, queue.stream)
+    else:
+        assert isinstance(src, Buffer)
+        _check_range(src, src_offset, dest.nbytes)
+        addresses = dest.ctypes.data, src.int_ptr + src_offset
+        queue.context.call("cuMemcpyDtoHAsync", *addresses, dest.nbytes, queue.stream)
+    if is_blocking or isinstance(dest, Buffer):  # the array may be gone when the copy is made
+        queue.finish()
+
+
+def _check_range(buffer: Buffer, first_byte: int, size: int) -> None:
+    """Refuse what the driver would copy from, or to, another allocation."""
+    if first_byte + size > buffer.size:
+        raise CudaError("copy", 1, f"{first_byte + size} bytes of a buffer of {buffer.size}")
+
+
+def enqueue_fill_buffer(
+    queue: CommandQueue, buffer: Buffer, pattern: np.generic, offset: int, size: int
+) -> None:
+    """Fill a part of a buffer with repetitions of a value."""
+    content = np.asarray(pattern).tobytes()
+    if len({*content}) == 1:
+        address = buffer.int_ptr + offset
+        queue.context.call("cuMemsetD8Async", address, content[0], size, queue.stream)
+    else:
+        repeated = np.frombuffer(content * -(-size // len(content)), dtype=np.uint8)[:size]
+        enqueue_copy(queue, buffer, repeated, dst_offset=offset)

@@ -1,0 +1,351 @@
+"""Programs, kernels and launches of CUDA devices; `kernelcast.sampling.cuda` says what differs."""
+
+import ctypes
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Self
+
+import numpy as np
+
+from kernelcast import compiling
+from kernelcast.records.errors import CompileError
+from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.cuda import (
+    EXTENSIONS,
+    Buffer,
+    CommandQueue,
+    Context,
+    CudaError,
+    CudaMemoryError,
+    CudaObject,
+    Device,
+    Event,
+    enqueue_copy,
+    enqueue_fill_buffer,
+    enqueue_map_buffer,
+    load_driver,
+)
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.parameters import Parameter
+
+__all__ = [
+    "Buffer", "CommandQueue", "Context", "Device", "Event", "Kernel", "Program", "enqueue_copy",
+    "enqueue_fill_buffer", "enqueue_map_buffer", "enqueue_nd_range_kernel",
+]  # fmt: skip
+
+_LOG_BYTES = 16384
+_LOCAL_ALIGNMENT = 16
+_MOST_CHOSEN_LOCAL_SIZE = 256
+_LAUNCH_ARRAY: Final = "kernelcast_launch"
+"""Of a module, for its work-item functions (`compiling/builtins/nvptx.cl`): per dimension the
+window's first work-group, the work-groups of the launch, its offset and its size; its dimensions.
+"""
+
+_LOCAL_BASE: Final = f".extern .shared .align {_LOCAL_ALIGNMENT} .b8 kc_local_arguments[];"
+_ADD_LOCAL_BASE: Final = (
+    "{{ .reg .b64 %kc_base; mov.b64 %kc_base, kc_local_arguments; add.s64 {0}, {0}, %kc_base; }}"
+)
+
+
+def adapt_ptx(ptx: str, kernels: Sequence[compiling.CompiledKernel]) -> str:
+    """Have kernels take offsets into dynamic shared memory as arguments of local memory.
+
+    Examples
+    --------
+    >>> local = compiling.Argument(address_space="local", size_bytes=8)
+    >>> print(adapt_ptx(
+    ...     ".address_size 64\\nld.param.b64 %rd1, [k_param_0];",
+    ...     [compiling.CompiledKernel(name="k", arguments=(local,))],
+    ... ))
+    .address_size 64
+    .extern .shared .align 16 .b8 kc_local_arguments[];
+    ld.param.b64 %rd1, [k_param_0]; { .reg .b64 %kc_base; mov.b64 %kc_base, kc_local_arguments; \
+add.s64 %rd1, %rd1, %kc_base; }
+    """
+    names = [
+        re.escape(f"{kernel.name}_param_{index}")
+        for kernel in kernels
+        for index, argument in enumerate(kernel.arguments)
+        if argument.address_space == "local"
+    ]
+    if not names:
+        return ptx
+    loads = re.compile(rf"ld\.param\.\w+\s+(%\w+),\s*\[(?:{'|'.join(names)})\];")
+    ptx = loads.sub(lambda load: f"{load[0]} {_ADD_LOCAL_BASE.format(load[1])}", ptx)
+    return re.sub(r"^(\.address_size \d+)", rf"\1\n{_LOCAL_BASE}", ptx, count=1, flags=re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signature:
+    parameters: tuple[Parameter, ...]
+    required_local_size: tuple[int, ...]
+    """Zeros where the kernel requires none."""
+
+
+_IR_KERNEL: Final = re.compile(r"^define .*?spir_kernel void @([\w$.]+)\(.*$", re.MULTILINE)
+_IR_ATTACHED: Final = re.compile(r"!(\w+) !(\d+)")
+_IR_NODE: Final = re.compile(r"^!(\d+) = !\{(.*)\}$", re.MULTILINE)
+_IR_VALUE: Final = re.compile(r'!"([^"]*)"|i32 (\d+)')
+_SPACES: Final = {"0": "private", "1": "global", "2": "constant", "3": "local"}
+
+
+def read_signatures(ir: str) -> dict[str, _Signature]:
+    """Read the kernels' signatures off LLVM IR that was made with information on arguments."""
+    nodes = {
+        number: [text or digits for text, digits in _IR_VALUE.findall(listed)]
+        for number, listed in _IR_NODE.findall(ir)
+    }
+    found = {}
+    for kernel in _IR_KERNEL.finditer(ir):
+        held = {name: nodes[number] for name, number in _IR_ATTACHED.findall(kernel[0])
+                if number in nodes}  # fmt: skip
+        kinds = ("name", "type", "addr_space", "type_qual", "access_qual")
+        rows = zip(*(held.get(f"kernel_arg_{kind}", ()) for kind in kinds), strict=True)
+        found[kernel[1]] = _Signature(
+            parameters=tuple(
+                Parameter(
+                    index=index, name=name, type_name=type_name, address_space=_SPACES[space],
+                    is_const="const" in qualifiers.split() or space == "2"
+                    or access == "read_only",
+                )
+                for index, (name, type_name, space, qualifiers, access) in enumerate(rows)
+            ),
+            required_local_size=tuple(map(int, held.get("reqd_work_group_size", (0, 0, 0)))),
+        )  # fmt: skip
+    return found
+
+
+_DIALECT: Final = compiling.Dialect(extensions=frozenset(EXTENSIONS), has_images=False)
+
+
+class Program(CudaObject):
+    """A module with the members of a `pyopencl.Program`.
+
+    Parameters
+    ----------
+    source : str or list of Device
+        OpenCL C. Programs are not made of binaries: what was compiled is kept by `compiling`.
+    """
+
+    def __init__(self, context: Context, source: str) -> None:
+        self.context, self._source = context, source
+        self._told: tuple[int, ...] = ()
+        self._options: tuple[str, ...] = ()
+
+    def build(self, options: Sequence[str] = (), devices: Sequence[Device] = ()) -> Self:
+        """Compile to PTX and load it.
+
+        Raises
+        ------
+        CompileError
+            If the compiler or the driver refuses it.
+        """
+        del devices
+        device = self.context.device
+        self._options = tuple(options)
+        compiled = self._compile(compiling.Target.ptx(device.processor))
+        compiled.require_builtins()
+        self.kernels = {kernel.name: kernel.arguments for kernel in compiled.kernels}
+        self.ptx = adapt_ptx(compiled.text, compiled.kernels)
+        self._module = self._load()
+        return self
+
+    def _compile(self, target: compiling.Target) -> compiling.Compiled:
+        options = (*self._options, "-cl-kernel-arg-info")
+        return compiling.compile_kernel(self._source, options, target, dialect=_DIALECT)
+
+    @cached_property
+    def signatures(self) -> dict[str, _Signature]:
+        """What the source says of its kernels, by their names."""
+        return read_signatures(self._compile(compiling.Target.ir()).text)
+
+    def _load(self) -> Any:  # noqa: ANN401 - the driver's handle
+        driver: Any = load_driver()
+        log = bytearray(_LOG_BYTES)
+        options = driver.CUjit_option
+        names = [options.CU_JIT_ERROR_LOG_BUFFER, options.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        image = self.ptx.encode() + b"\0"
+        try:
+            return self.context.call("cuModuleLoadDataEx", image, 2, names, [log, _LOG_BYTES])
+        except CudaMemoryError:
+            raise
+        except CudaError as error:
+            said = log.split(b"\0")[0].decode(errors="replace").strip()
+            msg = f"{self.context.device.name}: the driver refused the program's PTX: {error}"
+            raise CompileError(f"{msg}\n{said}" if said else msg) from error
+
+    def get_info(self, what: int) -> object:
+        """Answer what sampling asks of programs."""
+        match what:
+            case cl.program_info.KERNEL_NAMES:
+                return ";".join(self.kernels)
+            case cl.program_info.BINARIES:
+                return [self.ptx.encode()]
+            case cl.program_info.DEVICES:
+                return self.context.devices
+            case _:
+                return 1  # of its references
+
+    def get_build_info(self, device: Device, what: int) -> str:
+        """Answer with the options, or with an empty log: errors are raised."""
+        del device
+        return " ".join(self._options) if what == cl.program_build_info.OPTIONS else ""
+
+    def find_function(self, name: str) -> Any:  # noqa: ANN401 - the driver's handle
+        """Find a kernel of the module."""
+        return self.context.call("cuModuleGetFunction", self._module, name.encode())
+
+    @cached_property
+    def _launch_array(self) -> int:
+        """Address of the module's array; 0 where no kernel asks for anything that is in it."""
+        if self.ptx.count(_LAUNCH_ARRAY) < 2:  # declared at most
+            return 0
+        pointer, _ = self.context.call("cuModuleGetGlobal", self._module, _LAUNCH_ARRAY.encode())
+        return int(pointer)
+
+    def tell(self, queue: CommandQueue, numbers: tuple[int, ...]) -> None:
+        """Have the work-item functions of launches from now on tell of an index space."""
+        if self._launch_array and self._told != numbers:
+            words = np.array(numbers, dtype=np.uint32)
+            arguments = self._launch_array, words.ctypes.data, words.nbytes, queue.stream
+            self.context.call("cuMemcpyHtoDAsync", *arguments)
+            self._told = numbers
+
+
+class Kernel(CudaObject):
+    """A function of a module with the members of a `pyopencl.Kernel`."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program, self.name = program, name
+        self._listed = program.kernels[name]
+        self.function = program.find_function(name)
+        self._values: list[object] = [None] * len(self._listed)
+        self._has_values = [False] * len(self._listed)
+
+    @property
+    def num_args(self) -> int:
+        """Number of parameters."""
+        return len(self._listed)
+
+    def set_arg(self, index: int, value: object) -> None:
+        """Set an argument: a buffer, None, a number, a structure's bytes, or local memory."""
+        self._values[index], self._has_values[index] = value, True
+
+    def set_args(self, *values: object) -> None:
+        """Set all arguments."""
+        for index, value in enumerate(values):
+            self.set_arg(index, value)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The signature."""
+        return tuple(
+            replace(one, value_bytes=argument.size_bytes or 0)
+            if one.address_space == "private"
+            else one
+            for one, argument in zip(self._signature.parameters, self._listed, strict=True)
+        )
+
+    @property
+    def required_local_size(self) -> tuple[int, ...]:
+        """Local size that the source requires; zeros where it leaves that open."""
+        return self._signature.required_local_size
+
+    @property
+    def _signature(self) -> _Signature:
+        return self.program.signatures[self.name]
+
+    @property
+    def local_argument_bytes(self) -> int:
+        """Bytes of local memory that arguments ask for."""
+        sizes = [one.size for one in self._values if isinstance(one, cl.LocalMemory)]
+        return sum(-(-size // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT for size in sizes)
+
+    def ask(self, attribute: str) -> int:
+        """Ask for an attribute of the machine code."""
+        driver: Any = load_driver()
+        number = getattr(driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{attribute}")
+        return int(self.program.context.call("cuFuncGetAttribute", number, self.function))
+
+    def get_work_group_info(self, what: int, device: Device) -> object:
+        """Answer what sampling asks of kernels."""
+        info = cl.kernel_work_group_info
+        match what:
+            case info.LOCAL_MEM_SIZE:
+                return self.ask("SHARED_SIZE_BYTES") + self.local_argument_bytes
+            case info.PRIVATE_MEM_SIZE:
+                return self.ask("LOCAL_SIZE_BYTES")
+            case info.WORK_GROUP_SIZE:
+                return self.ask("MAX_THREADS_PER_BLOCK")
+            case info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE:
+                return device.warp_size_nv
+            case info.COMPILE_WORK_GROUP_SIZE:
+                return [*self.required_local_size]
+        raise CudaError("cuFuncGetAttribute", 1, f"no answer to {what}")
+
+    def count_active_work_groups(self, work_group_size: int) -> int:
+        """Ask how many work-groups are active at once on a compute unit."""
+        return int(
+            self.program.context.call(
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                self.function, work_group_size, self.local_argument_bytes,
+            )
+        )  # fmt: skip
+
+    def pack_arguments(self) -> tuple[Any, list[Any], int]:
+        """Lay the arguments out as a launch takes them, and add up their local memory."""
+        held: list[Any] = []
+        local_bytes = 0
+        for index, (value, known) in enumerate(zip(self._values, self._listed, strict=True)):
+            if not self._has_values[index]:
+                raise CudaError("cuLaunchKernel", 1, f"argument {index} of {self.name} is not set")
+            if isinstance(value, cl.LocalMemory):
+                content = local_bytes.to_bytes(8, "little")
+                local_bytes += -(-value.size // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT
+            elif value is None or isinstance(value, Buffer):
+                content = (0 if value is None else value.int_ptr).to_bytes(8, "little")
+            else:
+                content = np.asarray(value).tobytes()
+            if len(content) != known.size_bytes:
+                what = f"argument {index} of {self.name} has {known.size_bytes} bytes"
+                raise CudaError("cuLaunchKernel", 1, f"{what}, {len(content)} are given")
+            held.append(ctypes.create_string_buffer(content, max(1, len(content))))
+        addresses = (ctypes.c_void_p * max(1, len(held)))(*map(ctypes.addressof, held))
+        return addresses, held, local_bytes
+
+
+def enqueue_nd_range_kernel(
+    queue: CommandQueue,
+    kernel: Kernel,
+    global_size: Sequence[int],
+    local_size: Sequence[int] | None,
+    global_offset: Sequence[int] | None = None,
+) -> Event:
+    """Launch a kernel as a whole, as pyopencl's function of that name."""
+    if local_size is None:
+        local_size = kernel.required_local_size[: len(global_size)]
+        if not any(local_size):
+            local_size = choose_local_size(global_size)
+    ndrange = NDRange(
+        global_size=tuple(map(int, global_size)),
+        local_size=tuple(map(int, local_size)),
+        global_offset=tuple(map(int, global_offset or (0,) * len(global_size))),
+    )
+    return queue.launch(kernel, ndrange, ndrange.global_offset, ndrange.global_size)
+
+
+def choose_local_size(global_size: Sequence[int]) -> tuple[int, ...]:
+    """Choose a local size that divides a global one, full warps along the first dimension.
+
+    Examples
+    --------
+    >>> choose_local_size((1024, 768)), choose_local_size((100, 60))
+    ((256, 1), (100, 2))
+    """
+    chosen, left = [], _MOST_CHOSEN_LOCAL_SIZE
+    for size in global_size:
+        chosen.append(max(one for one in range(1, left + 1) if size % one == 0))
+        left //= chosen[-1]
+    return tuple(chosen)
