@@ -20,6 +20,7 @@ from kernelcast.launches.features import FeatureSettings, compose_vector, read_s
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.weighing import SourceSampler, weigh_run
 from kernelcast.models.linear import fit_linear, fit_moments
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -139,7 +140,8 @@ def observe_launch(
         row.take_moment()
         first = tuple(row.moments)
         _measure(row, report)
-        state = read_state_since(before)
+        is_gpu = session.description.kind is DeviceKind.GPU
+        state = read_state_since(before, gpu=session.description.name if is_gpu else "")
         found = DeviceFindings(
             ndrange=launch.ndrange,
             compute_units=session.description.compute_units,

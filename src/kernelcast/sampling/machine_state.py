@@ -1,10 +1,12 @@
 """How busy, fast and warm this machine is, as far as Linux tells without privileges."""
 
+import importlib
 import os
 import time
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from kernelcast.records.observed_times import MachineState
 
@@ -58,10 +60,12 @@ def read_processor_times() -> ProcessorTimes:
     return ProcessorTimes(at_s=time.monotonic(), busy_s=busy_s, stolen_s=stolen_s, own_s=own_s)
 
 
-def read_state_since(before: ProcessorTimes) -> MachineState:
-    """Read the machine's state, and what others have done on it since a reading."""
+def read_state_since(before: ProcessorTimes, gpu: str = "") -> MachineState:
+    """Read the machine's state, with the clock of a GPU of that name, and what others have done."""
     now = read_processor_times()
     state = read_machine_state()
+    if gpu:
+        state = replace(state, clock_hz=read_gpu_clock(gpu))
     elapsed_s = now.at_s - before.at_s
     if before.busy_s is None or now.busy_s is None or elapsed_s <= 0:
         return state
@@ -83,6 +87,35 @@ def read_machine_state() -> MachineState:
         temperature_celsius=_read_warmest(),
         clock_hz=None if clock_khz is None else clock_khz * 1e3,
     )
+
+
+def read_gpu_clock(name: str) -> float | None:
+    """Read the clock at which a GPU's units run now, in Hz; None where it cannot be read.
+
+    Right behind a launch it is the launch's. Needs NVIDIA's driver and the package nvidia-ml-py.
+    """
+    library, gpu = _find_gpu(name)
+    if gpu is None:
+        return None
+    try:
+        return float(library.nvmlDeviceGetClockInfo(gpu, library.NVML_CLOCK_SM)) * 1e6
+    except library.NVMLError:
+        return None
+
+
+@cache
+def _find_gpu(name: str) -> tuple[Any, Any]:
+    """Find the library that manages NVIDIA's GPUs, and the first GPU of a name."""
+    try:
+        library: Any = importlib.import_module("pynvml")
+    except ImportError:
+        return None, None
+    try:
+        library.nvmlInit()
+        gpus = map(library.nvmlDeviceGetHandleByIndex, range(library.nvmlDeviceGetCount()))
+        return library, next((one for one in gpus if library.nvmlDeviceGetName(one) == name), None)
+    except library.NVMLError:  # no driver, or none that manages
+        return None, None
 
 
 @cache

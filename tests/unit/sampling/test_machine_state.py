@@ -2,12 +2,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kernelcast.records.observed_times import MachineState
 from kernelcast.sampling import machine_state
 from kernelcast.sampling.machine_state import (
+    read_gpu_clock,
     read_machine_state,
     read_processor_times,
     read_state_since,
@@ -64,3 +66,26 @@ def test_reads_sensors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     state = read_machine_state()
     assert (state.temperature_celsius, state.clock_hz) == (55.5, 2.4e9)
     assert state.governor == "performance"
+
+
+class ManagementError(Exception):
+    """What NVIDIA's management library raises."""
+
+
+@pytest.mark.parametrize(("name", "expected"), [("NVIDIA H100 PCIe", 1.755e9), ("other", None)])
+def test_the_clock_of_a_gpu_is_that_of_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, name: str, expected: float | None
+) -> None:
+    """Reads the clock of the GPU that has the name, and none instead of a processor's."""
+    names = {0: "NVIDIA T4", 1: "NVIDIA H100 PCIe"}
+    library = SimpleNamespace(
+        NVMLError=ManagementError, NVML_CLOCK_SM=1, nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: len(names), nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetName=names.get,
+        nvmlDeviceGetClockInfo=lambda gpu, _: {0: 585, 1: 1755}[gpu],
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    machine_state._find_gpu.cache_clear()
+    assert read_gpu_clock(name) == expected
+    assert read_state_since(read_processor_times(), gpu=name).clock_hz == expected
+    machine_state._find_gpu.cache_clear()
