@@ -25,53 +25,16 @@ from kernelcast.sampling.plan import SAMPLER
 _MOST: Final = 100_000
 
 
-class RepeatedObservations:
-    """Keys of observations and kernels that were started; threads share it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._started: set[tuple[str, tuple[int, ...], str]] = set()
-        self._keys: dict[str, None] = {}
-
-    def is_first(self, identity: LaunchIdentity) -> bool:
-        """Tell whether a kernel's launches with this local size begin with this one."""
-        local = identity.ndrange.local_size if identity.ndrange else None
-        one = (identity.kernel.digest, local or (), identity.device.id)
-        with self._lock:
-            if one in self._started:
-                return False
-            if len(self._started) >= _MOST:
-                self._started.clear()
-            self._started.add(one)
-            return True
-
-    def take_key(self, key: str) -> bool:
-        """Remember a key; tell whether it is new."""
-        with self._lock:
-            if key in self._keys:
-                return False
-            self._keys[key] = None
-            if len(self._keys) > _MOST:
-                del self._keys[next(iter(self._keys))]
-            return True
-
-
 class Observer:
-    """Takes observed times; threads share one.
-
-    Parameters
-    ----------
-    answers : LaunchAnswers
-        Change with what is observed.
-    memory : Memory
-        Where observations are kept.
-    """
+    """Takes observed times, which change answers and are kept in memory; threads share one."""
 
     def __init__(self, answers: LaunchAnswers, memory: Memory) -> None:
         self._answers = answers
         self._writer = ObservationWriter(lambda: memory.open(may_create=True))
-        self._repeats = RepeatedObservations()
         self._run, self._number = uuid.uuid4().hex, itertools.count()
+        self._lock = threading.Lock()
+        self._started: set[tuple[str, tuple[int, ...], str]] = set()
+        self._keys: dict[str, None] = {}
         self.flush, self.close = self._writer.flush, self._writer.close
 
     def observe(
@@ -89,9 +52,9 @@ class Observer:
         if not 0 < measured_s < math.inf:
             msg = f"measured time {measured_s} s: give positive seconds"
             raise InputError(msg)
-        if key and not self._repeats.take_key(key):
+        if key and not self._take_key(key):
             return frozenset()
-        is_new = self._repeats.is_first(identity)
+        is_new = self._is_first(identity)
         one = Observation(
             launch=identity,
             runs=RunTimes(median_s=float(measured_s), durations_s=(float(measured_s),)),
@@ -110,6 +73,28 @@ class Observer:
         flags = self._answers.take(self._answers.launches.find(identity), seen)
         self._writer.add(replace(one, flags=flags))
         return flags
+
+    def _is_first(self, identity: LaunchIdentity) -> bool:
+        """Tell whether a kernel's launches with this local size begin with this one."""
+        local = identity.ndrange.local_size if identity.ndrange else None
+        name = (identity.kernel.digest, local or (), identity.device.id)
+        with self._lock:
+            if name in self._started:
+                return False
+            if len(self._started) >= _MOST:
+                self._started.clear()
+            self._started.add(name)
+            return True
+
+    def _take_key(self, key: str) -> bool:
+        """Remember a key; tell whether it is new."""
+        with self._lock:
+            if key in self._keys:
+                return False
+            self._keys[key] = None
+            if len(self._keys) > _MOST:
+                del self._keys[next(iter(self._keys))]
+            return True
 
 
 @cache

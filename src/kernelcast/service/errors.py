@@ -60,6 +60,7 @@ KINDS: Final[dict[type[Exception], ErrorKind]] = {
     errors.KernelNotFoundError: ErrorKind(_UNUSABLE, "kernel_not_found"),
     errors.CompileError: ErrorKind(_UNUSABLE, "compile_error"),
     errors.PersistentKernelError: ErrorKind(_UNUSABLE, "persistent_kernel"),
+    errors.EventTimesError: ErrorKind(_UNUSABLE, "wrong_event_times"),
     errors.MissingExtraError: ErrorKind(HTTPStatus.NOT_IMPLEMENTED, "missing_extra"),
     errors.UnknownDeviceError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_device"),
     errors.RecordingError: ErrorKind(_UNUSABLE, "invalid_recording"),

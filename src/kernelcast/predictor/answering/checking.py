@@ -32,21 +32,9 @@ def check_history(
 ) -> None:
     """Have a history set aside what cannot be.
 
-    Parameters
-    ----------
-    history : LaunchHistory
-        Of the launch.
-    problem : Problem
-        The launch.
-    device : DeviceDescription
-        The device.
-    executor : Executor
-        Reads the source in a process of its own; it is asked only where some observation is so
-        short that not all buffers can have been touched in it, and no estimate supports it.
-
-    Notes
-    -----
-    What cannot be found out speaks neither for nor against an observation.
+    The source is read, in a process of its own, only where some observation is so short that not
+    all buffers can have been touched in it, and no estimate supports it. What cannot be found out
+    speaks neither for nor against an observation.
     """
     if history.is_empty:
         return

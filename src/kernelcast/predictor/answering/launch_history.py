@@ -1,8 +1,16 @@
-"""What was observed of one launch: its usual time, what is not believed, and whether it shifted."""
+"""What was observed of one launch: its usual time, what is not believed, and whether it shifted.
+
+Observations that contradict what is known are believed once they repeat independently. Runs of one
+moment share its error, and a caller that reports wrong times reports a batch of them. So
+observations count as repeats of each other only if they agree within a quarter and lie at least a
+second apart. Three such make a belief, if nothing that was believed was observed since: as many in
+a row make `Drift` certain that a launch takes another time. Where nothing but observations is known
+and they contradict each other, more moments outvote fewer; within one moment, more observations do.
+"""
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median, median_high, median_low
@@ -10,13 +18,6 @@ from statistics import median, median_high, median_low
 from kernelcast.models.linear import student_quantile
 from kernelcast.predictor.answering.drift import Drift
 from kernelcast.predictor.answering.plausibility import FAR, Plausible
-from kernelcast.predictor.answering.repeats import (
-    REPEATS,
-    count_moments,
-    find_repeats,
-    is_newer,
-    outvotes,
-)
 from kernelcast.predictor.answering.spread import (
     DEVIATION_TO_NOISE,
     LEAST_DEVIATION,
@@ -29,6 +30,11 @@ from kernelcast.records.observation import ObservationFlag
 
 RECENT = 20
 """Observations that an answer rests on at most."""
+_REPEATS = 3
+"""Moments that a contradicting time must be seen in."""
+_APART_S = 1.0
+_AGREEMENT = 1.25
+"""Factor within which times repeat each other; whole runs differ by 3 to 10 %."""
 _FEWEST_TO_JUDGE = 4
 # Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect and
 # Handle Outliers", 1993).
@@ -39,77 +45,45 @@ _LEAST_TO_STICK_OUT = 2 * LEAST_DEVIATION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One observation of a launch.
-
-    Parameters
-    ----------
-    seconds : float
-        Time of the whole launch.
-    noise : float or None
-        Half the 10-90 % spread over the median, of several runs.
-    when : datetime or None
-        None where it is not known.
-    is_first : bool
-        Whether it was the first launch of its kernel: it is kept apart.
-    key : str
-        Of the observation in the store; one that came before counts once. Empty: not known.
-    is_doubted : bool
-        Whether it contradicted what was known when it came.
-    """
+    """One observation of a launch; its time is that of the whole launch."""
 
     seconds: float
     noise: float | None = None
+    """Half the 10-90 % spread over the median, of several runs."""
     when: datetime | None = None
     is_first: bool = False
+    """Whether it was the first launch of its kernel: it is kept apart."""
     key: str = ""
+    """Of the observation in the store; one that came before counts once. Empty: not known."""
     is_doubted: bool = False
+    """Whether it contradicted what was known when it came."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an observation was found to be.
-
-    Parameters
-    ----------
-    flags : frozenset of ObservationFlag
-        Reasons for care.
-    has_shifted : bool
-        Whether it made certain that the launch takes another time than before.
-    doubt : str
-        What it contradicts; empty if it is believed.
-    """
+    """What an observation was found to be."""
 
     flags: frozenset[ObservationFlag]
     has_shifted: bool = False
+    """Whether it made certain that the launch takes another time than before."""
     doubt: str = ""
+    """What it contradicts; empty if it is believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usual:
-    """The usual time of a launch.
-
-    Parameters
-    ----------
-    seconds : float
-        In the middle of what is believed.
-    noise : float
-        Half the 10-90 % spread of single runs over it.
-    moments : int
-        How many observations are apart from each other in time.
-    repeats : int
-        How many observations it rests on, apart or not.
-    last_s : float or None
-        When the newest was made, in UNIX seconds; None where it is not known.
-    span_s : float
-        Time between the oldest and the newest, in seconds.
-    """
+    """The usual time of a launch, in the middle of what is believed."""
 
     seconds: float
     noise: float
+    """Half the 10-90 % spread of single runs over it."""
     moments: int
     repeats: int
+    """How many observations it rests on, and how many of them are apart in time."""
     last_s: float | None
+    """When the newest was made, in UNIX seconds; None where it is not known."""
     span_s: float
+    """Seconds between the oldest and the newest."""
 
 
 _SOUND = Verdict(frozenset())
@@ -121,9 +95,9 @@ _CAME_DOUBTED = "it contradicted what was known of the launch when it came"
 class LaunchHistory:
     """Observations of one launch, newest last; not for several threads at once.
 
-    One that contradicts what is known is set aside until it repeats, see `kernelcast.predictor.
-    answering.repeats`; one that is impossible, for good. One that sticks out is not counted. If
-    times have shifted for good, what was before the shift is forgotten, see `Drift`.
+    One that contradicts what is known is set aside until it repeats; one that is impossible, for
+    good. One that sticks out is not counted. If times have shifted for good, what was before the
+    shift is forgotten, see `Drift`.
 
     Parameters
     ----------
@@ -207,7 +181,7 @@ class LaunchHistory:
         return Usual(
             seconds=self._middle_s,
             noise=DEVIATION_TO_NOISE * self._deviation,
-            moments=count_moments(self._recent),
+            moments=_count_moments(self._recent),
             repeats=len(self._recent),
             last_s=max(times_s, default=None),
             span_s=max(times_s) - min(times_s) if times_s else 0.0,
@@ -244,14 +218,20 @@ class LaunchHistory:
 
     def _set_aside(self, one: Seen, reason: str) -> Verdict:
         """Keep an observation without believing it; believe all that agree if they suffice."""
-        possible = [known for known, _ in self._aside if not self.known.exclude(known.seconds)]
-        repeats = [] if self.known.exclude(one.seconds) else find_repeats(one, possible)
-        if is_newer(repeats, self._recent):
+        repeats = [
+            x for x in (*(x for x, _ in self._aside), one)
+            if 1 / _AGREEMENT <= x.seconds / one.seconds <= _AGREEMENT
+            and not self.known.exclude(x.seconds)
+        ]  # fmt: skip
+        moments = [x.when for x in self._recent if x.when is not None]
+        last = max(moments, default=None)
+        since = [x for x in repeats if last is None or (x.when is not None and x.when > last)]
+        if one in repeats and _count_moments(since) >= _REPEATS:
             self._aside = deque((x for x in self._aside if x[0] not in repeats), maxlen=RECENT)
             self._believe(repeats)
             self._contradiction = self.known.contradict(one.seconds)
             return Verdict(frozenset(), has_shifted=True)
-        if self._are_doubtful(one) and outvotes(repeats, self._recent):
+        if self._are_doubtful(one) and _outvotes(repeats, self._recent):
             why = _quote(len(repeats), one.seconds)
             wrong = [(known, why) for known in self._recent]
             kept = [x for x in self._aside if x[0] not in repeats]
@@ -328,7 +308,7 @@ class LaunchHistory:
     def _drop_old(self) -> None:
         """Forget doubts that are older than all that the answer rests on, if that has repeated."""
         oldest = self._recent[0].when
-        if not self._aside or oldest is None or count_moments(self._recent) < REPEATS:
+        if not self._aside or oldest is None or _count_moments(self._recent) < _REPEATS:
             return
         while self._aside and (when := self._aside[0][0].when) is not None and when < oldest:
             self._aside.popleft()
@@ -336,6 +316,23 @@ class LaunchHistory:
 
 def _doubt(reason: str) -> Verdict:
     return Verdict(frozenset({ObservationFlag.DOUBTED}), doubt=reason)
+
+
+def _count_moments(these: Collection[Seen]) -> int:
+    """Count how many observations are apart from each other; unknown times are one moment."""
+    count, last_s = 0, -math.inf
+    for when_s in sorted(one.when.timestamp() for one in these if one.when is not None):
+        if when_s - last_s >= _APART_S:
+            count, last_s = count + 1, when_s
+    return count + any(one.when is None for one in these)
+
+
+def _outvotes(these: Collection[Seen], believed: Collection[Seen]) -> bool:
+    """Tell whether observations were seen in more moments than those that are believed."""
+    count, other = _count_moments(these), _count_moments(believed)
+    if count == other == _count_moments([*these, *believed]) == 1:
+        return len(these) > len(believed)
+    return count > other
 
 
 def _is_near(one_s: float, other_s: float) -> bool:

@@ -46,15 +46,7 @@ _PEAK_SLACK: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
-    """A time that no run can be below.
-
-    Parameters
-    ----------
-    seconds : float
-        The time.
-    reason : str
-        Why.
-    """
+    """A time that no run can be below, and why."""
 
     seconds: float = LEAST_S
     reason: str = "no device runs a kernel in less than 100 ns"
@@ -62,27 +54,17 @@ class Floor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """An estimate that observations are held against.
-
-    Parameters
-    ----------
-    seconds : float
-        What it says.
-    factor : float
-        How far from it an observation may be.
-    source : str
-        Whose estimate it is, to be followed by the time.
-    slowdown : float
-        How many times as long the launch may have taken beside other programs, as samples saw them.
-    by_clock : bool
-        Whether the host's clock has told it, since the device's events tell wrong times.
-    """
+    """An estimate that observations are held against."""
 
     seconds: float
     factor: float = FAR
+    """How far from it an observation may be."""
     source: str = SAMPLES
+    """Whose estimate it is, to be followed by the time."""
     slowdown: float = 1.0
+    """How many times as long the launch may have taken beside other programs, as samples saw."""
     by_clock: bool = False
+    """Whether the host's clock has told it, since the device's events tell wrong times."""
 
     def holds(self, seconds: float) -> bool:
         """Tell whether a time is near enough."""
@@ -94,15 +76,6 @@ class Expected:
 class Plausible:
     """What is known of a launch beside its observations.
 
-    Parameters
-    ----------
-    floor : Floor
-        By physics.
-    launch : Floor
-        By the time of a launch that does nothing: less is only doubted.
-    expected : tuple of Expected
-        By estimates; one that is near suffices.
-
     Examples
     --------
     >>> known = Plausible(expected=(Expected(seconds=0.1),))
@@ -113,8 +86,11 @@ class Plausible:
     """
 
     floor: Floor = Floor()
+    """By physics."""
     launch: Floor = Floor()
+    """By the time of a launch that does nothing: less is only doubted."""
     expected: tuple[Expected, ...] = ()
+    """By estimates; one that is near suffices."""
 
     def supports(self, seconds: float) -> bool:
         """Tell whether something speaks for a time."""
@@ -183,15 +159,8 @@ def bound_traffic(
 ) -> Floor:
     """Give the time in which a device cannot have moved so many different bytes.
 
-    Parameters
-    ----------
-    moved_bytes : float
-        Different bytes of buffers that the launch loads or stores.
-    device : DeviceDescription
-        The device.
-    machine : MachineDescription or None
-        The device's, where it was calibrated: what its caches cannot hold has to come from its
-        memory. Else only a bound that every device keeps.
+    Where it was calibrated, what its caches cannot hold has to come from its memory; else the bound
+    is one that every device keeps.
     """
     units = _count_units(device)
     floor = Floor(

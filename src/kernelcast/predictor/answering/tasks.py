@@ -18,60 +18,36 @@ from kernelcast.training.peaks import UNKNOWN, DevicePeaks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFacts:
-    """What is known of a launch on a device beside samples; it holds for every sampling.
-
-    Parameters
-    ----------
-    values : mapping of str to float
-        All features but the sampled ones, by name.
-    issued_per_work_item : float or None
-        Instructions issued per work-item, by software counters.
-    analytic : AnalyticEstimate or None
-        What the analytic model of the device says.
-    accesses : tuple of Access or None
-        What the kernel may do with each argument, as far as the source tells.
-    notes : tuple of str
-        What could not be had, and why.
-    cost_s : float
-        Host time of finding it out, in seconds.
-    peaks : DevicePeaks
-        Of the device.
-    """
+    """What is known of a launch on a device beside samples; it holds for every sampling."""
 
     values: Mapping[str, float]
+    """All features but the sampled ones, by name."""
     issued_per_work_item: float | None
+    """Instructions issued per work-item, by software counters."""
     analytic: AnalyticEstimate | None
+    """What the analytic model of the device says."""
     accesses: tuple[Access | None, ...] = ()
+    """What the kernel may do with each argument, as far as the source tells."""
     notes: tuple[str, ...] = ()
+    """What could not be had, and why."""
     cost_s: float = 0.0
+    """Host time of finding it out, in seconds."""
     peaks: DevicePeaks = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRow:
-    """What learned models see of one launch on one device: a row of a `TrainingTable`.
-
-    Parameters
-    ----------
-    vector : FeatureVector
-        Features, made exactly as a collection makes them.
-    linear_s, linear_error : float
-        The linear model's time in seconds, and its standard error as a share of it.
-    two_point_s : float or None
-        Time by the paper's formula, in seconds.
-    sampling_s : float
-        Device time of the samples, in seconds.
-    work_groups, compute_units : int
-        Of the launch, and of the device.
-    peaks : DevicePeaks
-        Of the device.
-    """
+    """What learned models see of one launch on one device: a row of a `TrainingTable`."""
 
     vector: FeatureVector
+    """Features, made exactly as a collection makes them."""
     linear_s: float
     linear_error: float
+    """The linear model's time in seconds, and its standard error as a share of it."""
     two_point_s: float | None
+    """Time by the paper's formula, in seconds."""
     sampling_s: float
+    """Device time of the samples, in seconds."""
     work_groups: int
     compute_units: int
     peaks: DevicePeaks = UNKNOWN
@@ -79,72 +55,45 @@ class LaunchRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateTask:
-    """An estimate to be made in a child process.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device_id : str
-        The device.
-    settings : EstimateSettings
-        Budget, coverage, measurement.
-    wants_row : bool
-        Whether a learned model waits for the launch's features.
-    wants_counts : bool
-        Whether a copy of the kernel that counts is worth its build; else counters are derived from
-        the source.
-    facts : LaunchFacts or None
-        Found at an earlier sampling of the same launch.
-    """
+    """An estimate to be made in a child process."""
 
     problem: Problem
     device_id: str
     settings: EstimateSettings
+    """Budget, coverage, measurement."""
     wants_row: bool = False
+    """Whether a learned model waits for the launch's features."""
     wants_counts: bool = True
+    """Whether a copy of the kernel that counts is worth its build; else counters are derived from
+    the source."""
     facts: LaunchFacts | None = None
+    """Found at an earlier sampling of the same launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOutcome:
-    """An estimate from samples, with all that came up on the way.
-
-    Parameters
-    ----------
-    estimate : Estimate
-        By the linear model.
-    recording : Recording
-        The samples.
-    row : LaunchRow or None
-        What learned models need, where it was asked for and could be had.
-    facts : LaunchFacts or None
-        To be given back at the next sampling of the launch.
-    row_failure : str
-        Why there is no row although one was asked for.
-    accesses : tuple of Access or None
-        What the kernel may do with each argument; None where it is no buffer or unknown.
-    moments : tuple of SampledMoment
-        What the samples of each moment say.
-    depends_on_contents : bool or None
-        Whether what buffers hold decides how much work-items do; None where the source was not
-        read.
-    pieces : tuple of Piece
-        What a recorded answer was put together of; it is put together of the same again.
-    by_clock : bool
-        Whether samples were timed by the host's clock, since the device's events tell wrong times.
-    """
+    """An estimate from samples, with all that came up on the way."""
 
     estimate: Estimate
     recording: Recording
     row: LaunchRow | None = None
+    """What learned models need, where it was asked for and could be had."""
     facts: LaunchFacts | None = None
+    """To be given back at the next sampling of the launch."""
     row_failure: str = ""
+    """Why there is no row although one was asked for."""
     accesses: tuple[Access | None, ...] = ()
+    """What the kernel may do with each argument; None where it is no buffer or unknown."""
     moments: tuple[SampledMoment, ...] = ()
+    """What the samples of each moment say."""
     depends_on_contents: bool | None = None
+    """Whether what buffers hold decides how much work-items do; None where the source was not
+    read."""
     pieces: tuple[Piece, ...] = ()
+    """What a recorded answer was put together of; it is put together of the same again."""
     by_clock: bool = False
+    """Whether samples were timed by the host's clock, since the device's events tell wrong
+    times."""
 
     def with_total(self, total_s: float) -> "EstimateOutcome":
         """Say how long the answer has taken as a whole, processes and messages included."""
@@ -173,46 +122,28 @@ class EstimateOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTask:
-    """A launch that the analytic model of a device shall answer for alone.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device_id : str
-        The device.
-    wants_bytes : bool
-        Whether to count the bytes that it touches, even if the model has no answer.
-    stand_in : str
-        Name of the shipped description that counts if the device was not calibrated; may be empty.
-    """
+    """A launch that the analytic model of a device shall answer for alone."""
 
     problem: Problem
     device_id: str
     wants_bytes: bool = False
+    """Whether to count the bytes that it touches, even if the model has no answer."""
     stand_in: str = ""
+    """Name of the shipped description that counts if the device was not calibrated; may be
+    empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOutcome:
-    """What the analytic model said.
-
-    Parameters
-    ----------
-    analytic : AnalyticEstimate or None
-        None if the device was not calibrated.
-    ndrange : NDRange
-        The launch, local size chosen.
-    notes : tuple of str
-        What was assumed.
-    touched_bytes : float
-        Different bytes of buffers that the launch touches at least, where they were asked for.
-    depends_on_contents : bool or None
-        As of `EstimateOutcome`.
-    """
+    """What the analytic model said."""
 
     analytic: AnalyticEstimate | None
+    """None if the device was not calibrated."""
     ndrange: NDRange
+    """The launch, local size chosen."""
     notes: tuple[str, ...] = ()
+    """What was assumed."""
     touched_bytes: float = 0.0
+    """Different bytes of buffers that the launch touches at least, where they were asked for."""
     depends_on_contents: bool | None = None
+    """As of `EstimateOutcome`."""
