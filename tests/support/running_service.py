@@ -15,7 +15,7 @@ from support.service_process import ServiceProcess
 Plain = dict[str, Any]
 T = TypeVar("T")
 
-ROWS: Final = Path(__file__).parents[1] / "acceptance" / "data" / "observations.parquet"
+ROWS: Final = Path(__file__).parents[1] / "acceptance" / "data" / "measured_kernels.parquet"
 """54 observations of 27 kernels on one CPU device, as `kernelcast data export` wrote them."""
 ROWS_DEVICE: Final = "intel-amd-epyc-55ea"
 ROWS_KERNEL: Final = "NVIDIA/nbody/nbody"
