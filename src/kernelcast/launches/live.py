@@ -37,10 +37,10 @@ from kernelcast.sampling.user_arguments import (
     ArgumentPlace,
     find_overlaps,
     find_place,
+    infer_accesses,
     list_arguments,
     take_argument,
 )
-from kernelcast.sampling.user_launch import prepare_user_launch
 from kernelcast.sampling.user_names import name_arguments, name_kernel
 from kernelcast.sampling.user_objects import (
     UserKernel,
@@ -88,21 +88,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveLaunch:
-    """A launch of live objects that was found right, described as any other.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch, local size chosen.
-    session : DeviceSession
-        The device, in the program's own context.
-    values : tuple
-        What is set as the kernel's arguments.
-    """
+    """A launch of live objects that was found right, described as any other."""
 
     problem: Problem
+    """The launch, local size chosen."""
     session: DeviceSession
+    """The device, in the program's own context."""
     values: tuple[KernelArgument, ...]
+    """What is set as the kernel's arguments."""
 
     @property
     def device(self) -> DeviceDescription:
@@ -112,29 +105,19 @@ class LiveLaunch:
     def hold(
         self, launch_type: type[OpenCLLaunch], *, inferred: Sequence[Access | None]
     ) -> AbstractContextManager[OpenCLLaunch]:
-        """Prepare the launch; the buffers stay as they are, work-groups write to copies.
-
-        Raises
-        ------
-        DeviceError
-            If the copies do not fit the device.
-        """
+        """Prepare the launch; the buffers stay as they are, work-groups write to copies."""
         kernel, ndrange = self.problem.kernel, self.problem.ndrange
-        return prepare_user_launch(
-            self.session, kernel, ndrange, self.values, launch_type,
-            inferred=inferred, reach=find_reach(self.problem),
-        )  # fmt: skip
+        parameters = self.session.whole_kernel(kernel).parameters
+        accesses = infer_accesses(parameters, self.values, inferred)
+        return launch_type(
+            self.session, kernel, ndrange, self.values, accesses, reach=find_reach(self.problem)
+        )
 
 
 def describe_live(launch: Launch, name: "LiveName | None" = None) -> LiveLaunch:
     """Check a launch of live objects and describe it; nothing of it is run.
 
-    Parameters
-    ----------
-    launch : Launch
-        The launch.
-    name : LiveName, optional
-        As `name_live` gives it, where it was asked for already.
+    Its `name` is that of `name_live`, where it was asked for already.
 
     Raises
     ------
@@ -233,23 +216,13 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class LiveName(NamedTuple):
-    """What a launch of live objects is found under, without a look at what its buffers hold.
-
-    Parameters
-    ----------
-    program : object
-        To be held as long as the names are used: it keeps places in memory from being used anew.
-    kernel_key : hashable
-        Which kernel.
-    launch_key : tuple
-        Which of its launches: global and local size, offset, and `name_arguments`.
-    launch : Launch
-        The launch itself.
-    """
+    """What a launch of live objects is found under, without a look at what its buffers hold."""
 
     program: object
+    """To be held as long as the names are used: it keeps places in memory from being used anew."""
     kernel_key: Hashable
     launch_key: tuple[Sizes, Sizes | None, Sizes | None, tuple[Any, ...]]
+    """Which launch of the kernel: global and local size, offset, and `name_arguments`."""
     launch: Launch
 
 
@@ -322,11 +295,7 @@ def find_reach(problem: Problem) -> TouchedRanges | None:
 def find_decisive(kernel: Kernel) -> frozenset[int]:
     """Find the buffers whose contents decide what work-items do: loops, conditions, addresses.
 
-    Returns
-    -------
-    frozenset of int
-        Positions among the kernel's parameters; all buffers that it reads where its source cannot
-        be followed.
+    All that the kernel reads do where its source cannot be followed.
     """
     try:
         facts = analyse(kernel).facts

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.arguments import (
+    Access,
     Argument,
     ElementType,
     HeldBuffer,
@@ -23,7 +24,7 @@ from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.scratch_images import can_be_copied
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import is_image
+from kernelcast.sampling.signature import infer_access, is_image
 from kernelcast.sampling.user_names import Span, compare_spans, find_memory, find_span
 from kernelcast.sampling.user_objects import check_context, was_released
 
@@ -52,16 +53,9 @@ def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was
 
 
 def take_argument(name: object, value: Any) -> KernelArgument:  # noqa: ANN401 - whatever was given
-    """Give what is set as a kernel's argument: memory as a reference of our own.
+    """Take what is set as a kernel's argument: a reference of our own to memory.
 
-    It is the buffer of an array, from its first element on, or of a memory pool's handle.
-
-    Parameters
-    ----------
-    name : object
-        Which argument it is, in words.
-    value : object
-        As the caller gave it.
+    Of an array it is the buffer from its first element on. Messages say `name`.
 
     Raises
     ------
@@ -133,36 +127,20 @@ def find_overlaps(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArgumentPlace:
-    """What a kernel takes as one of its arguments; made once by `find_place`, asked each time.
-
-    Parameters
-    ----------
-    parameter : Parameter
-        Of the kernel.
-    element : ElementType or None
-        Of a value, or of what a pointer points to; None where it has no name of OpenCL C's.
-    types : tuple of type
-        Of objects that fit; none where a value is passed.
-    wanted : str
-        The same in words.
-    is_decisive : bool
-        Whether the kernel's work depends on the buffer's content: launches with other contents are
-        other launches.
-    """
+    """What a kernel takes as one of its arguments; made once by `find_place`, asked each time."""
 
     parameter: Parameter
     element: ElementType | None
+    """Of a value, or of what a pointer points to; None where it has no name of OpenCL C's."""
     types: tuple[type, ...]
+    """Of objects that fit; none where a value is passed."""
     wanted: str
+    """The same in words."""
     is_decisive: bool
+    """Whether the kernel's work depends on the buffer's content, by which launches differ then."""
 
     def describe(self, session: DeviceSession, value: KernelArgument) -> Argument:
-        """Describe a caller's argument without a change to it.
-
-        Returns
-        -------
-        Argument
-            Buffers as `HeldBuffer`; of structures and images nothing but what tells them apart.
+        """Describe a caller's argument; of structures and images, only what tells them apart.
 
         Raises
         ------
@@ -241,20 +219,7 @@ def _name_bytes(value: KernelArgument) -> bytes:
 def hold_buffer(
     session: DeviceSession, buffer: cl.Buffer, element: ElementType, *, is_decisive: bool
 ) -> HeldBuffer:
-    """Describe a caller's buffer; its content is copied once if it is asked for.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        Of the buffer's context.
-    buffer : pyopencl.Buffer
-        The buffer.
-    element : ElementType
-        Of the kernel's parameter.
-    is_decisive : bool
-        Whether the kernel's work depends on the content. Of one so large that to copy it might
-        take longer than to sample, pieces all over tell contents apart.
-    """
+    """Describe a caller's buffer; its content is copied once if it is asked for."""
     read = _Content(session, buffer)
     is_small = buffer.size <= MOST_HELD_BYTES
     digest = ""
@@ -282,16 +247,9 @@ class _Content:
 
     def __call__(self) -> npt.NDArray[np.generic]:
         if self._content is None:
-            self._content = _copy(self._session, self._buffer, 0, self._buffer.size)
+            self._content = np.empty(self._buffer.size, dtype=np.uint8)
+            cl.enqueue_copy(self._session.queue, self._content, self._buffer)
         return self._content
-
-
-def _copy(
-    session: DeviceSession, buffer: cl.Buffer, start: int, size: int
-) -> npt.NDArray[np.generic]:
-    content = np.empty(size, dtype=np.uint8)
-    cl.enqueue_copy(session.queue, content, buffer, src_offset=start)
-    return content
 
 
 def _check_kind(parameter: Parameter, argument: KernelArgument) -> None:
@@ -325,3 +283,15 @@ def _name_type(element: ElementType) -> str:
     if element.lanes == 1:
         return f"numpy.{element.dtype.name}"
     return f"vector of {element.lanes} numpy.{element.dtype.name} of pyopencl.cltypes"
+
+
+def infer_accesses(
+    parameters: Sequence[Parameter],
+    values: Sequence[KernelArgument],
+    inferred: Sequence[Access | None],
+) -> list[Access | None]:
+    """Say what a kernel may do with each buffer and image, by source analysis or else its type."""
+    return [
+        infer_access(parameter, known) if isinstance(value, cl.Buffer | cl.Image) else None
+        for parameter, value, known in zip(parameters, values, inferred, strict=True)
+    ]

@@ -39,17 +39,12 @@ def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hash
 def name_arguments(values: Sequence[Any]) -> tuple[Hashable, ...] | None:
     """Name arguments by memory objects and sizes, scalars by types and bytes.
 
-    Parameters
-    ----------
-    values : sequence
-        As the caller gave them.
-
     Returns
     -------
     tuple or None
-        Equal for equal arguments, whatever buffers hold; what of them overlaps stands behind the
-        last. None where one is of a kind that has to be looked at anew each time: memory that was
-        released, an image, a sampler, memory of a pool, shared memory.
+        Equal for equal arguments, whatever buffers hold; behind the last, which overlap. None where
+        one has to be looked at each time: memory that was released, or a pool's, shared memory, an
+        image, a sampler.
 
     Raises
     ------
