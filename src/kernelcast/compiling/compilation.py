@@ -12,7 +12,12 @@ from typing import Any, Final
 from kernelcast.compiling import cache
 from kernelcast.compiling.compiler import Compiler, find_compiler, run_limited
 from kernelcast.compiling.dialect import Dialect
-from kernelcast.compiling.libraries import BASE_HEADER, digest_own_sources, list_libraries
+from kernelcast.compiling.libraries import (
+    BASE_HEADER,
+    digest_own_sources,
+    find_libclc,
+    list_libraries,
+)
 from kernelcast.compiling.names import find_missing_builtins
 from kernelcast.compiling.options import ReadOptions, read_options
 from kernelcast.compiling.signatures import CompiledKernel, read_kernels
@@ -26,9 +31,10 @@ _WARNINGS: Final = (
     "-Wno-error=int-conversion", "-Wno-error=implicit-int",
     "-Wno-error=incompatible-function-pointer-types",
 )  # fmt: skip
+_CRASHING: Final = "-vectorize-slp"
 _PROFILES: Final = {
     True: ("-O1", "-fno-unroll-loops", "-debug-info-kind=line-tables-only", "-dwarf-version=4"),
-    False: ("-O3", "-vectorize-loops", "-vectorize-slp"),
+    False: ("-O3", "-vectorize-loops", _CRASHING),
 }
 # Compilers of OpenCL inline what they can; a call would hide what it does from all that reads.
 _INLINE: Final = ("-mllvm", "-inline-threshold=100000")
@@ -162,38 +168,49 @@ class _Job:
         if self.folders:
             self._start(folder, ("-E", "-o", "preprocessed"))
             parts.append(Path(folder, "preprocessed").read_bytes())
-        for path in self.libraries:
+        for path in filter(None, (*self.libraries, find_libclc(self.target.format))):
             status = path.stat()
             parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
         return cache.digest(parts)
 
     def run(self, folder: Path) -> dict[str, Any]:
-        """Compile; return what is kept."""
-        linked = [word for path in self.libraries for word in ("-mlink-builtin-bitcode", path.name)]
-        written = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
-        log = self._start(folder, (*linked, written, "-o", "code"))
-        text = Path(folder, "code").read_text(encoding="utf-8", errors="replace")
-        if self.target.format is CodeFormat.PTX and _CONSTANT_ARGUMENT.search(text):
-            self._start(folder, (*linked, "-emit-llvm", "-o", "code.ll"))
-            text = self._move_constants(folder)
-        notes = [f"option {option} means nothing here" for option in self.given.dropped]
+        """Compile, with libclc where built-in functions are missing; return what is kept."""
+        text, log = self._compile(folder, self.libraries)
         missing = find_missing_builtins(text, self.target)
+        libclc = find_libclc(self.target.format)
+        if missing and libclc is not None:
+            text, log = self._compile(folder, (*self.libraries, libclc))
+            missing = find_missing_builtins(text, self.target)
+        notes = [f"option {option} means nothing here" for option in self.given.dropped]
         return {"text": text, "log": "\n".join([*notes, *filter(None, [log])]), "missing": missing}
 
-    def _start(self, folder: Path, written: Sequence[str]) -> str:
+    def _compile(self, folder: Path, libraries: Sequence[Path]) -> tuple[str, str]:
+        """Compile with these libraries; return text and warnings."""
+        linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
+        written = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
+        log = self._start(folder, (*linked, written, "-o", "code"), libraries)
+        text = Path(folder, "code").read_text(encoding="utf-8", errors="replace")
+        if self.target.format is CodeFormat.PTX and _CONSTANT_ARGUMENT.search(text):
+            self._start(folder, (*linked, "-emit-llvm", "-o", "code.ll"), libraries)
+            text = self._move_constants(folder)
+        return text, log
+
+    def _start(self, folder: Path, written: Sequence[str], libraries: Sequence[Path] = ()) -> str:
         """Run the compiler on the source where it sees no other files; return its warnings."""
         (folder / "source").write_bytes(self.source.encode())
         files = {
-            self.source_name: folder / "source", BASE_HEADER.name: BASE_HEADER,
-            **{path.name: path for path in self.libraries},
+            **{path.name: path for path in libraries}, BASE_HEADER.name: BASE_HEADER,
+            self.source_name: folder / "source",
         }  # fmt: skip
         (folder / "files.json").write_text(_list_visible(folder, files, self.folders), "utf-8")
+        included = [word for path in self.folders for word in ("-I", str(path))]
         command = [
-            *self.compiler.command, "-cc1", *self.flags,
-            *(word for path in self.folders for word in ("-I", str(path))),
-            *written, self.source_name,
+            *self.compiler.command, "-cc1", *self.flags, *included, *written, self.source_name
         ]  # fmt: skip
         status, output = run_limited(command, folder, self.limit_s)
+        if status < 0 and _CRASHING in command:  # LLVM 22 on eight lanes of sin and pow for AMD
+            command.remove(_CRASHING)
+            status, output = run_limited(command, folder, self.limit_s)
         self._check_included(Path(folder, "included"))
         if status != 0:
             raise CompileError(_shorten(output) or f"the compiler ended with status {status}")

@@ -398,6 +398,8 @@ LOADS(float, constant)
 LOADS(double, constant)
 OVERLOADED float vload_half(size_t i, const constant half *p) { return p[i]; }
 
+// Before clang 18 its atomics are calls on NVPTX; libclc's are not.
+#if !defined(__NVPTX__) || __clang_major__ >= 18
 // Atomics of OpenCL C 1.x (6.15.12.8) and their names before they were part of the language.
 #define RELAXED memory_order_relaxed, memory_scope_device
 #define ATOMIC(type, space, prefix)                                                              \
@@ -565,6 +567,8 @@ ATOMIC_FLOAT(generic)
 ATOMICS_IN(generic)
 ATOMICS_IN(global)
 ATOMICS_IN(local)
+#endif
+
 OVERLOADED void mem_fence(cl_mem_fence_flags flags);
 OVERLOADED void atomic_work_item_fence(cl_mem_fence_flags flags, memory_order order,
                                        memory_scope scope)

@@ -1,0 +1,26 @@
+"""The kernels of the corpus and of the examples as text, without the data that they are run on."""
+
+from pathlib import Path
+
+from kernelcast.launches.problem_file.content import KEYS, REQUIRED, name_values, read_kernel
+from kernelcast.launches.problem_file.located import Located
+from kernelcast.launches.problem_file.reader import read_template
+from kernelcast.records.kernel import Kernel
+from kernelcast.training_data.applications import find_kernels
+
+_EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+def list_kernels() -> dict[str, Kernel]:
+    """List kernels at the parameters of their problem files, by ``corpus/`` or ``examples/``."""
+    paths = {f"corpus/{kernel.name}": kernel.problem_path for kernel in find_kernels()}
+    for path in sorted(_EXAMPLES.glob("*/*.yaml")):
+        if "\nkernel:" in f"\n{path.read_text(encoding='utf-8')}":
+            paths[f"examples/{path.stem}"] = path
+    return {name: _read(path) for name, path in paths.items()}
+
+
+def _read(path: Path) -> Kernel:
+    root = read_template(path).root
+    named = Located(root.node, path, "problem", name_values(root, {}))
+    return read_kernel(named, named.mapping(KEYS, required=REQUIRED), path)
