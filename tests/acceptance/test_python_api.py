@@ -1,6 +1,8 @@
 """What Python programs ask and tell: predictors, launches of their own objects, problem files."""
 
+import contextlib
 import dataclasses
+import gc
 import importlib.util
 import math
 import subprocess
@@ -132,6 +134,11 @@ def test_a_launch_is_sampled_once_and_then_known(own: Program) -> None:
         assert all(0 < seconds < math.inf for seconds in sampled.estimates_s.values())
         assert "samples" in {piece.kind for piece in sampled.explain().pieces}
         assert predictor.estimate(own.launch()) is sampled
+        before = sys.getrefcount(own.x)
+        predictor.estimate(own.launch(items=ITEMS // 2))
+        gc.collect()
+        held = sys.getrefcount(own.x) - before
+        assert held == 0  # answers keep no buffer
         args = [put(own.queue, 2 * ONES), put(own.queue, ONES), *own.list_arguments()[2:]]
         assert predictor.estimate(own.launch(args=args)) is sampled
         assert key_of(predictor.estimate(own.launch(args=own.list_arguments(0.25)))) != key_of(
@@ -160,7 +167,10 @@ def test_arguments_of_every_kind_are_taken(own: Program) -> None:
     whole = cl_array.to_device(queue, np.ones(2 * ITEMS, np.float32))
     pool = MemoryPool(ImmediateAllocator(queue))
     pooled = cl_array.zeros(queue, ITEMS, np.float32, allocator=pool)
-    part = own.x.get_sub_region(0, 2 * ITEMS)
+    parent = put(queue, ONES)
+    part = parent.get_sub_region(0, 2 * ITEMS)
+    parent.release()
+    del parent
     pair = (cl.cltypes.make_float2(1, 2), np.float32(1))
     structure = np.zeros((), [("a", "f4"), ("pad", "f4", 3), ("b", "f4", 4)])[()]
     launches = [
@@ -192,6 +202,12 @@ def test_arguments_of_every_kind_are_taken(own: Program) -> None:
             predictor.estimate(own.launch(program=binary))
         with pytest.raises(kernelcast.InputError, match="leaves the buffer"):
             predictor.estimate(own.launch(global_offset=(LOCAL,)))
+        view = own.launch(args=[whole[1:], pooled, *rest], items=ITEMS // 8)
+        begins_anywhere = "rusticl" in queue.device.platform.name
+        refusal = pytest.raises(kernelcast.InputError, match=r"byte 4 of its buffer.*array\.copy")
+        with contextlib.nullcontext() if begins_anywhere else refusal:
+            predictor.estimate(view)
+    assert (read(queue, part, ONES[: ITEMS // 2]) == 1).all()
     assert (whole.get() == 1).all()
     assert (pooled.get() == 0).all()
     assert (read(queue, own.x, ONES) == 1).all()
@@ -286,11 +302,15 @@ def test_what_does_not_fit_is_named(first: Program) -> None:
         "kernel": cl.Kernel(first.program, "scale"), "global_size": (ITEMS,),
         "local_size": (LOCAL,), "args": first.list_arguments(), "queue": first.queue,
     }  # fmt: skip
+    other = cl.Context([first.queue.device])
+    foreign = cl.Buffer(other, cl.mem_flags.READ_WRITE, 4 * ITEMS)
     wrong: list[tuple[dict[str, Any], str]] = [
         *(({"args": change(first.list_arguments())}, text) for change, text in WRONG_ARGUMENTS),
         *WRONG_OPTIONS,
         ({"kernel": first.program}, r"kernel: \w+ given; give a pyopencl\.Kernel"),
         ({"queue": context}, r"queue: Context given"),
+        ({"queue": cl.CommandQueue(other)}, "the queue belongs to another context"),
+        ({"args": [foreign, *first.list_arguments()[1:]]}, "a Buffer of another context"),
     ]
     for given, complaint in wrong:
         with pytest.raises(kernelcast.InputError, match=complaint):
@@ -412,6 +432,7 @@ def test_problems_and_launches_are_compared(
 ) -> None:
     """An entry for each, with its costs or its error; the fastest device, and how sure that is."""
     few = dataclasses.replace(first.launch(), args=first.list_arguments()[:2])
+    device_ids = device_ids[:2]
     with kernelcast.Predictor(device_ids) as predictor:
         asked = kernelcast.read_problem(problem)
         entries = predictor.estimate_many([asked, first.launch(), few])

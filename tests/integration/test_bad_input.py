@@ -16,14 +16,11 @@ from kernelcast.records.errors import (
     CompileError,
     DeviceLimitError,
     KernelNotFoundError,
-    OverrunError,
     SignatureError,
-    UnknownDeviceError,
 )
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
@@ -105,16 +102,6 @@ def test_arguments_must_fit_the_signature(
         prepare(session, replace(GOOD, arguments=arguments))
 
 
-def test_buffers_hold_what_the_source_says(session: DeviceSession) -> None:
-    """Refuses to run a launch that provably leaves a buffer, and names line and work-item."""
-    short = replace(GOOD, arguments=(replace(A, count=1000), B, FACTOR, TILE))
-    task = EstimateTask(
-        device_id=session.description.id, problem=short, settings=EstimateSettings()
-    )
-    with pytest.raises(OverrunError, match=r"line 3: a.* leaves the buffer a: work-item \(1,000\)"):
-        run_estimate(session, task)
-
-
 def test_names_the_kernels_there_are(session: DeviceSession) -> None:
     """Refuses a kernel name that the source has not, naming those it has."""
     kernel = replace(GOOD.kernel, name="scael")
@@ -187,12 +174,6 @@ def test_local_memory_has_limits(session: DeviceSession) -> None:
     problem = replace(GOOD, arguments=(A, B, FACTOR, LocalArgument(bytes=most + 4)))
     with pytest.raises(DeviceLimitError, match=f"take {most + 4:,} bytes, .* has {most:,}"):
         prepare(session, problem)
-
-
-def test_unknown_devices_are_named(device_id: str) -> None:
-    """Refuses an unknown device id, listing the devices there are."""
-    with pytest.raises(UnknownDeviceError, match=device_id):
-        choose_device("no-such-device", find_devices())
 
 
 def test_a_refusal_leaves_the_session_usable(session: DeviceSession) -> None:

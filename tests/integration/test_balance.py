@@ -22,16 +22,6 @@ from kernelcast.records.ndrange import NDRange
 
 pytestmark = pytest.mark.device
 
-_STENCIL = """
-kernel void stencil(global const float *from, global float *to, int width, int height)
-{
-    int x = get_global_id(0), y = get_global_id(1);
-    if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1)
-        return;
-    int i = y * width + x;
-    to[i] = 0.25f * (from[i - 1] + from[i + 1] + from[i - width] + from[i + width]);
-}
-"""
 _GROUPS = """
 kernel void groups(global int *sums, global const int *given, local int *part)
 {
@@ -79,25 +69,6 @@ def _run(
 ) -> BalanceReport:
     settings = BalanceSettings(**chosen)  # type: ignore[arg-type]
     return balancer.balance(kernel, ndrange, read_host_arguments(arguments), settings=settings)
-
-
-def test_stencil_is_the_single_devices(balancer: Balancer) -> None:
-    """Bit by bit what either device gives alone, where borders stay as they were."""
-    rng = np.random.default_rng(0)
-    size = (1000, 700)
-    given = rng.random((size[1], size[0]), dtype=np.float32)
-    kernel = Kernel(name="stencil", source=_STENCIL)
-    ndrange = NDRange(global_size=(1008, 704), local_size=(16, 4))
-    results = []
-    for shares in ((1.0, 0.0), (0.0, 1.0), (0.3, 0.7), ()):
-        to = np.full_like(given, 5.0)
-        arguments = [given, to, *map(np.int32, size)]
-        report = _run(balancer, kernel, ndrange, arguments, fixed_shares=shares)
-        assert report.merges["to"] is MergeRule.RANGES
-        results.append(to)
-    assert sum(one.work_groups for one in report.shares) == ndrange.work_group_count
-    assert all(np.array_equal(one, results[0]) for one in results)
-    assert results[0][0, 0] == 5.0
 
 
 def test_groups_see_the_whole_launch(balancer: Balancer) -> None:

@@ -1,11 +1,10 @@
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from kernelcast.features.access import infer_accesses
 from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.launches import weighing
 from kernelcast.launches.weighing import apply_profile
@@ -18,9 +17,7 @@ from kernelcast.records.samples import SampleRun
 from kernelcast.sampling import launch as launch_module
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.probes import Probe
-from kernelcast.sampling.sampler import sample
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_arguments import hold_buffer
 from support.conformance import PreparedLaunchConformance
@@ -141,15 +138,6 @@ class TestOpenCLLaunch(PreparedLaunchConformance):
         return [GroupBox(start=(start,), shape=(40,)) for start in (3, 100, 200)]
 
 
-def test_sampling_leaves_buffers_alone(users: UserBuffers) -> None:
-    """Leaves every buffer bit for bit as it was after sampling and after whole runs."""
-    with users.launch() as launch:
-        sample(launch, SamplingPlan())
-        launch.time_whole()
-        assert users.are_untouched
-    assert users.are_untouched
-
-
 def test_whole_runs_start_from_true_content(session: DeviceSession, users: UserBuffers) -> None:
     """Starts each whole run from the buffers' true content, so that all compute the same."""
     expected = users.before[0] + users.before[1] + np.arange(ITEMS, dtype=np.int32) // 32
@@ -159,37 +147,6 @@ def test_whole_runs_start_from_true_content(session: DeviceSession, users: UserB
             launch.time_whole()
             assert np.array_equal(read(session, launch._scratch.arguments[0]), expected)
             assert np.array_equal(read(session, launch._scratch.arguments[2]), expected)
-
-
-@pytest.mark.parametrize("interrupt", [RuntimeError, KeyboardInterrupt])
-@pytest.mark.parametrize("method", ["_enqueue", "time_boxes"])
-def test_interrupted_sampling_leaves_buffers_alone(
-    users: UserBuffers,
-    monkeypatch: pytest.MonkeyPatch,
-    method: str,
-    interrupt: type[BaseException],
-) -> None:
-    """Leaves every buffer bit for bit as it was where sampling is interrupted half-way."""
-    calls = 0
-    original: Callable[..., object] = getattr(OpenCLLaunch, method)
-
-    def _interrupt(self: OpenCLLaunch, *arguments: object) -> object:
-        nonlocal calls
-        calls += 1
-        if calls > 2:
-            raise interrupt
-        return original(self, *arguments)
-
-    def _sample() -> None:
-        with users.launch() as launch:
-            for box in BOXES:
-                launch.time_boxes([box])
-
-    monkeypatch.setattr(OpenCLLaunch, method, _interrupt)
-    with pytest.raises((interrupt, KernelcastError)):
-        _sample()
-    assert calls > 2
-    assert users.are_untouched
 
 
 def test_a_kernel_that_fails_leaves_buffers_alone(
@@ -288,35 +245,6 @@ def test_a_buffer_and_its_part_still_overlap(session: DeviceSession) -> None:
     start = -(-1024 // align) * align
     check_alias(session, parent, parent.get_sub_region(start, 2 * ITEMS), start // 4, Access.READ)
     assert np.array_equal(read(session, parent), content)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "body"),
-    [
-        ("global int *a", "a[i] = 1;"),
-        ("global int4 *a", "a[i / 4].x = 1;"),
-        ("global int4 *a", "a[i / 4].s13 = (int2)(1);"),
-        ("global struct S *a", "a[i / 4].v[i % 4] = 1;"),
-        ("global int (*a)[4]", "a[i / 4][i % 4] = 1;"),
-        ("global int *a", "atomic_inc(a + i);"),
-        ("global int *a", "vstore4((int4)(1), i / 4, a);"),
-    ],
-    ids=["element", "lane", "lanes", "member", "row", "atomic", "vstore"],
-)
-def test_inferred_accesses_protect_what_is_written(
-    session: DeviceSession, parameter: str, body: str
-) -> None:
-    """Leaves a buffer as it was that the kernel writes in part, whatever access was inferred."""
-    source = f"struct S {{ int v[4]; }};\nkernel void k({parameter})\n"
-    source += f"{{ size_t i = get_global_id(0); {body} }}\n"
-    kernel = Kernel(name="k", source=source)
-    content = make_content(4)
-    user = put(session, content)
-    accesses = [one or Access.READ_WRITE for one in infer_accesses(kernel, 1)]
-    with OpenCLLaunch(session, kernel, NDRANGE, [user], accesses) as launch:
-        launch.time_boxes([GroupBox(start=(3,), shape=(4,))])
-        launch.time_whole()
-    assert np.array_equal(read(session, user), content)
 
 
 ROWS = """

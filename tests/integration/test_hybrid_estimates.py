@@ -9,7 +9,6 @@ from kernelcast.collection.row import observe_launch
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.vector.catalogue import make_schema
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
@@ -21,7 +20,6 @@ from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.replaying import replay
 from kernelcast.records.estimates import Tier
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
@@ -152,30 +150,6 @@ def test_all_tiers_on_a_device(predictor: Predictor, problem: Problem) -> None:
     assert entry.estimate is known
     assert entry.compile_s == sampled.compile_seconds
     assert entry.launch_s == sampled.launch_seconds
-
-
-@pytest.mark.parametrize("has_source", [True, False])
-def test_recordings_give_the_recorded_answer(
-    predictor: Predictor,
-    problem: Problem,
-    session: DeviceSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    has_source: bool,
-) -> None:
-    """The learned model corrects recorded samples as it corrected them when they were taken."""
-    monkeypatch.setenv("KERNELCAST_MODELS", str(tmp_path / "models"))
-    found = predictor.answer(problem, session.description)
-    assert found.recording is not None
-    write_recordings(tmp_path / "recorded.json", [found.recording])
-    recordings = read_recordings(tmp_path / "recorded.json")
-    (again,) = replay(recordings, problem if has_source else None, settings=EstimateSettings())
-    assert again.answer.estimate is not None
-    assert again.answer.estimate.interval == found.estimate.interval
-    assert again.answer.estimate.tier is found.estimate.tier
-    assert "hybrid" in found.estimate.estimates_s
-    assert again.answer.estimate.estimates_s == found.estimate.estimates_s
 
 
 def test_other_sizes_are_sampled_by_the_same_process(

@@ -150,6 +150,7 @@ def read_line(writer: subprocess.Popen[str]) -> str:
     return writer.stdout.readline().strip()
 
 
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_four_processes_write_at_once(url: str) -> None:
     """Ends with every observation once, though writers overlap by a half."""
     share = ROWS // WRITERS
@@ -174,6 +175,7 @@ def test_four_processes_write_at_once(url: str) -> None:
         assert next(check_store(store), None) is None
 
 
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_a_killed_writer_leaves_whole_transactions(url: str) -> None:
     """Loses at most the transaction at work, wherever the process is killed, and can go on."""
     for attempt in range(2):
@@ -315,7 +317,8 @@ def change(store: Store, statement: str) -> None:
         connection.exec_driver_sql(statement)
 
 
-def test_a_newer_store_is_refused_in_every_database(url: str) -> None:
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_newer_store_is_refused(url: str) -> None:
     """Names both versions and changes nothing."""
     open_store(url).close()
     change_version(url)

@@ -46,21 +46,6 @@ def problem_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_measures_what_can_be_built(session: DeviceSession, problem_file: Path) -> None:
-    """Configurations that do not compile are refused, the others measured, each as often."""
-    settings = TuneSettings(measure=True, top=4, runs=2)
-    report = tune_on_device(
-        read_space(problem_file),
-        session.description,
-        machine=read_machine(MACHINE),
-        settings=settings,
-        save=problem_file.parent / "runs",
-    )
-    assert [len(one.runs_s) for one in report.configurations] == [2, 2, 0, 0]
-    assert all(one.parameters["BROKEN"] for one in report.configurations if one.obstacle)
-    assert all(one.build_s > 0 for one in report.configurations if one.runs_s)
-
-
 def test_samples_the_best(session: DeviceSession, problem_file: Path) -> None:
     """A few work-groups run of configurations that can be built."""
     settings = TuneSettings(models=TuneModels.HYBRID, sampled=4)

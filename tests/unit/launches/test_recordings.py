@@ -1,6 +1,5 @@
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from kernelcast.launches.recordings import FORMAT_VERSION, read_recordings, writ
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.errors import RecordingError
-from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.recording import Recording
 from support import strategies
 from support.fakes import SyntheticLaunch
@@ -49,28 +48,6 @@ def test_recordings_survive_their_file(
     path = tmp_path_factory.getbasetemp() / "round-trip.json"
     write_recordings(path, recordings)
     assert read_recordings(path) == list(recordings)
-
-
-def test_recordings_of_the_first_format_answer(tmp_path: Path) -> None:
-    """Reads launches that the first format kept without what the sampler knew of them."""
-    (old,) = json.loads(json.dumps([asdict(record_triad())]))
-    launches = [one for run in old.pop("runs") for one in run["launches"]]
-    old |= {
-        "launches": [[one["box"], one["duration_s"]] for one in launches],
-        "weights": [2.0] * len(launches),
-        "whole_s": [0.5, 0.1, 0.2],
-        "order": "rows",
-        "plan": {"budget": 0.02, "seed": 3, "ratio": 3},
-    }
-    path = tmp_path / "old.json"
-    path.write_text(json.dumps({"format": 1, "recordings": [old]}))
-    (recording,) = read_recordings(path)
-    (run,) = recording.runs
-    assert [one.box.start[0] for one in run.launches] == [
-        one["box"]["start"][0] for one in launches
-    ]
-    assert {one.weight for one in run.launches} == {2.0}
-    assert recording.whole_s == (0.1, 0.2)
 
 
 @pytest.mark.parametrize(
@@ -163,32 +140,3 @@ def test_durations_are_numbers(path: Path, key: str, value: object) -> None:
     path.write_text(json.dumps(content))
     with pytest.raises(RecordingError):
         read_recordings(path)
-
-
-def test_the_first_format_stays_readable(tmp_path: Path) -> None:
-    """Reads a file of format 1 as version 0.1.0 wrote it."""
-    device = {
-        "id": "pocl-epyc-12ab", "name": "EPYC", "platform": "PoCL", "vendor": "AMD",
-        "driver": "3.1", "opencl_version": "OpenCL 3.0", "kind": "cpu", "compute_units": 2,
-        "local_memory_bytes": 32768, "global_memory_bytes": 2**30,
-        "max_allocation_bytes": 2**28, "max_work_group_size": 4096,
-        "max_work_item_sizes": [4096, 4096, 4096], "extensions": ["cl_khr_fp64"],
-        "has_non_uniform_work_groups": False, "has_fp64": True,
-    }  # fmt: skip
-    saturation = {
-        "p_sat": {"value": 1, "source": "measured"}, "concurrency": 2, "saturated_from": 4,
-        "computed": None, "measured": 1, "limiter": None,
-    }  # fmt: skip
-    one = {
-        "kernel_name": "triad", "kernel_digest": "ab" * 32, "device": device,
-        "ndrange": {"global_size": [800], "local_size": [8], "global_offset": [0]},
-        "saturation": saturation, "order": "rows", "launch_overhead_s": 2e-6,
-        "launches": [[{"start": [10], "shape": [3]}, 1e-4]], "whole_s": [0.01],
-    }  # fmt: skip
-    path = tmp_path / "old.json"
-    path.write_text(json.dumps({"format": 1, "recordings": [one]}))
-    (recording,) = read_recordings(path)
-    assert recording.ndrange == NDRANGE
-    (launch,) = recording.runs[0].launches
-    assert (launch.box, launch.duration_s) == (GroupBox(start=(10,), shape=(3,)), 1e-4)
-    assert recording.device.max_work_item_sizes == (4096, 4096, 4096)

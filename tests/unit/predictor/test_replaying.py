@@ -1,12 +1,9 @@
-from dataclasses import replace
-
 import pytest
 
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings, make_settings
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.replaying import replay
-from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.recording import Recording
 from support.fakes import Disturbance, SyntheticLaunch
@@ -30,15 +27,3 @@ def test_recordings_need_no_plan(recording: Recording) -> None:
     assert first is not None
     assert second is not None
     assert first.interval == second.interval
-
-
-def test_recorded_whole_runs_are_compared_with(recording: Recording) -> None:
-    """Gives as many recorded whole runs as are asked for; without any it says how to record."""
-    measuring = make_settings(budget=0.05, coverage=0.9, measured_runs=2, seed=7)
-    known = replace(recording, whole_s=(0.1, 0.2, 0.3))
-    (found,) = replay([known], None, settings=measuring)
-    assert found.answer.estimate is not None
-    assert found.answer.estimate.measurement is not None
-    assert found.answer.estimate.measurement.durations_s == (0.1, 0.2)
-    with pytest.raises(RecordingError, match="no whole runs; record with --measure"):
-        list(replay([recording], None, settings=measuring))

@@ -12,7 +12,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from kernelcast.training_data.store import StoreError, open_store
+from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.migrating import SCRIPTS, migrate
 from kernelcast.training_data.store.tables import HEAD, METADATA, VERSION_TABLE
@@ -84,18 +84,6 @@ def test_migrations_make_the_tables_that_the_store_uses(engine: sa.Engine) -> No
             assert columns == {one.name: one.nullable for one in table.columns}
             indexes = {one["name"] for one in found.get_indexes(table.name)}
             assert indexes == {one.name for one in table.indexes}
-
-
-def test_a_newer_store_is_refused_untouched(path: Path) -> None:
-    """Says which version it found and which it knows."""
-    connection = sqlite3.connect(path)
-    connection.execute(f"update {VERSION_TABLE} set version_num = '9999'")
-    connection.commit()
-    connection.close()
-    before = dump(path)
-    with pytest.raises(StoreError, match=rf"version 9999.*up to {HEAD}.*update kernelcast"):
-        open_store(path)
-    assert dump(path) == before
 
 
 def test_an_older_store_is_migrated_and_kept(path: Path, engine: sa.Engine, tmp_path: Path) -> None:
