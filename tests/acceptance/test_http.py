@@ -557,7 +557,7 @@ def test_workers_come_up_on_a_slow_machine(tmp_path: Path, monkeypatch: pytest.M
         "if 'multiprocessing.spawn' in str(sys.orig_argv):\n"
         f"    time.sleep(6 * pathlib.Path({str(slow)!r}).exists())\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     token = make_token(tmp_path / "data", "all")["token"]
     http = httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=240)
 
