@@ -101,6 +101,7 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
 
 def _list_handles() -> list[cl.Device]:
     """List the devices in an order of our own, not the loader's."""
+    through_cuda = cast("list[cl.Device]", cuda.list_devices())
     try:
         platforms = cl.get_platforms()
     except cl.Error:  # the loader found no platform at all
@@ -113,8 +114,7 @@ def _list_handles() -> list[cl.Device]:
             continue
     shown = {_position(one)[-2:] for one in handles if one.type & cl.device_type.GPU}
     # GPUs that OpenCL shows too are listed once. Older drivers do not tell the bus's domain.
-    more = [one for one in cuda.list_devices() if _position(one)[-2:] not in shown]
-    handles += cast("list[cl.Device]", more)
+    handles += [one for one in through_cuda if _position(one)[-2:] not in shown]
     return sorted(handles, key=lambda device: (_identity(device), _position(device)))
 
 
@@ -172,7 +172,7 @@ def _without_brackets(name: str) -> str:
     return re.sub(r"\(.*?\)", "", name)
 
 
-def _position(device: cl.Device | cuda.Device) -> tuple[int, ...]:
+def _position(device: cl.Device) -> tuple[int, ...]:
     """Order equal devices by their place on the bus, which survives a reboot."""
     place = _query(device, "topology_amd", default=None)
     names = ("bus", "device", "function")

@@ -289,7 +289,10 @@ class OpenCLLaunch:
     def _time(self, boxes: Sequence[GroupBox], launches: Sequence[_Part]) -> list[float]:
         """Run launches that touch what boxes do, one after the other; give their seconds."""
         self._prepare(boxes)
-        enqueues = [partial(self._enqueue, *one) for one in launches]
+        start = partial(enqueue_window, self._session.queue)
+        enqueues = [
+            partial(start, kernel, self._ndrange, offset, size) for kernel, offset, size in launches
+        ]
         with explained_errors(self._kernel, self.device):
             durations = self._session.timer.by_work(enqueues)
         self._session.note_busy()
@@ -324,10 +327,6 @@ def enqueue(
 ) -> cl.Event:
     """Start a launch, or the part of it that `NDRange.work_items_of` gives."""
     offset = ndrange.global_offset if offset is None else offset
-    if isinstance(queue, OtherDriver):
-        other: Any = queue
-        event: cl.Event = other.launch(kernel, ndrange, offset, size or ndrange.global_size)
-        return event
     return cl.enqueue_nd_range_kernel(
         queue,
         kernel,
@@ -335,6 +334,21 @@ def enqueue(
         ndrange.known_local_size,
         offset if any(offset) else None,
     )
+
+
+def enqueue_window(
+    queue: cl.CommandQueue,
+    kernel: cl.Kernel,
+    ndrange: NDRange,
+    offset: tuple[int, ...],
+    size: tuple[int, ...],
+) -> cl.Event:
+    """Start a part of a launch with a kernel of `DeviceSession.window_kernel`."""
+    if not isinstance(queue, OtherDriver):
+        return enqueue(queue, kernel, ndrange, offset, size)
+    other: Any = queue
+    event: cl.Event = other.launch(kernel, ndrange, offset, size)
+    return event
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.discovery import choose_device, describe_device, find_devices
-from kernelcast.sampling.launch import enqueue, explained_errors
+from kernelcast.sampling.launch import enqueue_window, explained_errors
 from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.mapping import map_memory, unmap_memory
@@ -118,7 +118,7 @@ class PartialLaunch:
             for box in boxes:
                 offset, size = self.ndrange.work_items_of(box)
                 start_s = time.monotonic()
-                enqueue(self._session.queue, self._window, self.ndrange, offset, size)
+                enqueue_window(self._session.queue, self._window, self.ndrange, offset, size)
                 self._session.queue.finish()
                 durations.append(time.monotonic() - start_s)
         return durations

@@ -216,10 +216,11 @@ class DeviceSession:
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
         """Build, or find built, the kernel that runs boxes of `ndrange`.
 
-        It is the unchanged one where the kernel cannot notice that the launch is smaller.
+        It is the unchanged one where the kernel cannot notice that the launch is smaller, or where
+        launches of parts tell it of the whole.
         """
         if isinstance(self.device, OtherDriver):
-            return self.whole_kernel(kernel)  # whose launches are told of the whole
+            return self.whole_kernel(kernel)
         if not needs_prelude(kernel.source, kernel.build_options):
             return self.whole_kernel(kernel)
         return self._build_behind(kernel, ndrange)
