@@ -79,20 +79,36 @@ def run() -> Run:
     """Call the command line in this process, with `input` as standard input."""
 
     def call(*words: object, input: str | None = None) -> Ended:  # noqa: A002 - as subprocess
-        done = CliRunner().invoke(app, [*map(str, words)], input=input, catch_exceptions=False)
+        done = CliRunner().invoke(
+            app, [*map(str, words)], input=input, catch_exceptions=False, prog_name="kernelcast"
+        )
         return Ended(done.exit_code, done.stdout, done.stderr)
 
     return call
 
 
 @pytest.fixture(scope="session")
+def ask(run: Run) -> Callable[..., Any]:
+    """Run a command with `--json`, which has to end well; read what it prints."""
+
+    def read(*words: object) -> Any:  # noqa: ANN401 - whatever JSON holds
+        ended = run(*words, "--json")
+        assert ended.status == 0, ended.stderr
+        return ended.json()
+
+    return read
+
+
+@pytest.fixture(scope="session")
 def run_process() -> Run:
-    """Call the command line in a process of its own, for what only a process can show."""
+    """Call the program that is installed, for what only a process can show."""
+    program = Path(sys.executable).with_name("kernelcast")
+    command = [str(program)] if program.is_file() else [sys.executable, "-m", "kernelcast"]
 
     def call(*words: object, timeout: float = 120, **variables: str) -> Ended:
         done = subprocess.run(
-            [sys.executable, "-m", "kernelcast", *map(str, words)], capture_output=True, text=True,
-            timeout=timeout, env={**os.environ, **variables}, check=False,
+            [*command, *map(str, words)], capture_output=True, text=True, timeout=timeout,
+            env={**os.environ, **variables}, check=False,
         )  # fmt: skip
         return Ended(done.returncode, done.stdout, done.stderr)
 
