@@ -217,7 +217,6 @@ def make_predictor(
     clock: SettableClock | None = None,
     settings: EstimateSettings | None = None,
     methods: Sequence[str] | None = None,
-    shadow: str | None = None,
 ) -> Predictor:
     """Make a predictor of `DEVICE`; its registry is empty unless one is named."""
     options = PredictorOptions(
@@ -226,7 +225,6 @@ def make_predictor(
     return Predictor(
         [DEVICE],
         methods,
-        shadow,
         store,
         registry or str(Path(store.where).parent / "none"),
         options=options,

@@ -21,7 +21,7 @@ from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.source_check import tell_sizes
 from kernelcast.records.arguments import Access, HeldBuffer
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import InputError, KernelcastError, NDRangeError
+from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -247,18 +247,6 @@ def name_live(launch: Launch) -> LiveName | None:
         )
     except Exception:  # noqa: BLE001 - whoever describes the launch says what is wrong with it
         return None
-
-
-def takes_argument(name: LiveName, place: int) -> bool:
-    """Tell whether a kernel takes what is given as one of its arguments."""
-    launch = name.launch
-    session = session_of(launch.queue)
-    try:
-        value = take_argument(place, launch.args[place])
-        _find_kernel(launch, session, name).places[place].describe(session, value)
-    except KernelcastError:
-        return False
-    return True
 
 
 def list_contents(problem: Problem) -> dict[int, str]:

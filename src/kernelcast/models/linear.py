@@ -36,7 +36,7 @@ _DISTURBED = 1.1
 _FAR_OFF = 1.5
 # What noise of whole runs and the line's own error add to the samples' spread: the least with which
 # 90 % intervals hold 90 % of the shipped rows of each device, those of today's sampler
-# (benchmarks/linear_intervals.py, which judges it on devices that it was not set on).
+# (measured with version 0.2, also on devices that it was not set on).
 BEYOND_SPREAD = 0.14
 
 

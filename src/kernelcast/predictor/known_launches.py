@@ -65,8 +65,6 @@ class KnownLaunch:
         What was observed; None before the store was asked.
     absence : Remembered or None
         Why the store has nothing to say, where that is known.
-    shadow_s : float or None
-        What the method in the shadow says, in seconds.
     before_shift : Interval or None
         What was answered before times have shifted; the launch is to be sampled anew then.
     lock, sampling : lock
@@ -82,7 +80,6 @@ class KnownLaunch:
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
     absence: Remembered | None = None
-    shadow_s: float | None = None
     before_shift: Interval | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     sampling: threading.RLock = field(default_factory=threading.RLock)

@@ -11,7 +11,6 @@ from kernelcast.predictor.answering.composing import (
     Remembered,
     choose_pieces,
     compose,
-    list_methods,
     widen,
 )
 from kernelcast.predictor.answering.contention import forget_old_contention
@@ -22,9 +21,7 @@ from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.predictor.known_launches import AskedLive, KnownLaunch, KnownLaunches
-from kernelcast.predictor.known_sizes import Settled, SizePlans
 from kernelcast.predictor.refining import Refiner
-from kernelcast.predictor.shadow import ShadowRecord, ShadowRecords
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate
@@ -80,20 +77,15 @@ class LaunchAnswers:
         refiner: Refiner | None = None,
     ) -> None:
         self.launches = KnownLaunches()
-        self.shadow = ShadowRecords()
         self._answerer = answerer
         self._policy = policy
         self._take_driver = take_driver
         self._remembers = remembers
         self._refiner = refiner
-        self._plans = SizePlans(answerer, policy)
 
     def renew(self) -> None:
         """Have answers made anew, since another version of a model is to be used."""
         self._answerer.corrections.forget()
-        for settled in self._plans.take_all():
-            if (identity := settled.estimate.identity) is not None:
-                self._settle(self.launches.find(identity), settled)
         for known in self.launches.list_all():
             with known.lock:
                 known.answer = known.sampled = known.basis = None
@@ -133,9 +125,7 @@ class LaunchAnswers:
         Buffers whose contents decide what work-items do are read, and compared.
         """
         asked = self.launches.recall_live(name)
-        if asked is None:
-            return self._plans.answer(name)
-        if (answer := asked.answer) is None:
+        if asked is None or (answer := asked.answer) is None:
             return None
         if asked.contents:
             from kernelcast.launches.live import holds_still
@@ -148,7 +138,6 @@ class LaunchAnswers:
         from kernelcast.launches.live import list_contents
 
         self.launches.remember_live(name, AskedLive(known, list_contents(request.problem)))
-        self._plans.learn(name, request, known)
 
     def recall(self, request: LaunchRequest, beside: Estimate | None = None) -> Estimate | None:
         """Answer from observations of exactly this launch; None without any that are believed.
@@ -320,9 +309,6 @@ class LaunchAnswers:
         is_told = known.absence is None or (len(history) and self._counts_history(policy))
         told = history if is_told else known.absence or NOTHING
         remembered = self._answerer.remember(told, policy, device)
-        if policy.methods.shadow is not None:
-            seconds = list_methods(basis, remembered, (*basis.pieces, *sizes))
-            known.shadow_s = seconds.get(policy.methods.shadow)
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
         if made is None or remembered is not NOTHING:
@@ -351,10 +337,7 @@ class LaunchAnswers:
         """Judge an observation of a launch, and change its answer accordingly."""
         with known.lock:
             policy = self._policy
-            if (settled := self._plans.observe(known)) is not None:
-                self._settle(known, settled)
             history, before = self._recall(known, policy), known.answer
-            self._record_shadow(known, seen)
             usual = history.answer(policy.settings.coverage)
             verdict = history.add(seen)
             if verdict.has_shifted:
@@ -367,28 +350,3 @@ class LaunchAnswers:
         if is_new:
             self.launches.renew_sizes(known.identity)
         return verdict.flags
-
-    def _settle(self, known: KnownLaunch, settled: Settled) -> None:
-        """Know of a launch what its kernel's plan has answered, unless it was asked for before."""
-        with known.lock:
-            if known.basis is None and known.sampled is None:
-                known.basis, known.pieces = settled.basis, (settled.piece,)
-                known.answer = known.sampled = settled.estimate
-                self._answerer.keep_estimate(settled.estimate, self._recall(known, self._policy))
-
-    def _record_shadow(self, known: KnownLaunch, seen: Seen) -> None:
-        method, answer = self._policy.methods.shadow, known.answer
-        if method is None or known.shadow_s is None or answer is None or seen.is_first:
-            return
-        self.shadow.add(
-            ShadowRecord(
-                launch_key=known.identity.key,
-                device_id=known.identity.device.id,
-                kernel=known.identity.kernel.name,
-                method=method,
-                tier=answer.tier.value,
-                shadow_s=known.shadow_s,
-                answered_s=answer.seconds,
-                measured_s=seen.seconds,
-            )
-        )

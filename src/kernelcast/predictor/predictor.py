@@ -30,7 +30,6 @@ from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.refinable import make_answer
 from kernelcast.predictor.refining import Refiner
-from kernelcast.predictor.shadow import ShadowRecord
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
@@ -57,8 +56,6 @@ class Predictor:
     methods : sequence of str, optional
         Which methods answer or stand beside the answer: tiers, ``two_point``, ``pooled_rate``, and
         other models of the registry by name; all but the last when left out.
-    shadow : str, optional
-        A method that is computed silently; `shadow_records` says how it did.
     store : Store, str or Path, optional
         Where observations are kept; the user's own store when left out.
     registry : str, optional
@@ -92,7 +89,6 @@ class Predictor:
         self,
         devices: Sequence[str | DeviceDescription] | None = None,
         methods: Sequence[str] | None = None,
-        shadow: str | None = None,
         store: "Store | str | Path | None" = None,
         registry: str | None = None,
         *,
@@ -103,9 +99,7 @@ class Predictor:
         self._options = options = options or PredictorOptions()
         self._policy = Policy(
             settings=options.settings,
-            methods=MethodChoice(
-                wanted=None if methods is None else frozenset(methods), shadow=shadow
-            ),
+            methods=MethodChoice(wanted=None if methods is None else frozenset(methods)),
             timeout_s=options.timeout_s,
         )
         self._memory = Memory(store)
@@ -356,10 +350,6 @@ class Predictor:
             self._options.end_children()
             if self._refiner is not None:
                 self._refiner.close()
-
-    def shadow_records(self) -> list[ShadowRecord]:
-        """Say how the method in the shadow did."""
-        return self._answers.shadow.list_all()
 
     def _identify(self, launch: "Estimate | LaunchIdentity | Launch") -> LaunchIdentity:
         if isinstance(launch, Estimate):

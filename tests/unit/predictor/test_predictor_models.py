@@ -234,23 +234,6 @@ def test_a_damaged_store_is_said(tmp_path: Path, known_row: LaunchRow) -> None:
     assert "no history: the store of observations does not answer" in str(found.warnings)
 
 
-def test_the_shadow_is_recorded_and_not_shown(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
-) -> None:
-    """A method in the shadow says nothing, and its errors are known afterwards."""
-    executor = FakeExecutor(row=known_row)
-    predictor = make_predictor(executor, store, registry.url, methods=("linear",), shadow="hybrid")
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert "hybrid" not in found.estimates_s
-    observe(predictor, found, 0.25)
-    (record,) = predictor.shadow_records()
-    assert record.method == "hybrid"
-    assert record.measured_s == 0.25
-    assert record.answered_error == pytest.approx(found.seconds / 0.25 - 1)
-    assert record.shadow_s != record.answered_s
-
-
 def test_many_launches_on_many_devices(
     store: Store, registry: ModelRegistry, known_row: LaunchRow
 ) -> None:

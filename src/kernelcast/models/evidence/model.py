@@ -273,12 +273,6 @@ class EvidenceModel:
         around = self._surround(name_situation(fused.pieces), *told, coverage)
         return add_deviation(around, math.sqrt(unseen)) if unseen else around
 
-    def surround_alone(
-        self, kind: Kind, log_seconds: float, variance: float, coverage: float
-    ) -> Interval:
-        """Put the same interval around a piece that is all there is."""
-        return self._surround(kind.value, log_seconds, variance, 0.0, coverage)
-
     def _surround(
         self, situation: str, log_seconds: float, variance: float, disagreement: float,
         coverage: float,

@@ -1,7 +1,7 @@
 """The parts of an answer: what is remembered, sampled, learned and modelled of one launch."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -96,7 +96,7 @@ class Answerer:
 
     def recall(self, identity: LaunchIdentity, policy: Policy) -> LaunchHistory | Remembered:
         """Give what was observed of a launch; or why that is not known."""
-        if not (policy.settings.uses_history and policy.methods.computes(Tier.HISTORY)):
+        if not (policy.settings.uses_history and policy.methods.uses(Tier.HISTORY)):
             return Remembered(absence=_NOT_ASKED)
         if self.memory is None:
             return Remembered(absence="there is no store of observations")
@@ -107,10 +107,6 @@ class Answerer:
         except KernelcastError as error:
             failure = f"the store of observations does not answer: {error}"
             return Remembered(absence=failure, failure=failure)
-
-    def watch_store(self, identity: LaunchIdentity) -> Callable[[tuple[int, ...]], bool] | None:
-        """Give what tells of index spaces that nothing was observed; see `Memory.watch`."""
-        return None if self.memory is None else self.memory.watch(identity)
 
     def check(self, history: LaunchHistory, request: LaunchRequest) -> None:
         """Have a history set aside what cannot be; see `check_history`."""
@@ -361,7 +357,7 @@ class Answerer:
         policy, device_id = request.policy, request.device.id
         if not policy.settings.uses_models:
             return False
-        is_hybrid = policy.methods.computes(Tier.HYBRID) and self.trained_models.has(device_id)
+        is_hybrid = policy.methods.uses(Tier.HYBRID) and self.trained_models.has(device_id)
         return is_hybrid or any(
             self.trained_models.has(device_id, name) for name in policy.methods.models
         )
@@ -370,7 +366,7 @@ class Answerer:
         self, request: LaunchRequest, outcome: EstimateOutcome, fused: FusedEstimate
     ) -> Learned:
         policy = request.policy
-        if not (policy.settings.uses_models and policy.methods.computes(Tier.HYBRID)):
+        if not (policy.settings.uses_models and policy.methods.uses(Tier.HYBRID)):
             return Learned(absence=_NOT_ASKED)
         device_id = outcome.estimate.device_id
         if outcome.row is None:

@@ -140,7 +140,7 @@ class EvidenceMaker:
         self, basis: Basis, identity: LaunchIdentity, policy: Policy
     ) -> tuple[Piece, ...]:
         """Give what other sizes of the kernel say."""
-        if basis.work is None or not policy.methods.computes(Tier.SIZES):
+        if basis.work is None or not policy.methods.uses(Tier.SIZES):
             return ()
         piece = self.sizes.ask(
             identity,

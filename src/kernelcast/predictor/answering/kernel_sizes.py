@@ -219,19 +219,6 @@ class KernelSizes:
                     return weigh(answer)
         return None
 
-    def watch(self, launch: LaunchIdentity) -> Callable[[], SizeTables | None]:
-        """Give what gives a kernel's tables, the same ones until a size is another.
-
-        None where contents decide, or the store has to be asked again.
-        """
-        kernel, clock = self._find_locked(launch), self._clock
-
-        def look() -> SizeTables | None:
-            stands = kernel.depends_on_contents is False and clock() < kernel.asked_s + _STANDS_S
-            return kernel.tables if stands else None
-
-        return look
-
     def _find_locked(self, launch: LaunchIdentity) -> _Kernel:
         with self._lock:
             return self._find(launch)

@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -195,22 +194,6 @@ class Memory:
             with self._lock:
                 found = self._listed.get(key)
         return found is not None and found[0] == stamp and name_size(identity) not in found[1]
-
-    def watch(self, identity: LaunchIdentity) -> Callable[[tuple[int, ...]], bool] | None:
-        """Give what tells of index spaces that no launch of a kernel with one is in the store.
-
-        It tells so of none once the store was written to. None where that cannot be told.
-        """
-        stamp = self._stamp()
-        with self._lock:
-            found = self._listed.get(name_kernel(identity))
-        if stamp is not None and (found is None or found[0] != stamp):
-            return None
-        if stamp is None and self.open(may_create=False) is not None:
-            return None
-        listed = () if stamp is None or found is None else found[1]
-        seen = {ndrange.global_size for ndrange, _ in listed if ndrange is not None}
-        return lambda sizes: self._stamp() == stamp and sizes not in seen
 
     def _stamp(self) -> _Stamp | None:
         """Give what changes with each writing to the store; None where that cannot be told.

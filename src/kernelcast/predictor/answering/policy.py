@@ -20,8 +20,6 @@ class MethodChoice:
     ----------
     wanted : frozenset of str or None
         Names of `METHODS`, and of other models of the registry; None means all of `METHODS`.
-    shadow : str or None
-        A method that is computed and recorded, and not shown.
 
     Raises
     ------
@@ -30,7 +28,6 @@ class MethodChoice:
     """
 
     wanted: frozenset[str] | None = None
-    shadow: str | None = None
 
     def __post_init__(self) -> None:
         if self.wanted is not None and not any(one.value in self.wanted for one in Tier):
@@ -44,15 +41,10 @@ class MethodChoice:
         """Tell whether a method may answer or stand beside the answer."""
         return self.wanted is None or name in self.wanted
 
-    def computes(self, name: str) -> bool:
-        """Tell whether a method is computed at all."""
-        return self.uses(name) or name == self.shadow
-
     @property
     def models(self) -> tuple[str, ...]:
         """Models of the registry, beside the hybrid, that are asked."""
-        named = (self.wanted or frozenset()) | ({self.shadow} if self.shadow else set())
-        return tuple(sorted(named - set(METHODS)))
+        return tuple(sorted((self.wanted or frozenset()) - set(METHODS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ def test_others_take_nothing() -> None:
     assert known.find(request) is None
     known.keep(request, LEARNED)
     assert known.find(replace(request, is_live=False)) is None
-    further = Policy(methods=MethodChoice(shadow="other"))
+    further = Policy(methods=MethodChoice(wanted=frozenset({"linear", "other"})))
     assert known.find(replace(request, policy=further)) is None
     kernel = replace(request.problem.kernel, build_options=("-DOTHER",))
     assert known.find(replace(request, problem=replace(request.problem, kernel=kernel))) is None
