@@ -10,7 +10,7 @@ import pytest
 
 COMMANDS = {
     "balance", "calibrate", "collect", "compare", "corpus", "data", "devices", "estimate",
-    "features", "model", "models", "serve", "simulate", "starpu", "trace", "train", "tune",
+    "features", "model", "models", "serve", "starpu", "trace", "train", "tune",
     "validate",
 }  # fmt: skip
 GROUPS = {
@@ -118,8 +118,6 @@ def test_bad_input_is_refused_by_name(run: Run, problem: Path, home: Path) -> No
         (("serve", "--port", "70000"), "70000"),
         (("serve", "--trusted-proxy", "proxy.example"), "trusted proxy 'proxy.example'"),
         (("serve", "--token-file", folder / "none"), "none"),
-        (("simulate", "--shape", "ring"), "'ring'"),
-        (("simulate", "--model", "svr"), "--validation"),
         (("starpu", "export", folder / "none.yaml"), "none.yaml: the codelet file"),
         (("trace", problem, "--method", "guess"), "'guess'"),
         (("trace", problem, "--work-groups", "0"), "--work-groups"),
@@ -310,29 +308,6 @@ def test_models_are_compared_kernel_by_kernel(run: Run, ask: Ask, tmp_path: Path
     assert "ridge" in (tmp_path / "comparison.html").read_text(encoding="utf-8")
     shown = run(*words, "--device", "device-0", "--resamples", 200)
     assert (shown.status, "device-0" in shown.stdout) == (0, True)
-
-
-def test_clusters_are_simulated(run: Run, ask: Ask, tmp_path: Path) -> None:
-    """Perfect estimates are perfect knowledge, equal seeds equal, validated errors count."""
-    small = ("simulate", "--devices", 6, "--tasks", 80, "--repeats", 2, "--models", 3)
-    words = (*small, "--errors", "0,0.5", "--shape", "cholesky")
-    simulated = ask(*words)
-    assert {
-        "shape", "knowledge", "label", "mean_error", "from_validation", "history_runs",
-        "makespan_ratio", "makespan_ratios", "lower_bound_ratios",
-    } <= simulated[0].keys()  # fmt: skip
-    assert {row["knowledge"] for row in simulated} == {"perfect", "estimates", "history", "none"}
-    exact, wrong = (row for row in simulated if row["knowledge"] == "estimates")
-    assert exact["makespan_ratios"] == [1.0, 1.0]
-    assert wrong["makespan_ratio"] >= 1.0
-    assert ask(*words) == simulated != ask(*words, "--seed", 7)
-    run("validate", "--data", OBSERVATIONS, "--models", "linear,ridge", "--jobs", 1,
-        "--out", tmp_path)  # fmt: skip
-    chart = tmp_path / "simulation.svg"
-    rows = ask(*small, "--errors", "0", "--validation", tmp_path / "validation.json",
-                  "--model", "ridge", "--shape", "independent", "--plot", chart)  # fmt: skip
-    assert [row["label"] for row in rows if row["from_validation"]] == ["estimates, ridge"]
-    assert "</svg>" in chart.read_text(encoding="utf-8")
 
 
 def test_starpu_gets_a_file_per_codelet(run: Run, ask: Ask, home: Path, problem: Path) -> None:

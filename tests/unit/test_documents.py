@@ -204,8 +204,9 @@ def test_every_key_of_an_answer_is_documented() -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
 def test_documented_commands_exist(path: Path) -> None:
     """Shows commands with options that the program has."""
+    gone = {"simulate"} if path.name == "CHANGELOG.md" else set()
     for match in map(_COMMAND.match, _shown_commands(_read(path))):
-        if match is not None:
+        if match is not None and match["name"] not in gone:
             assert match["name"] in COMMANDS, match[0]
             known = _options(match["name"]) | {"--help"}
             assert set(_OPTION.findall(match["words"])) <= known, match[0]

@@ -78,7 +78,6 @@ def _follows_interrupt(error: BaseException) -> bool:
         model groups:model
         models groups:models
         serve serve.command:serve
-        simulate simulate.command:simulate
         starpu starpu.command:starpu
         trace trace.command:trace
         train train.command:train

@@ -29,7 +29,7 @@ _LIFTED = 0.05
 
 MOMENTS_APART_S = 0.05
 """Between two moments of a plan. What disturbs samples is another thing after 15 ms (Intel's
-runtime) to 30 ms (PoCL), see benchmarks/moments_apart.py."""
+runtime) to 30 ms (PoCL), as measured with version 0.2."""
 FURTHER_APART_S = 0.1
 """Between moments that a caller who waits gets beyond the plan's, each at the budget of one."""
 

@@ -1,1 +1,1 @@
-"""Gives estimates to schedulers that exist, and simulates what accuracy is worth to one."""
+"""Gives estimates to schedulers that exist."""

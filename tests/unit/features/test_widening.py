@@ -1,6 +1,6 @@
 """Indices that pass through 32 bits: what Intel's compiler follows, and what it gathers.
 
-The expectations are those of its machine code, which `benchmarks/index_gathers.py` reads.
+The expectations are those of its machine code, as read with version 0.2.
 """
 
 import pytest
