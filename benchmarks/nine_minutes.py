@@ -209,7 +209,10 @@ def _watch(
     measurements: Measurements, step: Step, run: int, arguments: Sequence[str], left_s: float,
     environment: Mapping[str, str],
 ) -> bool:  # fmt: skip
-    """Watch a step's process; tell whether the step is over, and not only this process."""
+    """Watch a step's process; tell whether the step is over, or it shall begin anew.
+
+    It shall where it ended on an item: the others may do.
+    """
     log_path = measurements.path.with_name("log.txt")
     with log_path.open("ab") as log:
         log_begin = log.tell()
@@ -217,12 +220,13 @@ def _watch(
             arguments, stdout=log, stderr=log, start_new_session=True, env=environment
         )
         begun_s = last_s = time.monotonic()
-        item = ""
+        item, has_begun = "", False
         try:
             while process.poll() is None:
                 for row in measurements.refresh():
                     if row["step"] == step.name and row["run"] == run:
                         item = row["item"] if row["status"] == "begun" else ""
+                        has_begun |= bool(item)
                         last_s = time.monotonic()
                 now_s = time.monotonic()
                 is_stuck = now_s - last_s > (step.item_s if item else _STARTING_S)
@@ -231,17 +235,23 @@ def _watch(
                 time.sleep(_POLL_S)
         finally:
             is_killed = process.poll() is None
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            code = process.wait()
+            code = _end(process)
     for row in measurements.refresh():
         if row["step"] == step.name and row["run"] == run:
             item = row["item"] if row["status"] == "begun" else ""
+            has_begun |= bool(item)
     if item:
         said = log_path.read_bytes()[log_begin:].decode(errors="replace")[-1500:]
         status = "timed out" if is_killed else "failed"
         measurements.append(step=step.name, item=item, run=run, status=status, message=said)
-    return code == 0 or not item
+    return code == 0 or not has_begun
+
+
+def _end(process: "subprocess.Popen[bytes]") -> int:
+    """End a process with those that it started, and return its exit status."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.wait()
 
 
 def find_opencl_library(folders: Sequence[str] = DRIVER_FOLDERS) -> Path | None:
@@ -336,7 +346,15 @@ def main() -> None:
     ]  # fmt: skip
     steps = [step for step in STEPS if not options.step or step.name in options.step]
     seconds = options.seconds - (time.monotonic() - begun_s)
-    run_steps(output, command, steps, seconds=seconds, environments=environments)
+    makes_inputs = not options.small and {"sampling", "more"} & {step.name for step in steps}
+    with contextlib.ExitStack() as ended:
+        if makes_inputs:
+            maker = subprocess.Popen(
+                [*command, "--inputs"], start_new_session=True, env=environments[False],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            ended.callback(_end, maker)
+        run_steps(output, command, steps, seconds=seconds, environments=environments)
     print(f"all: {time.monotonic() - begun_s:.1f} s", flush=True)
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ from kernelcast.sampling.machine_state import read_gpu_clock
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.windows import box_near, position_of, spread_positions
-from kernelcast.training_data.applications.loading import find_kernels
+from kernelcast.training_data.applications.loading import find_kernels, load_input_maker
 from kernelcast.training_data.applications.records import CorpusKernel
 
 # Streams, stencils, products, borders, uneven work, data-dependent work: what matters first.
@@ -381,6 +382,23 @@ def _read_counters(said: str) -> list[dict[str, Any]]:
     ]
 
 
+def make_inputs(run: Run) -> None:
+    """Make, on all processors, the inputs that programs of the corpus make, before they are due."""
+    items = [(name, size) for size in (0, 1) for name in order_kernels()[: 2 * _SAMPLED_KERNELS]]
+    with ProcessPoolExecutor(max(1, (os.cpu_count() or 1) - 4)) as processes:
+        for made in [processes.submit(_make_input, run.work, run.prepared, *one) for one in items]:
+            with contextlib.suppress(Exception):  # the step that needs it says why it cannot be
+                made.result()
+
+
+def _make_input(work: Path, prepared: Path | None, name: str, size: int) -> None:
+    [kernel] = find_kernels(name)
+    if load_input_maker(kernel) is not None:
+        Run(work=work, prepared=prepared, wanted_device="", most=0, is_small=False).problem(
+            name, size
+        )
+
+
 def count_launches(run: Run, names: Sequence[str]) -> None:
     """Launch each problem once as a whole: what the profiler watches."""
     for name in names:
@@ -579,6 +597,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=0)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--count", default="")
+    parser.add_argument("--inputs", action="store_true")
     options = parser.parse_args()
     end_s = time.monotonic() + (options.seconds or 0.0)
     run = Run(
@@ -587,6 +606,9 @@ def main() -> None:
     )  # fmt: skip
     if options.count:
         count_launches(run, json.loads(options.count))
+        return
+    if options.inputs:
+        make_inputs(run)
         return
     measurements = Measurements(options.output / "measurements.jsonl")
     status = measure_step(run, options.step, measurements, options.number, end_s)

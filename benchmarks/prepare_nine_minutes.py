@@ -1,0 +1,306 @@
+"""Prepares what `nine_minutes.py` takes along: packages, compiled kernels, sizes.
+
+Run ``python benchmarks/prepare_nine_minutes.py FOLDER`` where a compiler, a network and the
+packages of the extras ``compile`` and ``cuda`` are; it takes ten minutes, most of them for a trial
+without a GPU. FOLDER then holds
+
+- ``packages.tar.xz``: the packages that a Python of scientists lacks, for Python 3.12 on x86-64,
+  and a stub of kernelcast's own metadata;
+- ``compiled.json.xz``: PTX of the corpus, the examples, the stencils, the configurations and all
+  that probes, microbenchmarks and traces are made of. The latter is what a run on a stand-in for a
+  GPU asked for;
+- ``plan.json``: two sizes per kernel of the corpus, by the work-groups that fill a GPU.
+
+``--only`` makes some of the three anew. The sum of what travels with the repository is printed.
+"""
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+from nine_minutes_compiled import FILE_NAME, RECORDED, find_key, write_compiled
+from nine_minutes_kernels import (
+    STRIDES,
+    list_configurations,
+    list_stencils,
+    make_stream,
+    make_stride,
+)
+from packaging.requirements import Requirement
+
+from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.compiling import Dialect, Target, compile_kernel
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.records.arguments import BufferArgument
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.building import read_kernel_source
+from kernelcast.sampling.cuda import EXTENSIONS
+from kernelcast.training_data.applications import load_input_maker
+from kernelcast.training_data.applications.loading import find_kernels
+from kernelcast.training_data.applications.records import CorpusKernel
+
+ROOT = Path(__file__).resolve().parents[1]
+PROCESSOR = "sm_90"
+_THERE = frozenset({
+    "numpy", "scipy", "scikit-learn", "pandas", "numba", "cuda-bindings", "pyarrow", "packaging",
+})  # fmt: skip
+_ALSO = ("joblib", "skops", "nvidia-ml-py")
+_PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014",
+              "manylinux2010", "manylinux1")  # fmt: skip
+_UNITS, _WORK_ITEMS, _MOST_GROUPS = 132, 2048, 32
+"""Of an H100: compute units, work-items and work-groups that are active on one."""
+_FILLS = (24, 72)
+"""How often the two sizes of a kernel fill the device."""
+_MOST_BYTES = {False: 1 << 30, True: 192 << 20}
+"""Of all buffers, by whether a program of the corpus makes their contents."""
+_RECORDED_STEPS = ("device", "ladders", "memory", "dispatch", "answers")
+_TRAVELS_BYTES = 64 << 20
+
+
+def pack_packages(target: Path) -> None:
+    """Download packages for Python 3.12, and pack them with a stub of kernelcast's metadata."""
+    with tempfile.TemporaryDirectory() as made:
+        wheels, site = Path(made) / "wheels", Path(made) / "site"
+        platforms = [word for one in _PLATFORMS for word in ("--platform", f"{one}_x86_64")]
+        subprocess.run(
+            [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
+             "--python-version", "3.12", "--implementation", "cp", *platforms, "-d", str(wheels),
+             *list_packages()],
+            check=True,
+        )  # fmt: skip
+        for wheel in sorted(wheels.glob("*.whl")):
+            shutil.unpack_archive(wheel, site, "zip")
+        stub = site / f"kernelcast-{distribution('kernelcast').version}.dist-info"
+        stub.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: kernelcast\nVersion: {stub.name[11:-10]}\n"
+        (stub / "METADATA").write_text(metadata, encoding="utf-8")
+        with tarfile.open(target, "w:xz", preset=6) as archive:
+            for path in sorted(site.iterdir()):
+                archive.add(path, path.name)
+
+
+def list_packages() -> list[str]:
+    """List kernelcast's own needs, and theirs, that are not there, at the versions of here."""
+    versions: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        key = name.lower().replace("_", "-").replace(".", "-")
+        if key in versions or key in _THERE:
+            return
+        try:
+            package: Distribution | None = distribution(name)
+        except PackageNotFoundError:
+            package = None
+        versions[key] = f"{name}=={package.version}" if package else name
+        for line in (package.requires or []) if package else []:
+            need = Requirement(line)
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                add(need.name)
+
+    for line in distribution("kernelcast").requires or []:
+        need = Requirement(line)
+        if need.marker is None or need.marker.evaluate({"extra": ""}):
+            add(need.name)
+    for name in _ALSO:
+        add(name)
+    return sorted(versions.values())
+
+
+def choose_start(kernel: CorpusKernel) -> int:
+    """Choose a small size: at the least ones, inputs of some kernels leave buffers of nothing."""
+    return kernel.size.fit(max(4 * kernel.size.least, 64))
+
+
+def list_kernels(cache: Path) -> Iterator[Kernel]:
+    """List what is compiled beside what a trial asks for."""
+    for kernel in find_kernels():
+        yield prepare_launch(
+            kernel, {kernel.size.parameter: kernel.size.least}, local_size=kernel.local_sizes[0],
+            cache_folder=cache,
+        ).problem.kernel  # fmt: skip
+    for path in sorted((ROOT / "examples").glob("*/*.yaml")):
+        try:
+            yield read_problem(path).kernel
+        except KernelcastError:  # another kind of file
+            continue
+    for problem in (
+        *list_stencils(), *list_configurations(), make_stream("kc_copy", 256),
+        make_stream("kc_read", 256), *(make_stride(stride, 1) for stride in STRIDES),
+    ):  # fmt: skip
+        yield problem.kernel
+
+
+def compile_all(target: Path, cache: Path, *, trial_s: float) -> None:
+    """Compile all that can be listed, and all that a trial on the stand-in asks for."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        processor = Target.ptx(PROCESSOR)
+        dialect = Dialect(extensions=frozenset(EXTENSIONS), has_images=False)
+
+        def compile_one(kernel: Kernel) -> str:
+            source, options = read_kernel_source(kernel)
+            try:
+                compiled = compile_kernel(source, options, processor, dialect=dialect)
+            except KernelcastError as error:
+                return f"{kernel.name}: {str(error)[:300]}"
+            path = folder / f"{find_key(source, options, processor)}.json"
+            entry = {
+                "text": compiled.text, "missing": list(compiled.missing),
+                "compiler": compiled.compiler,
+            }  # fmt: skip
+            path.write_text(json.dumps(entry), encoding="utf-8")
+            return ""
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+            failures = [one for one in threads.map(compile_one, list_kernels(cache)) if one]
+        print(f"{len(list(folder.glob('*.json')))} compiled, {len(failures)} failed", *failures,
+              sep="\n")  # fmt: skip
+        if trial_s:
+            _try_recording(folder, trial_s)
+        count = write_compiled(folder, target)
+    print(f"{count} programs in {target.stat().st_size / 1e3:.0f} kB")
+
+
+def _try_recording(folder: Path, trial_s: float) -> None:
+    """Run steps on the stand-in, and keep what they compile, in child processes too."""
+    with tempfile.TemporaryDirectory() as made:
+        site = Path(made) / "site"
+        site.mkdir()
+        hook = "import nine_minutes_compiled\nnine_minutes_compiled.install()\n"
+        (site / "sitecustomize.py").write_text(hook, encoding="utf-8")
+        subprocess.run(
+            [sys.executable, str(ROOT / "benchmarks" / "nine_minutes.py"), f"{made}/results",
+             "--small", "--seconds", str(trial_s),
+             *(word for step in _RECORDED_STEPS for word in ("--step", step))],
+            check=True,
+            env={
+                **os.environ, RECORDED: str(folder), "TMPDIR": made,
+                "KERNELCAST_CUDA_DRIVER": "support.cuda_driver",
+                "KERNELCAST_CUDA_STAND_IN_ALONE": "1",
+                "PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "benchmarks")]),
+            },
+        )  # fmt: skip
+
+
+def plan_sizes(kernel: CorpusKernel, cache: Path) -> dict[str, Any]:
+    """Plan two sizes of a kernel that fill a GPU several times, as far as memory allows.
+
+    Where a program makes the inputs, sizes beyond the least two are foretold from these.
+    """
+    size, has_maker = kernel.size, load_input_maker(kernel) is not None
+
+    def look(value: int) -> tuple[float, float]:
+        problem: Problem = prepare_launch(
+            kernel, {size.parameter: value}, local_size=kernel.local_sizes[0], cache_folder=cache
+        ).problem
+        buffers = (one for one in problem.arguments if isinstance(one, BufferArgument))
+        return float(problem.ndrange.work_group_count), float(sum(one.bytes for one in buffers))
+
+    first = choose_start(kernel)
+    second = size.fit(max(2 * first, first + size.multiple_of))
+    (groups, bytes_), (more_groups, more_bytes) = look(first), look(second)
+    steps = math.log(second / first)
+    growth = math.log(more_groups / groups) / steps, math.log(more_bytes / bytes_) / steps
+
+    def foretell(value: int) -> tuple[float, float]:
+        if not has_maker:
+            return look(value)
+        return groups * (value / first) ** growth[0], bytes_ * (value / first) ** growth[1]
+
+    items = math.prod(kernel.local_sizes[0])
+    unit = _UNITS * max(1, min(_MOST_GROUPS, _WORK_ITEMS // items))
+    chosen: list[int] = []
+    best = first
+    values = dict.fromkeys(
+        size.fit(round(first * 2 ** (step / 2))) for step in range(2 * 40)
+        if first * 2 ** (step / 2) <= size.most
+    )  # fmt: skip
+    for value in values:
+        try:
+            found_groups, found_bytes = foretell(value)
+        except KernelcastError:
+            break
+        if found_bytes > _MOST_BYTES[has_maker]:
+            break
+        best = value
+        if found_groups >= _FILLS[len(chosen)] * unit:
+            chosen.append(value)
+            if len(chosen) == len(_FILLS):
+                break
+    if best not in chosen and len(chosen) < len(_FILLS):
+        chosen.append(best)
+    if len(chosen) < len(_FILLS) and size.fit(best // 2) not in chosen:
+        chosen.append(size.fit(best // 2))
+    return {
+        "sizes": [{size.parameter: value} for value in chosen],
+        "fills": [round(foretell(value)[0] / unit, 2) for value in chosen],
+    }
+
+
+def plan_all(target: Path, cache: Path) -> None:
+    """Plan the sizes of every kernel."""
+    plan = {}
+    for kernel in find_kernels():
+        try:
+            plan[kernel.name] = plan_sizes(kernel, cache)
+        except (KernelcastError, ValueError) as error:
+            print(f"{kernel.name}: {error}")
+    target.write_text(json.dumps(plan, indent=0) + "\n", encoding="utf-8")
+    filled = sum(one["fills"][0] >= _FILLS[0] for one in plan.values())
+    print(f"{len(plan)} kernels planned, {filled} fill the device {_FILLS[0]} times")
+
+
+def main() -> None:
+    """Prepare a folder, and say how much travels."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", action="append", choices=["packages", "compiled", "plan"])
+    parser.add_argument("--trial", type=float, default=600.0, help="seconds on the stand-in")
+    options = parser.parse_args()
+    wanted = options.only or ["packages", "compiled", "plan"]
+    folder: Path = options.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as cache:
+        for name, make in (
+            ("plan", lambda: plan_all(folder / "plan.json", Path(cache))),
+            ("packages", lambda: pack_packages(folder / "packages.tar.xz")),
+            (
+                "compiled",
+                lambda: compile_all(folder / FILE_NAME, Path(cache), trial_s=options.trial),
+            ),
+        ):
+            if name in wanted:
+                begun_s = time.monotonic()
+                make()
+                print(f"{name}: {time.monotonic() - begun_s:.0f} s", flush=True)
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
+    ).stdout.split(b"\0")  # fmt: skip
+    paths = (ROOT / os.fsdecode(name) for name in tracked if name)
+    tracked_bytes = sum(path.stat().st_size for path in paths if path.is_file())
+    prepared_bytes = sum(path.stat().st_size for path in folder.iterdir())
+    total = tracked_bytes + prepared_bytes
+    print(
+        f"travels: {tracked_bytes / 1e6:.1f} MB of the repository, {prepared_bytes / 1e6:.1f} MB"
+        f" prepared, {total / 1e6:.1f} MB of {_TRAVELS_BYTES / 1e6:.1f}"
+    )
+    if total > _TRAVELS_BYTES:
+        sys.exit("more than 64 MiB: leave something out")
+
+
+if __name__ == "__main__":
+    main()
