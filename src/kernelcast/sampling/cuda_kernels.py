@@ -120,6 +120,10 @@ def read_signatures(ir: str) -> dict[str, _Signature]:
 _DIALECT: Final = compiling.Dialect(extensions=frozenset(EXTENSIONS), has_images=False)
 
 
+# NVIDIA's compiler of OpenCL C knows the keyword of inline PTX that clang's has not.
+_OPTIONS: Final = ("-cl-kernel-arg-info", "-Dasm=__asm__")
+
+
 class Program(CudaObject):
     """A module with the members of a `pyopencl.Program`.
 
@@ -153,7 +157,7 @@ class Program(CudaObject):
         return self
 
     def _compile(self, target: compiling.Target) -> compiling.Compiled:
-        options = (*self._options, "-cl-kernel-arg-info")
+        options = (*self._options, *_OPTIONS)
         return compiling.compile_kernel(self._source, options, target, dialect=_DIALECT)
 
     @cached_property

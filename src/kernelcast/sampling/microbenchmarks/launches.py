@@ -12,7 +12,7 @@ from kernelcast.sampling.microbenchmarks.statistics import (
     fit_line,
     make_curve,
 )
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import OtherDriver, cl
 
 LAUNCH = "launch"
 DISPATCH = "dispatch"
@@ -67,6 +67,9 @@ def measure_launch(bench: Bench) -> BenchmarkResult:
     with findings.attempting("launch_queued_to_start_s"):
         if not bench.session.uses_event_timer:
             msg = "the device's profiling events disagree with the host clock"
+            raise MeasurementError(msg)
+        if isinstance(queue, OtherDriver):
+            msg = "CUDA's events do not tell when a launch was queued"
             raise MeasurementError(msg)
         findings.costs["launch_queued_to_start_s"] = as_trait(bench.measure(wait_for_start), LAUNCH)
     return findings.result()

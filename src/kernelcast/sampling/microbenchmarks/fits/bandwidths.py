@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, MeasurementError
 from kernelcast.sampling.microbenchmarks.fits.intervals import Interval, make_relative_interval
 from kernelcast.sampling.microbenchmarks.fits.steps import (
     Floats,
@@ -57,6 +57,9 @@ def _list_steps(capacities: tuple[float, ...]) -> list[tuple[Step, ...]]:
 
 
 def _describe(fit: StepFit, sizes: Floats, times: Floats) -> tuple[Interval, ...]:
+    if min(fit.plateaus) <= 0:
+        msg = "times per byte do not rise with the size; they were disturbed, or are no caches'"
+        raise MeasurementError(msg)
     noise = float(np.sqrt(np.mean((fit.weights * fit.residuals) ** 2)))
     jacobian = make_columns(sizes, fit.steps) * (fit.weights / times)[:, None]
     covariance = np.linalg.pinv(jacobian.T @ jacobian) * noise**2
