@@ -21,7 +21,6 @@ from cluster_simulator import (
     Estimates,
     History,
     Knowledge,
-    Nothing,
     Shape,
     make_cluster,
     make_graph,
@@ -89,7 +88,7 @@ def run_shape(size: dict[str, Any], shape: Shape, errors: Sequence[ErrorModel]) 
         ways += [
             ("history, 1 run each", None, LATE, History(cluster, runs=1)),
             ("history, 10 runs each", None, LATE, History(cluster, runs=10)),
-            ("no knowledge", None, LATE, Nothing(cluster)),
+            ("no knowledge", None, LATE, Knowledge(cluster)),
         ]
         perfect_s = 0.0
         for label, way_error, lookahead, knowledge in ways:

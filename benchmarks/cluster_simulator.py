@@ -10,10 +10,9 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -162,20 +161,14 @@ def find_deviation(mean_error: float) -> float:
     return 0.0 if mean_error == 0 else (low + high) / 2
 
 
-@dataclass(slots=True, eq=False)
 class DeviceState:
     """What the scheduler expects of every device; what really ends when, it learns then."""
 
-    devices: int
-    now_s: float = 0.0
-    running_until_s: FloatArray = field(init=False)
-    queued_s: FloatArray = field(init=False)
-    unfinished: IntArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.running_until_s = np.zeros(self.devices)
-        self.queued_s = np.zeros(self.devices)
-        self.unfinished = np.zeros(self.devices, dtype=np.int64)
+    def __init__(self, devices: int) -> None:
+        self.now_s = 0.0
+        self.running_until_s = np.zeros(devices)
+        self.queued_s = np.zeros(devices)
+        self.unfinished = np.zeros(devices, dtype=np.int64)
 
     def find_earliest_end(self, seconds: FloatArray) -> int:
         """Find the device that is expected to end a task first."""
@@ -183,21 +176,23 @@ class DeviceState:
         return int(ends.argmin())
 
 
-class Knowledge(Protocol):
-    """What a scheduler knows of times, and where it therefore puts a task."""
+class Knowledge:
+    """What a scheduler knows of times, and where it therefore puts a task; here nothing."""
 
-    @property
-    def weights_s(self) -> FloatArray:
-        """What each launch takes on average over devices, for ranks before the start."""
+    def __init__(self, cluster: Cluster) -> None:
+        # What each launch takes on average over devices, for ranks before the start.
+        self.weights_s = np.ones(len(cluster.times_s))
 
     def choose(self, launch: int, state: DeviceState) -> tuple[int, float]:
-        """Choose the device for a task, and the seconds that it is expected to take there."""
+        """Choose a device, here of the fewest tasks; and the seconds that a task shall take."""
+        del launch
+        return int(state.unfinished.argmin()), 0.0
 
     def learn(self, launch: int, device: int, seconds: float) -> None:
         """Take note of a task that has ended."""
 
 
-class Estimates:
+class Estimates(Knowledge):
     """Times of every launch on every model, true or estimated, from the start."""
 
     def __init__(self, cluster: Cluster, times_s: FloatArray) -> None:
@@ -210,26 +205,8 @@ class Estimates:
         device = state.find_earliest_end(row)
         return device, float(row[device])
 
-    def learn(self, launch: int, device: int, seconds: float) -> None:
-        """Keep the estimates."""
 
-
-class Nothing:
-    """No times at all: each task goes to the device with the fewest unfinished ones."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.weights_s = np.ones(len(cluster.times_s))
-
-    def choose(self, launch: int, state: DeviceState) -> tuple[int, float]:
-        """Choose the device with the fewest tasks."""
-        del launch
-        return int(state.unfinished.argmin()), 0.0
-
-    def learn(self, launch: int, device: int, seconds: float) -> None:
-        """Learn nothing."""
-
-
-class History:
+class History(Knowledge):
     """Nothing at first; means of what has been run, per launch and model.
 
     A pair of launch and model counts as known after `runs` runs (StarPU wants 10). Until all pairs
@@ -239,8 +216,8 @@ class History:
     """
 
     def __init__(self, cluster: Cluster, runs: int) -> None:
+        super().__init__(cluster)
         launches, models = cluster.times_s.shape
-        self.weights_s = np.ones(launches)
         self._models = cluster.model_of_device
         self._begins = np.searchsorted(self._models, np.arange(models + 1)).tolist()
         self._runs = runs
