@@ -120,9 +120,20 @@ def list_packages() -> list[str]:
     return sorted(versions.values())
 
 
-def choose_start(kernel: CorpusKernel) -> int:
+def choose_start(kernel: CorpusKernel, cache: Path) -> int:
     """Choose a small size: at the least ones, inputs of some kernels leave buffers of nothing."""
-    return kernel.size.fit(max(4 * kernel.size.least, 64))
+    size = kernel.size
+    for least in (4 * size.least, 64, 4096):
+        value = size.fit(max(4 * size.least, least))
+        try:
+            prepare_launch(
+                kernel, {size.parameter: value}, local_size=kernel.local_sizes[0],
+                cache_folder=cache,
+            )  # fmt: skip
+        except KernelcastError:
+            continue
+        return value
+    return size.most
 
 
 def list_kernels(cache: Path) -> Iterator[Kernel]:
@@ -210,7 +221,7 @@ def plan_sizes(kernel: CorpusKernel, cache: Path) -> dict[str, Any]:
         buffers = (one for one in problem.arguments if isinstance(one, BufferArgument))
         return float(problem.ndrange.work_group_count), float(sum(one.bytes for one in buffers))
 
-    first = choose_start(kernel)
+    first = choose_start(kernel, cache)
     second = size.fit(max(2 * first, first + size.multiple_of))
     (groups, bytes_), (more_groups, more_bytes) = look(first), look(second)
     steps = math.log(second / first)

@@ -15,7 +15,7 @@ from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
-from kernelcast.sampling.plan import UNNOTICED_S, SamplingPlan
+from kernelcast.sampling.plan import SamplingPlan, fit_plan
 from kernelcast.sampling.warmed_windows import MomentSampler, open_sampler
 
 ReportProgress = Callable[[str], None]
@@ -285,7 +285,7 @@ def _warn(sampled: Sampled, sampling_s: float, fit: LinearFit) -> list[str]:
             "in the L2 cache for what they stored; the whole launch waits for DRAM to take it"
         )
     share = sampling_s / fit.seconds
-    if share > _COSTLY_SHARE and sampling_s > UNNOTICED_S:
+    if share > _COSTLY_SHARE and sampling_s > fit_plan(SamplingPlan(), sampled).unnoticed_s:
         warnings.append(
             f"sampling took more than {_COSTLY_SHARE:.0%} of the predicted time: there are too few "
             "work-groups, or too short ones, for less"

@@ -1,8 +1,10 @@
 """How much to sample."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
+from kernelcast.sampling.backend import Sampled
 
 SAMPLER = 4
 """Revision of how launches are sampled: grows when samples of the same launch, and the linear
@@ -19,14 +21,13 @@ their versions; models refuse samples of revisions that they have not learned fr
    threads walk as they walk the whole launch (ADR 0034).
    On GPUs in pairs of warmed windows (ADR 0039), without a number of its own: nobody has
    observations of GPUs from before.
-   Launches below `SHORT_S` get `UNNOTICED_S` of samples, and unknown work among them no survey,
+   Launches below `short_s` get `unnoticed_s` of samples, and unknown work among them no survey,
    without a number of their own either: models learn from longer ones.
 """
-SHORT_S = 0.1
-"""Launches below this, in seconds, are short."""
-UNNOTICED_S = 4e-3
-"""Samples of a short launch may take so long in all, in seconds, whatever the budget: the first
-part of a millisecond tells what cold caches cost, and little else."""
+# Of the least launch worth timing: what a short launch lasts at most, and what its samples may.
+_SHORT, _UNNOTICED = 1000, 40
+# A GPU's events tell times from so many empty launches on; below the second, they tick too coarse.
+_GPU_LAUNCHES, _LEAST_LAUNCH_S = 8, 10e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class SamplingPlan:
     ----------
     budget : float
         Share of the predicted time that sampling may cost in all, or of short launches
-        `UNNOTICED_S` where that is more, half of the launch at most; up to 1.5 times that share
+        `unnoticed_s` where that is more, half of the launch at most; up to 1.5 times that share
         where work is uneven.
     min_launch_s : float
         Duration below which a launch is mostly noise, in seconds.
@@ -77,6 +78,27 @@ class SamplingPlan:
             raise InputError(msg)
 
     @property
+    def short_s(self) -> float:
+        """Time below which launches are short, in seconds."""
+        return _SHORT * self.min_launch_s
+
+    @property
+    def unnoticed_s(self) -> float:
+        """Time that samples of a short launch may take in all, in seconds, whatever the budget.
+
+        The first part of it tells what cold caches cost, and little else.
+        """
+        return _UNNOTICED * self.min_launch_s
+
+    @property
     def is_known_uneven(self) -> bool:
         """Whether one place cannot stand for the others, however alike a few of them are."""
         return bool(self.places) and not self.is_known_even
+
+
+def fit_plan(plan: SamplingPlan, launch: Sampled) -> SamplingPlan:
+    """Fit a plan to a launch's device: what is a moment to a processor is a whole run to a GPU."""
+    if launch.device.kind is not DeviceKind.GPU:
+        return plan
+    least_s = max(_GPU_LAUNCHES * launch.launch_overhead_s, _LEAST_LAUNCH_S)
+    return replace(plan, min_launch_s=min(plan.min_launch_s, least_s))

@@ -10,7 +10,7 @@ from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.plan import SHORT_S, UNNOTICED_S, SamplingPlan
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.windows import GOLDEN, find_free_box, split_box, spread_positions
 
 # Uneven work may cost so many times the budget: a handful of places would tell nothing.
@@ -99,7 +99,7 @@ class Sampling:
         """
         work_groups = sum(one.box.work_group_count for one in self.timed)
         whole_s = sum(one.duration_s for one in self.timed) / max(work_groups, 1) * self.total
-        return whole_s < SHORT_S and not self.plan.is_known_uneven
+        return whole_s < self.plan.short_s and not self.plan.is_known_uneven
 
     @property
     def most(self) -> int:
@@ -120,7 +120,7 @@ class Sampling:
         work_groups = last.box.work_group_count
         if last.duration_s >= self.floor_s or not self.is_short:
             return most
-        unnoticed = int(_PILOT_SHARE * UNNOTICED_S / last.duration_s * work_groups)
+        unnoticed = int(_PILOT_SHARE * self.plan.unnoticed_s / last.duration_s * work_groups)
         largest = self.total // (4 if self.plan.is_known_even else _LAUNCHES_OF_UNKNOWN)
         return max(most, min(unnoticed, largest) // self.unit * self.unit)
 
@@ -145,7 +145,7 @@ class Sampling:
         """Device time of one moment if a work-group takes `rate_s`."""
         whole_s = rate_s * self.total
         budget = self.plan.budget * (1 if self.is_even else _STRETCHED_BUDGET)
-        unnoticed_s = min(UNNOTICED_S, _MOST_OF_SHORT * whole_s) if self.is_short else 0.0
+        unnoticed_s = min(self.plan.unnoticed_s, _MOST_OF_SHORT * whole_s) if self.is_short else 0.0
         return _PLANNED * max(budget * whole_s, unnoticed_s) / self.plan.moments
 
     def available_s(self, rate_s: float) -> float:

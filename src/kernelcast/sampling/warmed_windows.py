@@ -27,7 +27,7 @@ from kernelcast.records.samples import (
 )
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.evenness import is_even, rates_of
-from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.plan import SamplingPlan, fit_plan
 from kernelcast.sampling.sampler import Sampler
 from kernelcast.sampling.windows import find_free_box, position_of, spread_positions
 
@@ -348,6 +348,7 @@ def open_sampler(
     launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
 ) -> MomentSampler:
     """Give the sampler of a launch that fits its device; `active` as of `WarmedSampler`."""
+    plan = fit_plan(plan, launch)
     return WarmedSampler(launch, plan, active=active) if is_gpu(launch) else Sampler(launch, plan)
 
 

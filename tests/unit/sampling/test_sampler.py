@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.plan import UNNOTICED_S, SamplingPlan
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import Sampler, sample
 from support import strategies
 from support.fakes import (
@@ -342,7 +342,7 @@ def test_a_short_launch_is_sampled_beyond_its_start(whole_s: float, seed: int) -
         disturbance=Disturbance(hidden_overhead_s=12e-6, noise=0.05, seed=seed),
     )
     run = sample(launch, SamplingPlan(seed=seed, is_known_even=True))
-    assert run.sampling_s <= UNNOTICED_S
+    assert run.sampling_s <= SamplingPlan().unnoticed_s
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.35)
 
 
@@ -364,7 +364,8 @@ def test_a_short_launch_of_unknown_work_is_sampled_all_over(seed: int) -> None:
     runs = [sampler.take_moment() for _ in range(2)]
     told = [fit_linear(run).seconds for run in runs if run is not None]
     assert np.exp(np.mean(np.log(told))) == pytest.approx(launch.true_s, rel=0.4)
-    assert sum(run.sampling_s for run in runs if run is not None) <= min(UNNOTICED_S, whole_s)
+    spent_s = sum(run.sampling_s for run in runs if run is not None)
+    assert spent_s <= min(SamplingPlan().unnoticed_s, whole_s)
 
 
 def test_a_pilot_that_meets_heavy_work_leaves_something_for_the_rest() -> None:

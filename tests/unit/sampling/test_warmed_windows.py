@@ -225,3 +225,18 @@ def test_gpus_are_sampled_in_warmed_windows() -> None:
     assert not isinstance(open_sampler(launch, SamplingPlan()), WarmedSampler)
     launch.device = replace(launch.device, kind=DeviceKind.GPU)
     assert isinstance(open_sampler(launch, SamplingPlan()), WarmedSampler)
+
+
+def test_a_launch_of_milliseconds_is_sampled_by_a_small_part_of_it() -> None:
+    """Takes 5 % of five milliseconds at most where the GPU's launches cost microseconds."""
+    groups, whole_s = 1 << 16, 5e-3
+    launch = SyntheticLaunch(
+        NDRange(global_size=(groups,), local_size=(1,)),
+        lambda at: whole_s / groups + 0.0 * at[0],
+        launch_overhead_s=2.5e-6,
+    )
+    launch.device = replace(launch.device, kind=DeviceKind.GPU)
+    sampler = open_sampler(launch, SamplingPlan(is_known_even=True))
+    runs = [run for _ in range(2) if (run := sampler.take_moment()) is not None]
+    assert sum(run.sampling_s for run in runs) <= 0.05 * whole_s
+    assert fit_linear(runs[0]).seconds == pytest.approx(whole_s, rel=0.05)
