@@ -1,7 +1,6 @@
 """The service as a process: killed, ended in order, several at once."""
 
 import os
-import signal
 import socket
 import sqlite3
 import subprocess
@@ -13,15 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from kernelcast.client import Client
 from kernelcast.client.transport import Patience
-from kernelcast.records.errors import KernelcastError
-from kernelcast.service.ports import check_port
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation
-from support.service_process import ServiceProcess, list_children
+from support.service_process import ServiceProcess
 
 PROBLEM: dict[str, Any] = {
     "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
@@ -150,27 +146,6 @@ def _list_open(folder: Path) -> list[Path]:
     return [one for one in [folder, *folder.rglob("*")] if one.stat().st_mode & 0o077]
 
 
-def test_several_processes_share_one_port(tmp_path: Path) -> None:
-    """Their counts add up, and one that is killed is replaced."""
-    with ServiceProcess(tmp_path / "data", "--workers", "2", "--no-jobs") as service:
-        with Client(service.url) as client:
-            digest = client.send_problem(PROBLEM)
-            report = {"problem_digest": digest, "device": DEVICE, "seconds": 0.1}
-            for number in range(20):
-                with Client(service.url) as another:  # another connection, perhaps another process
-                    another.observe([{**report, "key": str(number)}])
-        text = httpx.get(f"{service.url}/metrics", timeout=240).text
-        assert 'kernelcast_observations_total{outcome="added"} 20.0' in text
-        workers = [
-            pid for pid, command in list_children(service.pid).items() if "spawn_main" in command
-        ]
-        assert len(workers) == 2
-        os.kill(workers[0], signal.SIGKILL)
-        with Client(service.url, patience=Patience(retries=20)) as client:
-            for _ in range(20):
-                assert client.send_problem(PROBLEM) == digest
-
-
 def test_two_services_over_one_database(tmp_path: Path) -> None:
     """A token that is made while they run is good for both, until it is revoked."""
     with (
@@ -181,16 +156,6 @@ def test_two_services_over_one_database(tmp_path: Path) -> None:
             digest = client.send_problem(PROBLEM)
         found = httpx.get(f"{second.url}/v1/problems/{digest}", timeout=240)
     assert found.json()["kernel"] == "fill"
-
-
-@pytest.mark.parametrize("options", [("--host", "0.0.0.0"), ("--require-tokens",)])
-def test_tokens_are_needed_where_others_could_reach_it(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    """Without one only health answers."""
-    with ServiceProcess(tmp_path / "data", "--no-jobs", *options) as service:
-        assert httpx.get(f"{service.url}/health", timeout=240).status_code == 200
-        assert httpx.get(f"{service.url}/v1/jobs", timeout=240).status_code == 401
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
@@ -207,27 +172,3 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"127.0.0.1:{port} is in use by process {os.getpid()} (" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_port_that_another_service_has_is_told(tmp_path: Path) -> None:
-    """By its instance, which its answers name too; nothing of the second is opened."""
-    with ServiceProcess(tmp_path / "data", "--no-jobs") as service:
-        with Client(service.url) as client:
-            known = client.identify()
-        assert known.pid == service.pid
-        answer = httpx.get(f"{service.url}/health", timeout=240)
-        assert answer.headers["x-kernelcast-instance"] == known.instance
-        with pytest.raises(KernelcastError, match=f"instance {known.instance}.*{service.pid}"):
-            check_port("127.0.0.1", int(service.url.rpartition(":")[2]))
-
-
-def test_no_process_outlives_the_one_that_started_it(tmp_path: Path) -> None:
-    """However that ends: others would keep its port, and answer at it."""
-    with ServiceProcess(tmp_path / "data", "--workers", "2", "--no-jobs") as service:
-        processes = list_children(service.pid)
-        assert len([one for one in processes.values() if "spawn_main" in one]) == 2
-        os.kill(service.pid, signal.SIGKILL)
-        ends_s = time.monotonic() + 120
-        while any(Path(f"/proc/{one}").exists() for one in processes):
-            assert time.monotonic() < ends_s, processes
-            time.sleep(0.1)

@@ -1,8 +1,6 @@
 """The client speaks with the service as it is."""
 
-import os
 import pickle
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,10 +12,9 @@ from kernelcast.client import (
     ConnectionFailedError,
     ServiceError,
     WrongServiceError,
-    read_problem_file,
 )
 from kernelcast.client.transport import Patience
-from kernelcast.records.errors import InputError, KernelRunError, ProblemFileError
+from kernelcast.records.errors import InputError, KernelRunError
 from support.service_backend import FakeBackend, failing
 
 Plain = dict[str, Any]
@@ -27,21 +24,6 @@ Plain = dict[str, Any]
 def ours(client: TestClient) -> Client:
     """Give a client whose requests go to the application."""
     return Client("http://127.0.0.1", transport=client._transport)
-
-
-def test_devices_estimates_and_observations(ours: Client, problem: Plain) -> None:
-    """From a problem to its history."""
-    devices = ours.devices()
-    assert [one.id for one in devices] == ["fake-device-0000", "other-device-1111"]
-    answers = ours.estimate(problem, devices=[devices[0].id], coverage=0.8)
-    assert answers[0].seconds is not None
-    assert answers[0].coverage == 0.8
-    assert answers[0].error is None
-    digest = ours.send_problem(problem)
-    assert digest == answers[0].problem_digest
-    report = {"problem_digest": digest, "device": devices[0].id, "seconds": 0.1}
-    assert ours.observe([report, report]).added == 2
-    assert ours.observe([{**report, "key": "k"}, {**report, "key": "k"}]).added == 1
 
 
 def test_a_device_that_fails_says_so_in_its_answer(
@@ -59,20 +41,6 @@ def test_a_device_that_fails_says_so_in_its_answer(
     assert caught.value.status == 422
     assert caught.value.request_id
     assert pickle.loads(pickle.dumps(caught.value)).code == "kernel_crashed"
-
-
-def test_jobs(ours: Client) -> None:
-    """Started once for each key, listed, cancelled, followed to the end."""
-    job = ours.start_job("train", {"model": "hybrid"}, key="a")
-    assert ours.start_job("train", {"model": "hybrid"}, key="a").id == job.id
-    assert ours.start_job("train").id != job.id
-    assert ours.cancel_job(job.id).state == "cancelled"
-    assert ours.job(job.id).is_over
-    assert [one.state for one in ours.follow_job(job.id)] == ["cancelled"]
-    assert [one.id for one in ours.jobs(state="cancelled")] == [job.id]
-    with pytest.raises(ServiceError, match="cancelled"):
-        ours.job_result(job.id)
-    assert ours.models() == ()
 
 
 def _serve(*answers: httpx.Response | Exception) -> tuple[Client, list[float]]:
@@ -186,12 +154,6 @@ def test_another_instance_is_noticed(is_seen: bool, caplog: pytest.LogCaptureFix
     assert "it was one" in record.getMessage()
 
 
-def test_who_answers_is_known(ours: Client) -> None:
-    """The service itself says it."""
-    assert ours.identify() == ours.identify()
-    assert ours.identify().pid == os.getpid()
-
-
 def test_the_token_is_sent_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given or from the environment."""
     seen: list[str] = []
@@ -209,20 +171,6 @@ def test_the_token_is_sent_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     Client("http://service", token="kc_own", transport=transport).devices()
     assert seen == ["Bearer kc_env", "Bearer kc_own"]
     assert "kc_env" not in repr(client)
-
-
-def test_problem_files_are_sent_as_text(tmp_path: Path) -> None:
-    """The source is read here, and the file's name becomes the problem's."""
-    (tmp_path / "k.cl").write_text("kernel void k() {}")
-    (tmp_path / "p.yaml").write_text("source: k.cl\nkernel: k\nglobal_size: [4]\nargs: []\n")
-    found = read_problem_file(tmp_path / "p.yaml")
-    assert found == {
-        "name": "p", "code": "kernel void k() {}", "kernel": "k", "global_size": [4], "args": [],
-    }  # fmt: skip
-    for text in ("- a\n", "source: missing.cl\n", "{"):
-        (tmp_path / "bad.yaml").write_text(text)
-        with pytest.raises(ProblemFileError):
-            read_problem_file(tmp_path / "bad.yaml")
 
 
 def test_senseless_patience_is_refused() -> None:

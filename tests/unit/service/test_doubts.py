@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,10 +11,7 @@ from fastapi.testclient import TestClient
 from kernelcast.collection.data_editing import remove_by_hand
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service.tokens import make_token
-from kernelcast.service_state import open_state
 from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
@@ -118,33 +114,6 @@ def test_a_batch_sent_again_is_as_doubtful(client: TestClient, problem: Plain) -
     assert again["doubted"] == first["doubted"]
 
 
-def test_a_removed_observation_is_gone_from_answers(client: TestClient, problem: Plain) -> None:
-    """A kept answer by history is made anew within a second, and the audit log says who did it."""
-    _send(client, problem, 3e-5, 3e-5)
-    assert _ask(client, problem)["tier"] == "history"
-    query = {"measurement": ["n0", "n1"], "device": DEVICE, "most_seconds": 1.0}
-    shown = client.request("DELETE", "/v1/observations", params={**query, "dry_run": True}).json()
-    assert (shown["count"], shown["removed"], shown["is_dry_run"]) == (2, 0, True)
-    assert client.get("/v1/observations").json()["count"] == 2
-    gone = client.request("DELETE", "/v1/observations", params=query).json()
-    assert gone["removed"] == 2
-    _wait(client, problem, lambda one: one["tier"] == "linear")
-    (entry,) = client.get("/v1/audit").json()["entries"]
-    assert (entry["action"], entry["subject"]) == ("remove_observations", "2 observations")
-    assert entry["detail"]["measurements"] == ["n0", "n1"]
-
-
-def test_one_observation_can_be_removed(client: TestClient, problem: Plain) -> None:
-    """By its key; the doubt that it caused goes with it, and with nothing else."""
-    _ask(client, problem)
-    key = _send(client, problem, WRONG_S)["doubted"][0]["observation"]
-    _wait(client, problem, lambda one: bool(one["warnings"]))
-    assert client.delete(f"/v1/observations/{key}").json()["removed"] == 1
-    _wait(client, problem, lambda one: not one["warnings"])
-    missing = client.delete(f"/v1/observations/{key}")
-    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "unknown_observation")
-
-
 def test_an_observation_can_be_corrected(client: TestClient, problem: Plain) -> None:
     """Milliseconds that were taken for seconds; the audit log keeps what was there."""
     _ask(client, problem)
@@ -178,27 +147,6 @@ def test_what_means_nothing_or_everything_is_refused(
     _send(client, problem, 3e-5)
     assert client.request(method, path, json=body).status_code == status
     assert client.get("/v1/observations").json()["count"] == 1
-
-
-def test_removing_and_correcting_need_an_administrator(
-    settings: ServiceSettings, backend: FakeBackend
-) -> None:
-    """Who may observe may not take observations out."""
-    text, record = make_token("tester", frozenset({Scope.ESTIMATE, Scope.OBSERVE, Scope.RUN}))
-    guarded = replace(settings, require_tokens=True)
-    with open_state(str(settings.database)) as state:
-        state.tokens.add(record)
-    app = create_app(guarded, backend=backend)
-    with TestClient(app, base_url="http://localhost") as client:
-        headers = {"authorization": f"Bearer {text}"}
-        assert client.get("/v1/observations", headers=headers).status_code == 200
-        for method, path in (
-            ("DELETE", "/v1/observations?kernel=fill"),
-            ("DELETE", "/v1/observations/x"),
-            ("PATCH", "/v1/observations/x"),
-        ):
-            refused = client.request(method, path, headers=headers, json={"seconds": 1.0})
-            assert refused.status_code == 403, (method, path)
 
 
 def test_what_is_removed_at_a_terminal_is_noticed(

@@ -35,16 +35,6 @@ def _ask(client: TestClient, problem: Plain, **more: object) -> Plain:
     return found
 
 
-def test_an_answer_has_tier_and_interval(client: TestClient, problem: Plain) -> None:
-    """Each device answers with seconds, interval and where they come from."""
-    first, second = _ask(client, problem)["estimates"]
-    assert [first["device_id"], second["device_id"]] == [FIRST, SECOND]
-    assert first["low"] <= first["seconds"] <= first["high"]
-    assert first["seconds"] == pytest.approx(1024 * 10e-9)
-    assert first["tier"] == "linear"
-    assert first["coverage"] == 0.9
-
-
 def test_samples_have_to_gain_what_request_or_service_ask(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
@@ -69,21 +59,6 @@ def test_the_description_names_every_field(client: TestClient, problem: Plain) -
     assert set(answer) <= set(EstimateOut.model_fields)
 
 
-def test_a_repeat_is_answered_from_what_was_kept(
-    client: TestClient, backend: FakeBackend, problem: Plain
-) -> None:
-    """The same question costs no second sampling, however it names the problem."""
-    first = _ask(client, problem, devices=["fake"])["estimates"][0]
-    second = _ask(client, problem, devices=["fake"])["estimates"][0]
-    digest = first["problem_digest"]
-    third = client.post(
-        "/v1/estimates", json={"problem_digest": digest, "devices": [FIRST]}
-    ).json()["estimates"][0]  # fmt: skip
-    assert backend.calls["sample"] == 1
-    assert [one["is_kept"] for one in (first, second, third)] == [False, True, True]
-    assert {**first, "is_kept": True} == second == third
-
-
 def test_a_digest_works_after_a_restart(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
@@ -93,26 +68,6 @@ def test_a_digest_works_after_a_restart(
     with TestClient(create_app(settings, backend=backend), base_url="http://localhost") as client:
         answer = client.post("/v1/estimates", json={"problem_digest": digest})
     assert answer.status_code == 200
-
-
-def test_several_problems_at_once(client: TestClient, problem: Plain) -> None:
-    """Answers are devices within problems."""
-    other = {**problem, "name": "small", "global_size": [128]}
-    asked = {"problems": [{"problem": problem}, {"problem": other}]}
-    found = client.post("/v1/estimates", json=asked).json()["estimates"]
-    assert [(one["problem"], one["device_id"]) for one in found] == [
-        ("fill", FIRST), ("fill", SECOND), ("small", FIRST), ("small", SECOND),
-    ]  # fmt: skip
-
-
-def test_other_settings_are_another_question(
-    client: TestClient, backend: FakeBackend, problem: Plain
-) -> None:
-    """Coverage and seed are part of what is kept."""
-    _ask(client, problem, devices=[FIRST])
-    answer = _ask(client, problem, devices=[FIRST], coverage=0.5)["estimates"][0]
-    assert answer["coverage"] == 0.5
-    assert backend.calls["sample"] == 2
 
 
 @pytest.mark.parametrize(

@@ -213,26 +213,6 @@ def test_jobs_go_to_the_host_with_their_devices(state: ServiceState) -> None:
     assert _find(state, job_id).state is JobState.QUEUED
 
 
-def test_a_job_is_asked_for_and_shown(client: TestClient) -> None:
-    """202 at once; options are those that were given, devices are found."""
-    answer = client.post(
-        "/v1/jobs",
-        json={"kind": "collect", "options": {"kernels": ["nbody"], "devices": ["fake"]}},
-    )
-    assert answer.status_code == 202
-    job = answer.json()
-    assert job["state"] == "queued"
-    assert job["devices"] == ["fake-device-0000"]
-    assert job["options"]["kernels"] == ["nbody"]
-    assert client.get(f"/v1/jobs/{job['id']}").json() == job
-    assert [one["id"] for one in client.get("/v1/jobs?kind=collect").json()["jobs"]] == [job["id"]]
-    assert client.get("/v1/jobs?state=done").json()["jobs"] == []
-    result = client.get(f"/v1/jobs/{job['id']}/result")
-    assert result.status_code == 409
-    assert result.json()["error"]["detail"]["state"] == "queued"
-    assert client.post(f"/v1/jobs/{job['id']}/cancel").json()["state"] == "cancelled"
-
-
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -255,27 +235,6 @@ def test_jobs_that_cannot_be_done_are_refused_at_once(
     """Not after minutes in a queue."""
     assert client.post("/v1/jobs", json=body).status_code == status
     assert client.get("/v1/jobs").json()["jobs"] == []
-
-
-def test_a_key_starts_one_job(client: TestClient) -> None:
-    """The same request again gives the same job, another one is refused."""
-    headers = {"idempotency-key": "one"}
-    body = {"kind": "train", "options": {"model": "hybrid"}}
-    first = client.post("/v1/jobs", json=body, headers=headers)
-    again = client.post("/v1/jobs", json=body, headers=headers)
-    other = client.post("/v1/jobs", json={"kind": "validate"}, headers=headers)
-    assert first.json()["id"] == again.json()["id"]
-    assert other.status_code == 409
-    assert len(client.get("/v1/jobs").json()["jobs"]) == 1
-
-
-def test_comparisons_are_jobs(client: TestClient) -> None:
-    """With a place of their own."""
-    client.post("/v1/jobs", json={"kind": "train"})
-    asked = {"first": "linear", "second": "hybrid"}
-    job = client.post("/v1/comparisons", json=asked).json()
-    assert job["kind"] == "compare"
-    assert [one["id"] for one in client.get("/v1/comparisons").json()["jobs"]] == [job["id"]]
 
 
 def test_a_job_is_followed_until_it_ends(client: TestClient, state: ServiceState) -> None:
@@ -323,10 +282,3 @@ def _advance(state: ServiceState, job_id: str) -> None:
         assert state.jobs.report(job_id, "here", {"done": 1})
     elif job.state is JobState.RUNNING:
         state.jobs.finish(job_id, "here", JobState.DONE, result=[1])
-
-
-def test_metrics_count_jobs(client: TestClient) -> None:
-    """By their state."""
-    client.post("/v1/jobs", json={"kind": "train"})
-    text = client.get("/metrics").text
-    assert 'kernelcast_jobs{state="queued"} 1.0' in text

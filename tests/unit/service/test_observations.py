@@ -45,44 +45,6 @@ def test_what_is_acknowledged_is_stored(
     assert by_key["b"].seconds == 2.0
 
 
-def test_a_key_counts_once(client: TestClient, settings: ServiceSettings, problem: Plain) -> None:
-    """A batch that is sent again changes nothing, not even by another time."""
-    assert _send(client, _report(problem, "a"), _report(problem, "b"))["added"] == 2
-    assert _send(client, _report(problem, "b", seconds=9.0), _report(problem, "c")) == {
-        "added": 1, "known": 1, "doubted": [],
-    }  # fmt: skip
-    with open_data_store(settings.database) as store:
-        assert store.count() == 3
-        assert {one.seconds for one in store.find()} == {0.5}
-
-
-def test_a_batch_is_stored_as_a_whole_or_not_at_all(
-    client: TestClient, settings: ServiceSettings, problem: Plain
-) -> None:
-    """One that cannot be used leaves none of them."""
-    wrong = _report(problem, "b", local_size=[32])  # the problem says 64
-    body = {"observations": [_report(problem, "a"), wrong]}
-    assert client.post("/v1/observations", json=body).status_code == 422
-    with open_data_store(settings.database) as store:
-        assert store.count() == 0
-
-
-def test_history_answers_what_was_observed(
-    client: TestClient, backend: FakeBackend, problem: Plain
-) -> None:
-    """A launch that was observed is not sampled any more, though an answer was kept."""
-    asked = {"problem": problem, "devices": [FIRST]}
-    first = client.post("/v1/estimates", json=asked).json()["estimates"][0]
-    _send(client, *(_report(problem, str(n), seconds=2e-5) for n in range(3)))
-    assert first["tier"] == "linear"
-    while (second := client.post("/v1/estimates", json=asked).json()["estimates"][0])[
-        "tier"
-    ] != "history":
-        time.sleep(0.02)
-    assert second["seconds"] == pytest.approx(2e-5)
-    assert backend.calls["sample"] == 1
-
-
 def test_other_observations_leave_an_answer_as_it_is(
     client: TestClient, backend: FakeBackend, problem: Plain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,18 +60,6 @@ def test_other_observations_leave_an_answer_as_it_is(
         time.sleep(0.02)
     assert client.post("/v1/estimates", json=asked).json()["estimates"][0]["tier"] == "linear"
     assert backend.calls["sample"] == 1
-
-
-def test_devices_of_other_hosts_can_be_reported(
-    client: TestClient, settings: ServiceSettings, problem: Plain
-) -> None:
-    """A whole device is taken as it is; an id must be of this host."""
-    device = {"id": "far-away", "name": "Far", "driver": "7"}
-    assert _send(client, _report(problem, "a", device=device))["added"] == 1
-    body = {"observations": [_report(problem, "b", device="far-away")]}
-    assert client.post("/v1/observations", json=body).status_code == 404
-    with open_data_store(settings.database) as store:
-        assert [one.launch.device.driver for one in store.find()] == ["7"]
 
 
 @pytest.mark.parametrize(

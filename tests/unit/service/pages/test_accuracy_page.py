@@ -21,7 +21,6 @@ from kernelcast.models.persistence import ModelRegistry
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.records.observed_times import RunTimes
-from kernelcast.records.service_state import JobKind
 from kernelcast.reports.accuracy import held_launches, model_answers
 from kernelcast.service import ServiceSettings, guard
 from kernelcast.service.pages.accuracy.reasons import tell_reasons
@@ -35,7 +34,7 @@ from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.table import tabulate
 from kernelcast.training.validating import validate_models
 from support.observations import make_observation
-from support.page_examples import add_job, fill_store, make_validation, state_of
+from support.page_examples import fill_store
 from support.synthetic_rows import SCHEMA, make_rows
 
 LOCKS = Path("/proc/locks")
@@ -68,29 +67,6 @@ def test_without_data_it_says_what_to_do(
     page = _show(client, f"/accuracy?source={source}")
     assert told in page
     assert f'href="{link}"' in page
-
-
-def test_observations_stand_beside_the_linear_model(
-    client: TestClient, settings: ServiceSettings
-) -> None:
-    """With pictures, their numbers, and the worst kernels."""
-    fill_store(str(settings.database))
-    page = _show(client, "/accuracy?device=device-1")
-    assert "Methods on device-1" in page
-    assert "Where linear errs most, and why" in page
-    assert page.count('<figure class="picture">') == 3
-    numbers = client.get("/accuracy/launches.csv?device=device-1")
-    rows = list(csv.DictReader(io.StringIO(numbers.text)))
-    assert len(rows) == 10
-    assert float(rows[0]["predicted_s"]) > 0
-    light, dark = (
-        client.get(f"/accuracy/launches.svg?device=device-1&theme={one}").text
-        for one in ("light", "dark")
-    )
-    assert light.startswith("<svg")
-    assert light != dark
-    assert client.get("/accuracy/kernels.png?device=device-1").content.startswith(b"\x89PNG")
-    assert client.get("/accuracy/nothing.svg?device=device-1").status_code == 404
 
 
 def test_a_launch_that_is_observed_again_has_a_history(
@@ -311,17 +287,6 @@ def test_a_damaged_model_is_told_to_a_person(client: TestClient, settings: Servi
     page = _show(client)
     assert "A model cannot be read" in page
     assert "holds no observations yet" in page
-
-
-def test_the_validation_of_a_job(client: TestClient) -> None:
-    """All its models can be chosen; the linear model's errors stand beside."""
-    job_id = add_job(state_of(client), JobKind.VALIDATE, result=make_validation())
-    page = _show(client, f"/accuracy?job={job_id}&method=hybrid")
-    assert "Where hybrid errs most, and why" in page
-    assert "hybrid_without_analytic" in page
-    assert f"/comparing?of={job_id}" in page
-    numbers = client.get(f"/accuracy/kernels.csv?job={job_id}&method=hybrid").text
-    assert all(float(one["linear_mean_error"]) for one in csv.DictReader(io.StringIO(numbers)))
 
 
 def test_what_is_unknown_is_told_to_a_person(client: TestClient) -> None:

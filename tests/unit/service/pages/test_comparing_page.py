@@ -6,7 +6,7 @@ import io
 from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import JobKind, JobState
-from support.page_examples import add_job, make_comparison, make_validation, state_of
+from support.page_examples import add_job, make_validation, state_of
 
 
 def _show(client: TestClient, path: str = "/comparing", status: int = 200) -> str:
@@ -23,23 +23,6 @@ def test_without_data_it_says_what_to_do(client: TestClient) -> None:
     assert "<option selected>hybrid</option>" in page
     add_job(state_of(client), JobKind.COMPARE, JobState.QUEUED)
     assert "One is under way" in _show(client)
-
-
-def test_a_stored_comparison(client: TestClient) -> None:
-    """A sentence with the interval, who wins where, and what pushed the worst kernels."""
-    options = {"first": "linear", "second": "ridge"}
-    job_id = add_job(state_of(client), JobKind.COMPARE, result=make_comparison(), options=options)
-    page = _show(client)
-    assert "linear against ridge on device-0" in page
-    assert "95 % interval of the difference" in page
-    assert "Of 6 kernels linear is better on" in page
-    assert "needed were" in page
-    rows = list(csv.DictReader(io.StringIO(client.get(f"/comparing/kernels.csv?of={job_id}").text)))
-    assert len(rows) == 6
-    assert float(rows[0]["difference"]) <= float(rows[-1]["difference"])
-    for name in ("devices", "kernels", "groups"):
-        assert client.get(f"/comparing/{name}.svg?of={job_id}").text.startswith("<svg")
-    assert client.get(f"/comparing/ablation.svg?of={job_id}").status_code == 404
 
 
 def test_two_models_of_a_validation(client: TestClient) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from fastapi.testclient import TestClient
 
 Check = Callable[[httpx.Response], str]
 Post = Callable[..., httpx.Response]
@@ -30,35 +29,6 @@ def fields() -> dict[str, str]:
         "size": "n",
         "local_size": "64, 4",
     }
-
-
-def _cells(text: str) -> list[str]:
-    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", text, re.DOTALL)
-    return [html.unescape(" ".join(re.sub(r"<[^>]+>", " ", one).split())) for one in rows]
-
-
-def test_volumes_and_conditions(
-    client: TestClient, post: Post, check_page: Check, fields: dict[str, str]
-) -> None:
-    """Volumes of each level, the sizes at which they change, and a picture with its numbers."""
-    assert "Calculate" in check_page(client.get(PATH))
-    text = check_page(post(PATH, fields, is_fragment=True))
-    rows = _cells(text)
-    # Rows of 8000 bytes: two of a and one of b fit 32 KiB. A line in for a and b each, one out.
-    assert "L2 1 MiB 4.00 2.00 1.00 L1 - L2 16.0 8.00" in rows
-    assert any("2*n <= 2049 1,024" in one for one in rows)
-    assert 'download="layer-conditions-n.csv"' in text
-    page = check_page(post(PATH, fields))
-    assert "<html" in page
-    assert "L1 - L2" in page
-
-
-def test_a_gpu_of_the_list(post: Post, check_page: Check, fields: dict[str, str]) -> None:
-    """Loops become work-items; what the L2 cache keeps are the conditions."""
-    text = check_page(post(PATH, {**fields, "machine": "v100", "size": ""}, is_fragment=True))
-    assert "in rows before" in text
-    assert "holds" in text
-    assert "DRAM to L2" in text
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The page of devices, with and without calibrations."""
 
-import csv
 import shutil
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -26,17 +25,6 @@ def calibrated(folder: Path) -> None:
     shipped = Path(str(files("kernelcast"))) / "data" / "machines" / "a100.yaml"
     (folder / "machines").mkdir(parents=True)
     shutil.copy(shipped, folder / "machines" / f"{DEVICE}.yaml")
-
-
-def test_devices_without_calibration(client: TestClient, check_page: Check) -> None:
-    """Each device is there with its facts and a button."""
-    text = check_page(client.get("/devices"))
-    assert text.count("not calibrated") == 2
-    assert DEVICE in text
-    assert text.count('action="/devices/calibrate"') == 2
-    assert "/devices/machines/a100" in text
-    text = check_page(client.get(f"/devices/{DEVICE}"))
-    assert "Nothing was measured of this device yet" in text
 
 
 @pytest.mark.usefixtures("calibrated")
@@ -88,16 +76,6 @@ def test_pictures_in_both_themes(client: TestClient) -> None:
     assert "<script" not in light.text
 
 
-def test_a_picture_and_its_numbers(client: TestClient) -> None:
-    """The PNG is one, and the CSV holds the points."""
-    picture = client.get(f"{FIGURE}.png")
-    assert picture.content.startswith(b"\x89PNG")
-    assert "attachment" in picture.headers["content-disposition"]
-    rows = list(csv.DictReader(client.get(f"{FIGURE}.csv").text.splitlines()))
-    assert len(rows) > 10
-    assert all(float(one["x"]) > 0 and float(one["y"]) > 0 for one in rows)
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -140,15 +118,3 @@ def test_a_calibration_that_cannot_be(
     answer = post("/devices/calibrate", fields)
     assert answer.status_code == status
     check_page(answer)
-
-
-def test_machines_side_by_side(client: TestClient, check_page: Check) -> None:
-    """Their numbers stand in one table, their roofs in one chart; unknown ones are refused."""
-    asked = {"machine": ["a100", "v100"]}
-    page = check_page(client.get("/devices/compared", params=asked))
-    assert "A100-SXM4-40GB" in page
-    chart = client.get("/devices/roofline.json", params=asked).json()
-    assert len(chart["series"]) == 2
-    assert client.get("/devices/roofline.svg", params=asked).text.startswith("<svg")
-    assert "Choose machines" in check_page(client.get("/devices/compared"))
-    assert client.get("/devices/compared", params={"machine": "../a100"}).status_code == 404

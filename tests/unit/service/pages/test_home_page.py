@@ -43,27 +43,3 @@ def test_a_service_that_runs_nothing_says_so(
     app = create_app(replace(settings, allow_run=False), backend=backend)
     with TestClient(app, base_url="http://127.0.0.1") as reader:
         assert "kernelcast serve --allow-run" in check_page(reader.get("/"))
-
-
-def test_models_in_use_are_listed(client: TestClient, check_page: Check) -> None:
-    """By the page and by the API: those that came with kernelcast where none was trained."""
-    in_use = client.get("/v1/models").json()["in_use"]
-    assert in_use
-    assert all(one["is_shipped"] for one in in_use)
-    page = check_page(client.get("/models"))
-    assert all(one["name"] in page and one["version"] in page for one in in_use)
-
-
-def test_the_audit_log_can_be_read(client: TestClient, check_page: Check) -> None:
-    """What an administrator did stands there, newest first."""
-    client.post("/v1/jobs", json={"kind": "train", "options": {}})
-    page = check_page(client.get("/audit"))
-    assert "start job" in page
-
-
-def test_the_api_is_described_to_people(client: TestClient, check_page: Check) -> None:
-    """All routes stand on a page, and the usual address leads to the document."""
-    page = check_page(client.get("/docs"))
-    described = client.get("/openapi.json").json()
-    assert described["openapi"]
-    assert all(f"{path}</th>" in page for path in described["paths"])

@@ -1,19 +1,14 @@
 """The page Jobs: lists, forms, cancelling, results and the stream of one job."""
 
-import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.records.service_state import JobKind, JobState, Scope
-from kernelcast.service import ServiceSettings, create_app
+from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service.jobs import StageLog
-from kernelcast.service.tokens import make_token
-from support.page_examples import add_job, make_comparison, make_validation, state_of
-from support.service_backend import FakeBackend
+from support.page_examples import add_job, state_of
 
 HTML = {"accept": "text/html"}
 FORM = {**HTML, "origin": "http://127.0.0.1", "content-type": "application/x-www-form-urlencoded"}
@@ -66,47 +61,6 @@ def test_a_form_starts_a_job(
     assert "asked for by local" in page
 
 
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        ("kind=collect&kernels=no-such-kernel", "no-such-kernel"),
-        ("kind=collect&sizes=many", "sizes: Input should be a valid integer"),
-        ("kind=collect&time_budget_minutes=long", "time budget seconds"),
-        ("kind=collect&devices=no-such", "no-such"),
-        ("kind=dance", "is no kind of job"),
-        ("kind=compare&first=linear&second=linear", "cannot be compared with itself"),
-    ],
-)
-def test_what_is_wrong_in_a_form_is_told(client: TestClient, body: str, told: str) -> None:
-    """On the page with the form, which keeps what was typed; nothing is started."""
-    answer = _send(client, "/jobs", body)
-    assert answer.status_code in {404, 422}
-    assert "The job was not started" in answer.text
-    assert told in answer.text
-    if "sizes" in body:
-        assert 'value="many"' in answer.text
-    assert client.get("/v1/jobs").json()["jobs"] == []
-
-
-def test_forms_of_other_sites_are_refused(client: TestClient) -> None:
-    """Even without an origin."""
-    foreign = _send(client, "/jobs", "kind=train", origin="http://evil.example")
-    assert foreign.status_code == 403
-    headers = {**HTML, "content-type": FORM["content-type"]}
-    assert client.post("/jobs", content="kind=train", headers=headers).status_code == 403
-
-
-def test_a_job_is_cancelled(client: TestClient) -> None:
-    """And written down in the audit log, as by the API."""
-    job_id = add_job(state_of(client), JobKind.TRAIN, JobState.QUEUED)
-    answer = _send(client, f"/jobs/{job_id}/cancel")
-    assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{job_id}")
-    page = client.get(f"/jobs/{job_id}", headers=HTML).text
-    assert "cancelled" in page
-    assert "/cancel" not in page
-    assert client.get("/v1/audit").json()["entries"][0]["action"] == "cancel_job"
-
-
 def test_a_job_at_work_with_its_log(client: TestClient) -> None:
     """Parts, stage, remaining time, and what it has been at before."""
     progress = {
@@ -151,61 +105,6 @@ def test_results_are_tables(
     page = client.get(f"/jobs/{job_id}", headers=HTML).text
     assert all(one in page for one in told)
     assert client.get(f"/jobs/{job_id}/result.json").json() == result
-
-
-def test_results_that_other_pages_show(client: TestClient) -> None:
-    """A validation leads to Accuracy, a comparison to A/B; their tables are here all the same."""
-    state = state_of(client)
-    validation = add_job(state, JobKind.VALIDATE, result=make_validation())
-    comparison = add_job(state, JobKind.COMPARE, result=make_comparison())
-    page = client.get(f"/jobs/{validation}", headers=HTML).text
-    assert f"/accuracy?job={validation}" in page
-    assert "leaving one kernel out" in page
-    page = client.get(f"/jobs/{comparison}", headers=HTML).text
-    assert f"/comparing?of={comparison}" in page
-    assert "ridge less linear" in page
-    listed = client.get("/v1/jobs").json()["jobs"]
-    assert all(one["has_result"] for one in listed)
-
-
-def test_a_failed_job_says_why(client: TestClient) -> None:
-    """And how to go on."""
-    error = {"code": "invalid_input", "message": "there are too few rows", "detail": None}
-    job_id = add_job(state_of(client), JobKind.TRAIN, JobState.FAILED, error=error)
-    page = client.get(f"/jobs/{job_id}", headers=HTML).text
-    assert "there are too few rows" in page
-    assert 'href="/jobs?new=train#start"' in page
-    missing = client.get(f"/jobs/{job_id}/result.json", headers=HTML)
-    assert missing.status_code == 404
-    unknown = client.get("/jobs/nope", headers=HTML)
-    assert unknown.status_code == 404
-    assert "there is no job" in unknown.text
-
-
-def test_the_stream_of_a_job(client: TestClient) -> None:
-    """The one of the API."""
-    job_id = add_job(state_of(client), JobKind.TRAIN, result={"models": []})
-    with client.stream("GET", f"/jobs/{job_id}/events") as answer:
-        lines = [line for line in answer.iter_lines() if line]
-    assert lines[0] == "event: end"
-    assert json.loads(lines[-1].removeprefix("data: "))["state"] == "done"
-
-
-def test_who_may_only_read_starts_nothing(settings: ServiceSettings, folder: Any) -> None:  # noqa: ANN401
-    """Neither by the forms, which are not there, nor without them."""
-    strict = replace(settings, require_tokens=True)
-    app = create_app(strict, backend=FakeBackend(str(settings.database)))
-    with TestClient(app, base_url="http://127.0.0.1") as client:
-        token, record = make_token("reader", frozenset({Scope.ESTIMATE}))
-        state_of(client).tokens.add(record)
-        headers = {**HTML, "authorization": f"Bearer {token}"}
-        page = client.get("/jobs?new=collect", headers=headers).text
-        assert "needs a token with the scope <code>admin</code>" in page
-        assert 'name="kind"' not in page
-        refused = _send(client, "/jobs", "kind=train", authorization=f"Bearer {token}")
-        assert refused.status_code == 403
-        anonymous = client.get("/jobs", headers=HTML, follow_redirects=False)
-        assert anonymous.headers["location"].startswith("/sign-in")
 
 
 def test_the_log_keeps_stages() -> None:

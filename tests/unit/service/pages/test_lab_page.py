@@ -84,21 +84,6 @@ def test_every_example_is_a_problem(
     assert not _errors_of(answer.text)
 
 
-def test_an_estimate(post: Post, check_page: Check, fields: Fields) -> None:
-    """Time, interval and tier of each device; a script gets the part, others the whole page."""
-    both = {**fields, "device": [DEVICE, "other-device-1111"]}
-    part = check_page(post("/lab/estimate", both, is_fragment=True))
-    assert "<html" not in part
-    assert part.count('class="big"') == part.count(">655 \N{MICRO SIGN}s</p>") == 2
-    assert "239 \N{MICRO SIGN}s to 1.80 ms" in part
-    assert part.count(">linear<") >= 2
-    page = check_page(post("/lab/estimate", both))
-    assert "<html" in page
-    assert "655 \N{MICRO SIGN}s" in page
-    assert "saxpy(global const float *x" in page  # the fields are as they were
-    assert "answered before" in page
-
-
 def test_sampling_is_a_choice(
     post: Post, check_page: Check, fields: Fields, backend: FakeBackend
 ) -> None:
@@ -154,17 +139,6 @@ def test_complaints_stand_beside_their_fields(
     assert words in found[field]
 
 
-def test_complaints_without_scripts(post: Post, check_page: Check, fields: Fields) -> None:
-    """The whole page has the message at the field as well, and keeps what was typed."""
-    answer = post("/lab/estimate", {**fields, "local_size": "0"})
-    assert answer.status_code == 422
-    text = check_page(answer)
-    field = text.index('id="local_size"')
-    assert 'aria-invalid="true"' in text[field : field + 250]
-    assert 'value="0"' in text[field : field + 250]
-    assert text.index("at least 1") < text.index('id="global_offset"')
-
-
 def test_what_a_device_complains_about(
     post: Post, check_page: Check, fields: Fields, backend: FakeBackend
 ) -> None:
@@ -172,17 +146,6 @@ def test_what_a_device_complains_about(
     backend.before = failing(CompileError("line 3: no <such> thing"))
     found = _complain(post, check_page, "/lab/estimate", fields)
     assert found == {"code": "line 3: no <such> thing"}
-
-
-@pytest.mark.usefixtures("in_process")
-def test_the_annotated_source(post: Post, check_page: Check, fields: Fields) -> None:
-    """Each line has its counts, and its accesses as expressions."""
-    text = check_page(post("/lab/source", fields, is_fragment=True))
-    assert "<b>load</b> x[gid.x]" in text
-    assert "<b>store</b> y[gid.x]" in text
-    assert "2 fp32" in text
-    assert "gid: global id" in text
-    assert "4 sectors/request" in text
 
 
 @pytest.mark.usefixtures("in_process")
@@ -203,18 +166,6 @@ def test_arguments_that_do_not_fit(post: Post, check_page: Check, fields: Fields
         found = _complain(post, check_page, path, {**fields, "args": short})
         [message] = found.values()
         assert "2 arguments" in message
-
-
-@pytest.mark.usefixtures("in_process")
-def test_a_machine_that_is_not_here(post: Post, check_page: Check, fields: Fields) -> None:
-    """The model tells limiters and volumes of any machine."""
-    text = check_page(post("/lab/model", fields, is_fragment=True))
-    assert "saxpy on a100" in text
-    assert "limited by" in text
-    assert "DRAM to L2" in text
-    assert "<rect" in text
-    found = _complain(post, check_page, "/lab/model", {**fields, "machine": "../a100"})
-    assert "no machine description" in found["machine"]
 
 
 @pytest.mark.usefixtures("in_process")

@@ -37,13 +37,6 @@ def _make_token(client: TestClient, *scopes: Scope) -> str:
     return text
 
 
-def _sign_in(client: TestClient, token: str, wanted: str = "/devices") -> httpx.Response:
-    found: httpx.Response = client.post(
-        "/sign-in", content=f"token={token}&next={wanted}", headers=FORM
-    )
-    return found
-
-
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_is_sound(client: TestClient, check_page: Check, path: str) -> None:
     """Pages answer without data, well formed, with their place in the navigation marked."""
@@ -61,16 +54,6 @@ def test_pages_beside_the_navigation_are_sound(
     assert "<h1>" in check_page(client.get(path))
 
 
-def test_a_page_that_is_not_there(client: TestClient, check_page: Check) -> None:
-    """A person gets a page, a program gets JSON; both with the true status."""
-    page = client.get("/nothing", headers={"accept": "text/html"})
-    assert page.status_code == 404
-    assert "Not found" in check_page(page)
-    assert client.get("/nothing").json()["error"]["code"] == "not_found"
-    of_api = client.get("/v1/nothing", headers={"accept": "text/html"})
-    assert of_api.json()["error"]["code"] == "not_found"
-
-
 def test_everything_that_pages_load_is_here(client: TestClient) -> None:
     """Style, scripts and icon come from the package, and browsers may keep them."""
     assert {"style.css", "frame.js", "lab.js", "icon.svg"} <= set(list_assets())
@@ -80,12 +63,6 @@ def test_everything_that_pages_load_is_here(client: TestClient) -> None:
         again = client.get(f"/assets/{name}", headers={"if-none-match": found.headers["etag"]})
         assert again.status_code == 304
         assert not again.content
-
-
-@pytest.mark.parametrize("name", ["no.css", "..%2Fframe.py", "%2Fetc%2Fpasswd", "../frame.py"])
-def test_other_files_are_not(client: TestClient, name: str) -> None:
-    """Nothing but the listed files is sent, whatever the path looks like."""
-    assert client.get(f"/assets/{name}").status_code == 404
 
 
 def test_nothing_comes_from_elsewhere() -> None:
@@ -100,31 +77,6 @@ def test_nothing_comes_from_elsewhere() -> None:
             assert "new Function" not in text, name
             continue
         assert "https:" not in text, name
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_tokens_are_asked_for(locked: TestClient, check_page: Check, path: str) -> None:
-    """Without a token each page leads to the page that asks for one, and back."""
-    answer = locked.get(path)
-    assert answer.status_code == 303
-    assert answer.headers["location"] == f"/sign-in?next={path.replace('/', '%2F')}"
-    assert f'value="{path}"' in check_page(locked.get(answer.headers["location"]))
-
-
-def test_signing_in_and_out(locked: TestClient, check_page: Check) -> None:
-    """The token is kept where scripts cannot read it, opens pages and not the API, and is left."""
-    answer = _sign_in(locked, _make_token(locked, Scope.ESTIMATE))
-    assert answer.status_code == 303
-    assert answer.headers["location"] == "/devices"
-    cookie = answer.headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
-    text = check_page(locked.get("/devices"))
-    assert "Sign out" in text
-    assert "needs a token with the scope" in text  # to calibrate
-    assert locked.get("/v1/devices").status_code == 401
-    assert locked.post("/sign-out", headers=FORM).status_code == 303
-    assert locked.get("/devices").status_code == 303
 
 
 @pytest.mark.parametrize("base", ["https://127.0.0.1", "http://127.0.0.1"])
@@ -166,47 +118,12 @@ def test_without_tls_the_cookie_has_its_plain_name(locked: TestClient) -> None:
     assert "Secure" not in cookie.headers["set-cookie"]
 
 
-def test_a_wrong_token_is_told(locked: TestClient, check_page: Check) -> None:
-    """Beside the field, and nothing is kept."""
-    answer = _sign_in(locked, "kc_000000000000_" + "a" * 43)
-    assert answer.status_code == 401
-    assert "set-cookie" not in answer.headers
-    text = check_page(answer)
-    assert "the token is not known" in text
-    assert 'aria-invalid="true"' in text
-
-
 def test_a_token_that_was_revoked_is_forgotten(locked: TestClient) -> None:
     """Its cookie goes, so that the pictures of a page do not count as guesses."""
     locked.cookies.set("kernelcast_token", "kc_000000000000_" + "a" * 43)
     answer = locked.get("/devices")
     assert answer.status_code == 303
     assert 'kernelcast_token=""' in answer.headers["set-cookie"]
-
-
-@pytest.mark.parametrize("wanted", ["//evil.example", "https://evil.example", "/\\evil.example"])
-def test_signing_in_leads_nowhere_else(locked: TestClient, wanted: str) -> None:
-    """No link can use the page to lead away."""
-    answer = _sign_in(locked, _make_token(locked, Scope.ESTIMATE), wanted)
-    assert answer.headers["location"] == "/"
-
-
-@pytest.mark.parametrize("origin", [None, "http://evil.example", "null"])
-@pytest.mark.parametrize("path", ["/devices/calibrate", "/lab/estimate", "/sign-in", "/sign-out"])
-def test_forms_of_other_sites_are_refused(
-    client: TestClient, path: str, origin: str | None
-) -> None:
-    """A form must come from a page of this service."""
-    headers = {} if origin is None else {"origin": origin}
-    assert client.post(path, content="device=x", headers=headers).status_code == 403
-
-
-def test_a_missing_scope_is_told(locked: TestClient, check_page: Check) -> None:
-    """Somebody who may look may not calibrate."""
-    _sign_in(locked, _make_token(locked, Scope.ESTIMATE))
-    answer = locked.post("/devices/calibrate", content="device=fake", headers=FORM)
-    assert answer.status_code == 403
-    assert "admin" in check_page(answer)
 
 
 def test_on_loopback_nobody_signs_in(client: TestClient) -> None:
