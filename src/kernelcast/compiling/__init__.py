@@ -9,12 +9,16 @@ those of the folders that were given.
 from kernelcast.compiling.compilation import Compiled, compile_kernel
 from kernelcast.compiling.compiler import Compiler, find_compiler
 from kernelcast.compiling.dialect import Dialect
+from kernelcast.compiling.facts import Access, BlockFacts, CodeFacts, read_facts
 from kernelcast.compiling.ptxas import PtxasFacts, assemble_ptx, find_ptxas
 from kernelcast.compiling.signatures import Argument, CompiledKernel
 from kernelcast.compiling.targets import CodeFormat, Target
 
 __all__ = [
+    "Access",
     "Argument",
+    "BlockFacts",
+    "CodeFacts",
     "CodeFormat",
     "Compiled",
     "CompiledKernel",
@@ -26,4 +30,5 @@ __all__ = [
     "compile_kernel",
     "find_compiler",
     "find_ptxas",
+    "read_facts",
 ]

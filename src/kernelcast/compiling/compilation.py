@@ -31,9 +31,14 @@ _WARNINGS: Final = (
     "-Wno-error=int-conversion", "-Wno-error=implicit-int",
     "-Wno-error=incompatible-function-pointer-types",
 )  # fmt: skip
+_LINES: Final = (
+    "-debug-info-kind=line-tables-only",
+    "-dwarf-version=4",
+    "-fdebug-compilation-dir=.",
+)
 _CRASHING: Final = "-vectorize-slp"
 _PROFILES: Final = {
-    True: ("-O1", "-fno-unroll-loops", "-debug-info-kind=line-tables-only", "-dwarf-version=4"),
+    True: ("-O1", "-fno-unroll-loops"),
     False: ("-O3", "-vectorize-loops", _CRASHING),
 }
 # Compilers of OpenCL inline what they can; a call would hide what it does from all that reads.
@@ -41,6 +46,17 @@ _INLINE: Final = ("-mllvm", "-inline-threshold=100000")
 _CONSTANT_ARGUMENT: Final = re.compile(r"\.ptr \.const\b")
 _CONSTANT_SPACE: Final = re.compile(r"addrspace\(4\)")
 _CONSTANT_LOAD: Final = re.compile(r"^  %\S+ = load (?:[^,]|, (?!align|!))*addrspace\(4\).*$")
+_CONSTANT_INTRINSIC: Final = re.compile(r"(@llvm\.\S*?)\.p4\b")
+_FUNCTION: Final = re.compile(
+    r"^define (?:dso_local )?(?:hidden |protected )?"
+    r"(?=.*@__clang_ocl_kern_imp_|(?!.*!kernel_arg_addr_space)(?!internal|linkonce|weak))",
+    re.MULTILINE,
+)
+_NO_INLINE: Final = re.compile(r"^(attributes #\d+ = \{.*?)\bnoinline ", re.MULTILINE)
+_REQUIRED_SIZE: Final = re.compile(
+    r"^define .*?@([\w$.]+)\(.*!reqd_work_group_size !(\d+)", re.MULTILINE
+)
+_SIZES: Final = re.compile(r"^!(\d+) = !\{(i32 \d+, i32 \d+, i32 \d+)\}", re.MULTILINE)
 _LAUNCH_VARIABLE: Final = "@kernelcast_launch"
 
 
@@ -175,46 +191,61 @@ class _Job:
 
     def run(self, folder: Path) -> dict[str, Any]:
         """Compile, with libclc where built-in functions are missing; return what is kept."""
-        text, log = self._compile(folder, self.libraries)
+        log = self._start(folder, ("-disable-llvm-passes", "-emit-llvm", "-o", "front.ll"))
+        front = Path(folder, "front.ll")
+        code = front.read_text(encoding="utf-8")
+        front.write_text(_open_up(code), encoding="utf-8")
+        text = self._optimise(folder, self.libraries)
         missing = find_missing_builtins(text, self.target)
         libclc = find_libclc(self.target.format)
         if missing and libclc is not None:
-            text, log = self._compile(folder, (*self.libraries, libclc))
+            text = self._optimise(folder, (*self.libraries, libclc))
             missing = find_missing_builtins(text, self.target)
+        if self.target.format is CodeFormat.PTX:
+            text = _require_sizes(text, code)
         notes = [f"option {option} means nothing here" for option in self.given.dropped]
         return {"text": text, "log": "\n".join([*notes, *filter(None, [log])]), "missing": missing}
 
-    def _compile(self, folder: Path, libraries: Sequence[Path]) -> tuple[str, str]:
-        """Compile with these libraries; return text and warnings."""
-        linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
-        written = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
-        log = self._start(folder, (*linked, written, "-o", "code"), libraries)
-        text = Path(folder, "code").read_text(encoding="utf-8", errors="replace")
-        if self.target.format is CodeFormat.PTX and _CONSTANT_ARGUMENT.search(text):
-            self._start(folder, (*linked, "-emit-llvm", "-o", "code.ll"), libraries)
-            text = self._move_constants(folder)
-        return text, log
-
-    def _start(self, folder: Path, written: Sequence[str], libraries: Sequence[Path] = ()) -> str:
-        """Run the compiler on the source where it sees no other files; return its warnings."""
+    def _start(self, folder: Path, written: Sequence[str]) -> str:
+        """Run the front end on the source where it sees no other files; return its warnings."""
         (folder / "source").write_bytes(self.source.encode())
-        files = {
-            **{path.name: path for path in libraries}, BASE_HEADER.name: BASE_HEADER,
-            self.source_name: folder / "source",
-        }  # fmt: skip
+        files = {BASE_HEADER.name: BASE_HEADER, self.source_name: folder / "source"}
         (folder / "files.json").write_text(_list_visible(folder, files, self.folders), "utf-8")
         included = [word for path in self.folders for word in ("-I", str(path))]
         command = [
             *self.compiler.command, "-cc1", *self.flags, *included, *written, self.source_name
         ]  # fmt: skip
         status, output = run_limited(command, folder, self.limit_s)
-        if status < 0 and _CRASHING in command:  # LLVM 22 on eight lanes of sin and pow for AMD
-            command.remove(_CRASHING)
-            status, output = run_limited(command, folder, self.limit_s)
         self._check_included(Path(folder, "included"))
         if status != 0:
             raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
         return output.strip()
+
+    def _optimise(self, folder: Path, libraries: Sequence[Path]) -> str:
+        """Link the front end's code with libraries, optimise it and write it for the target."""
+        linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", str(path))]
+        profile = _PROFILES[self.target.as_written]
+        form = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
+        text = self._write(folder, "front.ll", (*profile, *linked, form))
+        if self.target.format is CodeFormat.PTX and _CONSTANT_ARGUMENT.search(text):
+            linked_code = self._write(folder, "front.ll", (*profile, *linked, "-emit-llvm"))
+            (folder / "moved.ll").write_text(_move_constants(linked_code), encoding="utf-8")
+            text = self._write(folder, "moved.ll", ("-O3", "-disable-llvm-passes", "-S"))
+        return text
+
+    def _write(self, folder: Path, code: str, how: Sequence[str]) -> str:
+        """Run the back end on LLVM IR."""
+        command = [
+            *self.compiler.command, "-cc1", *_name_machine(self.target), "-x", "ir", "-w",
+            *_INLINE, *how, *_list_back_end_flags(self.target, self.given), "-o", "code", code,
+        ]  # fmt: skip
+        status, output = run_limited(command, folder, self.limit_s)
+        if status < 0 and _CRASHING in command:  # LLVM 22 on eight lanes of sin and pow for AMD
+            command.remove(_CRASHING)
+            status, output = run_limited(command, folder, self.limit_s)
+        if status != 0:
+            raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
+        return Path(folder, "code").read_text(encoding="utf-8", errors="replace")
 
     def _check_included(self, listing: Path) -> None:
         """Refuse a file that a link in one of the folders leads out of them to."""
@@ -231,54 +262,73 @@ class _Job:
                 )
                 raise CompileError(msg)
 
-    def _move_constants(self, folder: Path) -> str:
-        """Compile to PTX with constants in global memory.
 
-        A CUDA launch has no way to pass a pointer to constant memory: where a kernel takes one,
-        the constants of its program are read through the read-only path of global memory.
-        """
-        lines = Path(folder, "code.ll").read_text(encoding="utf-8").splitlines()
-        moved = []
-        for line in lines:
-            if _LAUNCH_VARIABLE in line:
-                moved.append(line)
-                continue
-            invariant = ", !invariant.load !999999" if _CONSTANT_LOAD.match(line) else ""
-            line = _CONSTANT_SPACE.sub("addrspace(1)", line)
-            moved.append(re.sub(r"(@llvm\.\S*?)\.p4\b", r"\1.p1", line) + invariant)
-        Path(folder, "moved.ll").write_text("\n".join([*moved, "!999999 = !{}", ""]), "utf-8")
-        status, output = run_limited(
-            [*self.compiler.command, "-cc1", "-triple", self.target.triple, "-target-cpu",
-             self.target.processor, "-x", "ir", "-w", "-O3", "-disable-llvm-passes", "-S",
-             *_precision(self.given), "-o", "code", "moved.ll"],
-            folder, self.limit_s,
-        )  # fmt: skip
-        if status != 0:
-            raise CompileError(_shorten(output))
-        return Path(folder, "code").read_text(encoding="utf-8")
+def _open_up(code: str) -> str:
+    """Let the front end's code be inlined: all but kernels is internal.
+
+    Since version 21 clang makes a kernel call a function of its body, which it forbids to inline
+    on NVPTX; elsewhere the body would be compiled twice.
+    """
+    return _FUNCTION.sub("define internal ", _NO_INLINE.sub(r"\1", code))
+
+
+def _require_sizes(ptx: str, code: str) -> str:
+    """Note the work-group sizes that kernels require, which clang leaves out of PTX."""
+    sizes = {number: ", ".join(re.findall(r"i32 (\d+)", node)) for number, node in
+             _SIZES.findall(code)}  # fmt: skip
+    for kernel, number in _REQUIRED_SIZE.findall(code):
+        start = ptx.find(f".entry {kernel}(")
+        place = ptx.find("\n{", start)
+        if start >= 0 and sizes.get(number) and ".reqntid" not in ptx[start:place]:
+            ptx = f"{ptx[:place]}\n.reqntid {sizes[number]}{ptx[place:]}"
+    return ptx
+
+
+def _move_constants(code: str) -> str:
+    """Move constants to global memory, all but the description of the launch.
+
+    A CUDA launch has no way to pass a pointer to constant memory: where a kernel takes one, the
+    constants of its program are read through the read-only path of global memory.
+    """
+    moved = []
+    for line in code.splitlines():
+        if _LAUNCH_VARIABLE in line:
+            moved.append(line)
+            continue
+        invariant = ", !invariant.load !999999" if _CONSTANT_LOAD.match(line) else ""
+        spaces = _CONSTANT_SPACE.sub("addrspace(1)", line)
+        moved.append(_CONSTANT_INTRINSIC.sub(r"\1.p1", spaces) + invariant)
+    return "\n".join([*moved, "!999999 = !{}", ""])
+
+
+def _name_machine(target: Target) -> tuple[str, ...]:
+    processor = ("-target-cpu", target.processor) if target.processor else ()
+    return ("-triple", target.triple, *processor)
 
 
 def _list_flags(target: Target, dialect: Dialect, given: ReadOptions) -> tuple[str, ...]:
-    """List what clang's frontend is told beside files; the user's own options come last."""
+    """List what clang's front end is told beside files; the user's own options come last."""
     language = given.language or dialect.language
-    processor = ("-target-cpu", target.processor) if target.processor else ()
+    lines = _LINES if target.as_written else ()
     return (
-        "-triple", target.triple, *processor, "-x", "cl", f"-cl-std={language}",
+        *_name_machine(target), "-x", "cl", f"-cl-std={language}",
         *dialect.list_flags(language), "-fdeclare-opencl-builtins", "-nostdsysteminc",
         "-nobuiltininc", "-ivfsoverlay", "files.json", "-header-include-file", "included",
-        "-include", BASE_HEADER.name, "-fdebug-compilation-dir=.", "-fgnu89-inline", *_WARNINGS,
-        *_PROFILES[target.as_written], *_INLINE,
-        *(_precision(given) if target.format is CodeFormat.PTX else ()), *given.flags,
+        "-include", BASE_HEADER.name, "-fgnu89-inline", *_WARNINGS, *lines,
+        "-O1" if target.as_written else "-O3", *_list_back_end_flags(target, given), *given.flags,
     )  # fmt: skip
 
 
-def _precision(given: ReadOptions) -> tuple[str, ...]:
+def _list_back_end_flags(target: Target, given: ReadOptions) -> tuple[str, ...]:
     """Divide and take roots on NVIDIA's GPUs as its own compiler of OpenCL C does by default."""
+    denormals = tuple(flag for flag in given.flags if flag.startswith("-fdenormal"))
+    if target.format is not CodeFormat.PTX:
+        return denormals
     fast = "-cl-fast-relaxed-math" in given.flags
     exact = "-cl-fp32-correctly-rounded-divide-sqrt" in given.flags
     return (
         "-mllvm", f"-nvptx-prec-divf32={2 if exact else 0 if fast else 1}",
-        "-mllvm", f"-nvptx-prec-sqrtf32={int(exact)}", "-ffp-contract=fast",
+        "-mllvm", f"-nvptx-prec-sqrtf32={int(exact)}", "-ffp-contract=fast", *denormals,
     )  # fmt: skip
 
 
