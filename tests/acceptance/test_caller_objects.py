@@ -149,28 +149,30 @@ def release_memory() -> None:
 
 
 def mix_contexts() -> None:
-    """Give objects of another context or platform, while that is there and when it is gone."""
+    """Give objects of another context or platform, whose others are there first and then gone."""
     for name in list_devices():
         own = Program(make_queue(name))
         with kernelcast.Predictor() as predictor:
             for device in list_devices().values():
-                context = cl.Context([device])
-                foreign_queue = cl.CommandQueue(context)
-                kernel = cl.Kernel(cl.Program(context, SOURCE).build(), "add")
-                memory = cl.Buffer(context, FLAGS, 4 * ITEMS)
-                launches = {
-                    "argument 1 .*a Buffer of another context": own.launch(own.y, memory),
-                    "the queue belongs to another context": own.launch(
-                        own.y, own.x, kernel=kernel, source=SOURCE
-                    ),
-                    "queue.* context": own.launch(own.y, own.x, queue=foreign_queue),
-                }
-                for _ in ("there", "gone"):
-                    for complaint, launch in launches.items():
+                for complaint, replaced in (
+                    ("argument 1 .*a Buffer of another context", "x"),
+                    ("the queue belongs to another context", "kernel"),
+                    ("queue.* context", "queue"),
+                ):
+                    context = cl.Context([device])
+                    foreign = Program(cl.CommandQueue(context))
+                    del context
+                    given: dict[str, Any] = {
+                        "kernel": cl.Kernel(foreign.program, "add"), "queue": foreign.queue,
+                        "x": foreign.x,
+                    }  # fmt: skip
+                    given = {replaced: given[replaced]}
+                    launch = own.launch(own.y, given.pop("x", own.x), source=SOURCE, **given)
+                    for _ in ("there", "gone"):
                         with pytest.raises(kernelcast.InputError, match=complaint):
                             predictor.estimate(launch)
-                    context = None
-                    gc.collect()
+                        foreign.__dict__.clear()
+                        gc.collect()
 
 
 @pytest.mark.parametrize("trial", [release_memory, mix_contexts])
