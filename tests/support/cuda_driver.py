@@ -1,11 +1,12 @@
 """Stands in for the CUDA driver: runs a module's kernels on an OpenCL processor by their source.
 
 ``KERNELCAST_CUDA_DRIVER=support.cuda_driver`` has kernelcast load it in place of
-``cuda.bindings.driver``, in child processes too; `use_stand_in` makes such an environment. It has
-those of the driver's functions that kernelcast calls, with the arguments and answers of
-``cuda-bindings``, and is as strict where a mistake would go unnoticed on a processor: contexts are
-current per thread, addresses lie in allocations, arguments have the sizes that the PTX says, local
-memory lies in the launch's shared memory, an error of a running kernel stays.
+``cuda.bindings.driver``, in child processes too; `use_stand_in` makes such an environment,
+`stand_in` sets it for a block. It has those of the driver's functions that kernelcast calls, with
+the arguments and answers of ``cuda-bindings``, and is as strict where a mistake would go unnoticed
+on a processor: contexts are current per thread, addresses lie in allocations, arguments have the
+sizes that the PTX says, local memory lies in the launch's shared memory, an error of a running
+kernel stays.
 
 PTX is not interpreted. What `kernelcast.compiling` returns is marked with a comment that names its
 source; the source is built for the processor, behind a prelude that tells work-items of a window
@@ -30,7 +31,8 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,10 +48,18 @@ from kernelcast import compiling
 from kernelcast.compiling.signatures import read_kernels
 from kernelcast.records.errors import CompileError
 from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling import cuda
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude
 
-__all__ = ["CUdevice_attribute", "CUfunction_attribute", "CUjit_option", "CUresult", "use_stand_in"]
+__all__ = [
+    "CUdevice_attribute",
+    "CUfunction_attribute",
+    "CUjit_option",
+    "CUresult",
+    "stand_in",
+    "use_stand_in",
+]
 
 _MARK = re.compile(r"^// stand-in source (\d+)$", re.MULTILINE)
 _sources: list[tuple[str, tuple[str, ...]]] = []
@@ -95,8 +105,27 @@ def _hide_platforms() -> list[cl.Platform]:
     return _get_platforms()
 
 
-compiling.compile_kernel = _compile_marked
-cl.get_platforms = _hide_platforms  # type: ignore[attr-defined, unused-ignore]
+def _install() -> None:
+    compiling.compile_kernel = _compile_marked
+    cl.get_platforms = _hide_platforms
+
+
+@contextmanager
+def stand_in(**settings: object) -> Iterator[None]:
+    """Have this process and its children see the stand-in's device for the length of a block."""
+    replaced = compiling.compile_kernel, cl.get_platforms
+    held = {name: os.environ.get(name) for name in use_stand_in(**settings)}
+    os.environ.update(use_stand_in(**settings))
+    cuda.load_driver.cache_clear()
+    try:
+        yield
+    finally:
+        for name, value in held.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
+        cuda.load_driver.cache_clear()
+        compiling.compile_kernel, cl.get_platforms = replaced
+        _open().failure = 0
 
 
 @dataclass
@@ -160,7 +189,7 @@ def _function(*, needs_context: bool = True) -> Callable[..., Any]:
                 _fail_as_told(function.__name__, arguments)
                 answer = function(*arguments)
             except _RefusedError as refused:
-                return (CUresult(refused.status), *(None for _ in range(_ANSWERS[call.__name__])))
+                return (CUresult(refused.status), *(None for _ in range(FUNCTIONS[call.__name__])))
             answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
             return (CUresult.CUDA_SUCCESS, *answers)
 
@@ -169,7 +198,7 @@ def _function(*, needs_context: bool = True) -> Callable[..., Any]:
     return decorate
 
 
-_ANSWERS: dict[str, int] = {
+FUNCTIONS: dict[str, int] = {
     "cuDriverGetVersion": 1, "cuDeviceGetCount": 1, "cuDeviceGet": 1, "cuDeviceGetName": 1,
     "cuDeviceGetAttribute": 1, "cuDeviceTotalMem": 1, "cuDevicePrimaryCtxRetain": 1,
     "cuStreamCreate": 1, "cuMemAlloc": 1, "cuEventCreate": 1, "cuEventElapsedTime": 1,
@@ -181,7 +210,7 @@ for _name in (
     "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8Async",
     "cuEventRecord", "cuEventSynchronize", "cuLaunchKernel",
 ):  # fmt: skip
-    _ANSWERS[_name] = 0
+    FUNCTIONS[_name] = 0
 
 
 def _fail_as_told(name: str, arguments: Sequence[Any]) -> None:
@@ -195,15 +224,11 @@ def _fail_as_told(name: str, arguments: Sequence[Any]) -> None:
             raise _RefusedError(int(status))
 
 
-def forget_failure() -> None:
-    """Take back the error that a kernel has left, as a new process would."""
-    _open().failure = 0
-
-
 @_function(needs_context=False)
 def cuInit(flags: int) -> None:
     """Start the driver."""
     assert flags == 0
+    _install()
 
 
 @_function(needs_context=False)

@@ -71,7 +71,7 @@ class CudaError(cl.Error, KernelRunError):
         return int(refused) if self.status == _OUT_OF_RESOURCES else self.status
 
 
-class CudaMemoryError(cl.MemoryError, CudaError):
+class CudaMemoryError(DeviceLimitError, cl.MemoryError, CudaError):
     """Is raised when a CUDA device has not enough memory."""
 
 

@@ -1,0 +1,334 @@
+"""CUDA devices behind the objects of pyopencl, on a stand-in for the driver."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda.bindings import driver as real_driver
+
+from kernelcast import compiling
+from kernelcast.records.arguments import (
+    BufferArgument,
+    ElementType,
+    Init,
+    LocalArgument,
+    ScalarArgument,
+)
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import (
+    BrokenDeviceError,
+    CompileError,
+    DeviceLimitError,
+    KernelRunError,
+    SignatureError,
+)
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.records.traits import TraitSource
+from kernelcast.sampling import cuda
+from kernelcast.sampling.cuda_kernels import adapt_ptx, choose_local_size, read_signatures
+from kernelcast.sampling.device_check import check_device
+from kernelcast.sampling.discovery import find_devices
+from kernelcast.sampling.launch import OpenCLLaunch
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.partial_launch import PartialLaunch
+from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.whole_run import run_whole
+from support import cuda_driver
+
+TELLING = """
+kernel void telling(global ulong *out, ulong width)
+{
+    size_t place = get_global_id(1) * width + get_global_id(0) - get_global_offset(0);
+    out[place] = get_group_id(0) + 100 * get_group_id(1) + 10000 * get_num_groups(0)
+        + 1000000 * get_num_groups(1) + 100000000 * get_global_size(0)
+        + get_local_id(0) * 100000000000UL;
+}
+"""
+MIXED = """
+typedef struct { int a; float b[3]; } Pair;
+constant float TABLE[4] = {1, 2, 3, 4};
+kernel void mixed(global float *out, constant float *given, local float *first, Pair pair,
+                  local float *second, float3 vector, global float *none)
+{
+    size_t i = get_local_id(0), n = get_local_size(0);
+    first[i] = given[i];
+    second[i] = i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = first[n - 1 - i] + second[n - 1 - i] + pair.a + pair.b[2] + vector.z
+        + TABLE[i & 3] + (none ? 1000 : 0);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[DeviceSession]:
+    """Open the stand-in's device."""
+    with cuda_driver.stand_in(alone=1, units=2):
+        [(description, device)] = find_devices()
+        yield open_session(description, device)
+
+
+def make_problem(source: str, ndrange: NDRange, *arguments: object) -> Problem:
+    """Make a problem of the only kernel of a source."""
+    name = re.findall(r"kernel void (\w+)", source)[0]
+    given: Any = arguments
+    return Problem(
+        name=name, kernel=Kernel(name=name, source=source), ndrange=ndrange, arguments=given
+    )
+
+
+def buffer(base: str, count: int, init: Init = Init.ZEROS) -> BufferArgument:
+    """Make a buffer's recipe."""
+    return BufferArgument(element=ElementType(base), count=count, init=init)
+
+
+def test_the_stand_in_has_functions_of_the_driver() -> None:
+    """What kernelcast calls is there in cuda-bindings and takes as many arguments."""
+    for name in cuda_driver.FUNCTIONS:
+        line = getattr(real_driver, name).__doc__.splitlines()[0]
+        listed = re.sub(r"\[[^]]*\]", "", line[line.index("(") + 1 : line.rindex(")")])
+        count = len([one for one in listed.split(",") if one.strip()])
+        assert getattr(cuda_driver, name).__wrapped__.__code__.co_argcount == count, line
+
+
+def test_there_is_no_cuda_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a missing package nor a missing library stops the search for devices."""
+    for module in ("no_such_module", "cuda.bindings.driver"):
+        monkeypatch.setenv(cuda.DRIVER_VARIABLE, module)
+        cuda.load_driver.cache_clear()
+        if cuda.load_driver() is None:
+            assert cuda.list_devices() == []
+    cuda.load_driver.cache_clear()
+
+
+def test_local_arguments_are_offsets_into_shared_memory() -> None:
+    """The base is added where the kernel loads such a parameter, and nowhere else."""
+    local = compiling.Argument(address_space="local", size_bytes=8)
+    other = compiling.Argument(address_space="global", size_bytes=8)
+    text = ".address_size 64\nld.param.b64 %rd1, [k_param_0];\nld.param.b64 %rd2, [k_param_1];\n"
+    kernels = [compiling.CompiledKernel(name="k", arguments=(other, local))]
+    adapted = adapt_ptx(text, kernels).splitlines()
+    assert "kc_local_arguments" in adapted[1]
+    assert adapted[2] == "ld.param.b64 %rd1, [k_param_0];"
+    assert "add.s64 %rd2, %rd2" in adapted[3]
+
+
+def test_signatures_are_read_off_ir() -> None:
+    """Names, types, address spaces and qualifiers are the source's; so is the local size."""
+    ir = "\n".join([
+        "define dso_local spir_kernel void @k(ptr %a) #0 !kernel_arg_addr_space !1 "
+        "!kernel_arg_access_qual !2 !kernel_arg_type !3 !kernel_arg_type_qual !4 "
+        "!kernel_arg_name !5 !reqd_work_group_size !6 {",
+        "!1 = !{i32 1, i32 0}", '!2 = !{!"none", !"none"}', '!3 = !{!"float*", !"int"}',
+        '!4 = !{!"const restrict", !""}', '!5 = !{!"a", !"n"}', "!6 = !{i32 8, i32 4, i32 1}",
+    ])  # fmt: skip
+    signature = read_signatures(ir)["k"]
+    assert [str(one) for one in signature.parameters] == [
+        "0 (global const float* a)", "1 (int n)"
+    ]  # fmt: skip
+    assert signature.required_local_size == (8, 4, 1)
+
+
+def test_a_chosen_local_size_divides() -> None:
+    """No work-group is cut off, whatever the size."""
+    for size in [(1000, 7), (1,), (97, 97), (4096, 4096, 2)]:
+        chosen = choose_local_size(size)
+        assert all(whole % one == 0 for whole, one in zip(size, chosen, strict=True))
+        assert np.prod(chosen) <= 256
+
+
+@pytest.mark.device
+def test_a_gpu_that_opencl_shows_is_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same place on the bus is the same GPU; another place is another."""
+    with cuda_driver.stand_in(alone=1):
+        [through_cuda] = cuda.list_devices()
+        shown = SimpleNamespace(
+            **{name: getattr(through_cuda, name) for name in dir(through_cuda)
+               if not name.startswith("_")},
+        )  # fmt: skip
+        shown.platform = SimpleNamespace(name="NVIDIA CUDA", vendor="NVIDIA", version="OpenCL 3.0")
+        listing = SimpleNamespace(get_devices=lambda: [shown])
+        monkeypatch.setattr(cl, "get_platforms", lambda: [listing])
+        assert [one.platform for one, _ in find_devices()] == ["NVIDIA CUDA"]
+        shown.pci_bus_id_nv += 1
+        assert {one.platform for one, _ in find_devices()} == {"NVIDIA CUDA", "CUDA"}
+
+
+@pytest.mark.device
+def test_windows_are_told_of_the_whole_launch(session: DeviceSession) -> None:
+    """Each work-group writes what it writes in the whole launch; the others write nothing."""
+    ndrange = NDRange(global_size=(64, 12), local_size=(16, 2), global_offset=(8, 0))
+    elements = buffer("uint64", 64 * 12)
+    width = ScalarArgument(element=ElementType("uint64"), values=(64,))
+    problem = make_problem(TELLING, ndrange, elements, width)
+    whole = run_whole(session, problem, seed=0).after[0]
+    out = np.zeros(64 * 12, dtype=np.uint64)
+    arguments = (problem.kernel, ndrange, problem.arguments, [out, np.uint64(64)])
+    with PartialLaunch(session, *arguments) as launch:
+        launch.run([GroupBox(start=(1, 3), shape=(2, 2))])
+        launch.read(0, [(0, out.nbytes)], out.view(np.uint8))
+    expected = np.zeros((12, 64), dtype=np.uint64)
+    expected[6:10, 16:48] = np.asarray(whole).reshape(12, 64)[6:10, 16:48]
+    assert np.asarray(whole).reshape(12, 64)[6, 16] == 64_06_04_03_01
+    assert np.array_equal(out.reshape(12, 64), expected)
+
+
+@pytest.mark.device
+def test_all_kinds_of_arguments_arrive(session: DeviceSession) -> None:
+    """Structures and vectors by value, two stretches of local memory, constants, no buffer."""
+    problem = make_problem(
+        MIXED, NDRange(global_size=(8,), local_size=(4,)), buffer("float32", 8),
+        buffer("float32", 8, Init.ARANGE), LocalArgument(bytes=16),
+        ScalarArgument(
+            element=ElementType("uint8", 16),
+            values=tuple(np.array([7, 0, 0, 0x41200000], dtype=np.int32).tobytes()),
+        ),
+        LocalArgument(bytes=20),
+        ScalarArgument(element=ElementType("float32", 3), values=(0, 0, 5)),
+        buffer("float32", 1),
+    )  # fmt: skip
+    after = run_whole(session, problem, seed=0).after[0]
+    expected = [3 - i + 3 - i + 7 + 10 + 5 + (i + 1) + 1000 for i in range(4)] * 2
+    assert np.asarray(after).tolist() == expected
+
+
+@pytest.mark.device
+def test_a_launch_is_prepared_as_opencls(session: DeviceSession) -> None:
+    """P_sat is the driver's word beside the rules'; whatever ran, contents are true again."""
+    source = "kernel void add(global float *a, global const float *b) " \
+        "{ size_t i = get_global_id(0); a[i] += b[i]; }"  # fmt: skip
+    ndrange = NDRange(global_size=(1 << 16,), local_size=(128,))
+    problem = make_problem(
+        source, ndrange, buffer("float32", 1 << 16), buffer("float32", 1 << 16, Init.ONES)
+    )
+    with session.lock, prepared_problem(session, problem, OpenCLLaunch, seed=0) as launch:
+        box = GroupBox(start=(10,), shape=(64,))
+        launch.warm_up(box)
+        launch.settle()
+        assert min(launch.time_boxes([box, box])) > 0
+        assert launch.time_whole() > 0
+        assert launch.saturation.p_sat.source is TraitSource.REPORTED
+        assert launch.saturation.p_sat.value == launch.saturation.computed == 16
+        launch.settle()
+        kept = np.ones(1 << 16, dtype=np.float32)
+        cl.enqueue_copy(session.queue, kept, launch._scratch.arguments[0])
+        assert not kept.any()
+
+
+@pytest.mark.device
+def test_rules_that_say_otherwise_are_told(session: DeviceSession) -> None:
+    """A driver that knows better than the tables is believed, and the difference named."""
+    problem = make_problem("kernel void k(global int *a) { a[get_global_id(0)] = 1; }",
+                           NDRange(global_size=(256,), local_size=(64,)),
+                           buffer("int32", 256))  # fmt: skip
+    with session.lock, prepared_problem(session, problem, OpenCLLaunch, seed=0) as launch:
+        point = replace(launch.saturation, computed=launch.saturation.p_sat.value + 1)
+    assert "33 by occupancy rules, the driver's 32 is used" in (point.disagreement or "")
+
+
+@pytest.mark.device
+def test_wrong_sources_and_arguments_are_refused(session: DeviceSession) -> None:
+    """The compiler's words name the line, missing built-ins their names, images that they are."""
+    ndrange = NDRange(global_size=(4,), local_size=(4,))
+    wrong = make_problem(
+        "kernel void k(global int *a)\n{ a[0] = nothing; }", ndrange, buffer("int32", 4)
+    )
+    with pytest.raises(
+        CompileError, match=r":2:\d+: error: use of undeclared identifier 'nothing'"
+    ):
+        run_whole(session, wrong, seed=0)
+    lacking = "float unheard_of(float x); kernel void k(global float *a) { a[0] = unheard_of(2); }"
+    with pytest.raises(CompileError, match="built-in functions unheard_of"):
+        run_whole(session, make_problem(lacking, ndrange, buffer("float32", 4)), seed=0)
+    images = make_problem(
+        "kernel void k(read_only image2d_t i, global float *a) { a[0] = get_image_width(i); }",
+        ndrange, buffer("float32", 4), buffer("float32", 4),
+    )  # fmt: skip
+    with pytest.raises((CompileError, SignatureError), match="image"):
+        run_whole(session, images, seed=0)
+
+
+@pytest.mark.device
+def test_ptx_that_the_driver_refuses_is_told_with_its_log(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The assembler's line is in the message."""
+    compile_kernel = compiling.compile_kernel
+    monkeypatch.setattr(
+        compiling, "compile_kernel",
+        lambda *arguments, **named: replace(compile_kernel(*arguments, **named), text="wrong"),
+    )  # fmt: skip
+    kernel = Kernel(name="k", source="kernel void k(global int *a) { a[0] = 7; }")
+    with pytest.raises(CompileError, match=r"refused the program's PTX.*\n.*line 1"):
+        session.whole_kernel(kernel)
+
+
+@pytest.mark.device
+def test_launches_beyond_the_device_are_refused(session: DeviceSession) -> None:
+    """Too much memory and too many work-groups are limits of the device, told as such."""
+    source = "kernel void k(global char *a) { a[0] = 1; }"
+    with pytest.raises(DeviceLimitError, match="65,535 along an axis"):
+        run_whole(
+            session,
+            make_problem(
+                source, NDRange(global_size=(1, 70_000), local_size=(1, 1)), buffer("int8", 4)
+            ),
+            seed=0,
+        )
+    with pytest.raises(DeviceLimitError):
+        cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=8 << 30)
+
+
+@pytest.mark.device
+def test_an_error_of_a_running_kernel_is_the_devices() -> None:
+    """It names kernel and status, and nothing of the same context works any more."""
+    with cuda_driver.stand_in(alone=1, fails="cuLaunchKernel/stray=700"):
+        description, device = find_devices()[0]
+        session = DeviceSession(description, cl.Context([device]), device, uses_event_timer=True)
+        source = "kernel void stray(global int *a) { a[1 << 30] = 1; }"
+        problem = make_problem(
+            source, NDRange(global_size=(4,), local_size=(4,)), buffer("int32", 4)
+        )
+        with pytest.raises(KernelRunError, match=r"stray could not be run.*ILLEGAL_ADDRESS"):
+            run_whole(session, problem, seed=0)
+        with pytest.raises(BrokenDeviceError, match="ILLEGAL_ADDRESS"):
+            check_device(description, device)
+
+
+@pytest.mark.device
+def test_parts_of_buffers_are_copied_filled_and_mapped(session: DeviceSession) -> None:
+    """Each copy has its ranges, a part shares the whole's memory, ranges stay inside."""
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    whole = cl.Buffer(session.context, flags, hostbuf=np.arange(16, dtype=np.int32))
+    part = whole.get_sub_region(16, 32)
+    cl.enqueue_fill_buffer(session.queue, part, np.array([1, 2], dtype=np.int32), 8, 16)
+    cl.enqueue_copy(session.queue, whole, whole, src_offset=24, dst_offset=0, byte_count=8)
+    mapped, _ = cl.enqueue_map_buffer(
+        session.queue, whole, cl.map_flags.WRITE, 60, (1,), np.dtype(np.int32)
+    )  # fmt: skip
+    mapped[0] = 99
+    base: Any = mapped.base
+    base.release(session.queue)
+    content = np.empty(16, dtype=np.int32)
+    cl.enqueue_copy(session.queue, content, whole)
+    assert content.tolist() == [1, 2, 2, 3, 4, 5, 1, 2, 1, 2, 10, 11, 12, 13, 14, 99]
+    with pytest.raises(KernelRunError, match="68 bytes of a buffer of 64"):
+        cl.enqueue_copy(session.queue, np.empty(1, dtype=np.int32), whole, src_offset=64)
+
+
+@pytest.mark.device
+def test_a_description_tells_what_the_driver_does(session: DeviceSession) -> None:
+    """Units, memory, capability and extensions are the driver's."""
+    description: DeviceDescription = session.description
+    assert description.compute_units == 2
+    assert description.local_memory_bytes == 48 << 10
+    assert description.opencl_version.startswith("sm_90")
+    assert "cl_khr_fp64" in description.extensions
+    assert description.id.startswith("cuda-stand-in-")
