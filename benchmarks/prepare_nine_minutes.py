@@ -56,7 +56,7 @@ from kernelcast.training_data.applications.records import CorpusKernel
 ROOT = Path(__file__).resolve().parents[1]
 PROCESSOR = "sm_90"
 _THERE = frozenset({
-    "numpy", "scipy", "scikit-learn", "pandas", "numba", "cuda-bindings", "pyarrow", "packaging",
+    "numpy", "scipy", "scikit-learn", "pandas", "numba", "cuda-bindings", "pyarrow",
 })  # fmt: skip
 _ALSO = ("joblib", "skops", "nvidia-ml-py")
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014",
@@ -71,14 +71,14 @@ _RECORDED_STEPS = ("device", "ladders", "memory", "dispatch", "answers")
 _TRAVELS_BYTES = 64 << 20
 
 
-def pack_packages(target: Path) -> None:
-    """Download packages for Python 3.12, and pack them with a stub of kernelcast's metadata."""
+def pack_packages(target: Path, version: str) -> None:
+    """Pack packages for a version of Python, and a stub of the metadata of kernelcast."""
     with tempfile.TemporaryDirectory() as made:
         wheels, site = Path(made) / "wheels", Path(made) / "site"
         platforms = [word for one in _PLATFORMS for word in ("--platform", f"{one}_x86_64")]
         subprocess.run(
             [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
-             "--python-version", "3.12", "--implementation", "cp", *platforms, "-d", str(wheels),
+             "--python-version", version, "--implementation", "cp", *platforms, "-d", str(wheels),
              *list_packages()],
             check=True,
         )  # fmt: skip
@@ -140,8 +140,8 @@ def list_kernels(cache: Path) -> Iterator[Kernel]:
     """List what is compiled beside what a trial asks for."""
     for kernel in find_kernels():
         yield prepare_launch(
-            kernel, {kernel.size.parameter: kernel.size.least}, local_size=kernel.local_sizes[0],
-            cache_folder=cache,
+            kernel, {kernel.size.parameter: choose_start(kernel, cache)},
+            local_size=kernel.local_sizes[0], cache_folder=cache,
         ).problem.kernel  # fmt: skip
     for path in sorted((ROOT / "examples").glob("*/*.yaml")):
         try:
@@ -280,6 +280,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", action="append", choices=["packages", "compiled", "plan"])
+    parser.add_argument("--python", default="3.12", help="version of the GPU machine's Python")
     parser.add_argument("--trial", type=float, default=600.0, help="seconds on the stand-in")
     options = parser.parse_args()
     wanted = options.only or ["packages", "compiled", "plan"]
@@ -288,7 +289,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         for name, make in (
             ("plan", lambda: plan_all(folder / "plan.json", Path(cache))),
-            ("packages", lambda: pack_packages(folder / "packages.tar.xz")),
+            ("packages", lambda: pack_packages(folder / "packages.tar.xz", options.python)),
             (
                 "compiled",
                 lambda: compile_all(folder / FILE_NAME, Path(cache), trial_s=options.trial),
