@@ -6,7 +6,6 @@ from functools import lru_cache
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.overruns import OverrunCheck
-from kernelcast.launches.size_program import ask_program
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import OverrunError
 from kernelcast.records.kernel import Kernel
@@ -42,8 +41,6 @@ def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argume
 def _find(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> list[str]:
     """Describe each access that leaves its buffer; none where nothing can be told."""
     try:
-        if ask_program(kernel, ndrange, arguments, checks_bounds=True) is not None:
-            return []
         facts, check = analyse(kernel).facts, _make_check(kernel)
         named = {
             parameter.name: one.bytes

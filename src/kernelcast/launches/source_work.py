@@ -1,23 +1,25 @@
 """How many instructions a launch executes by its source, where its sizes decide that."""
 
-import math
 from functools import lru_cache
 
 import numpy as np
 
+from kernelcast.expressions.symbols import SymbolKind
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks
-from kernelcast.launches.size_program import ask_program, depends_on_sizes
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
 Scalars = tuple[tuple[str, int], ...]
+_OF_SIZES = frozenset({SymbolKind.SCALAR, SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT,
+                       SymbolKind.GLOBAL_OFFSET})  # fmt: skip
+_OF_LAUNCHES = _OF_SIZES | {SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID}
 
 
 def count_work(problem: Problem, ndrange: NDRange) -> float | None:
@@ -41,11 +43,9 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
             return items
         if ndrange.local_size is None:
             return None
-        counted = ask_program(problem.kernel, ndrange, problem.arguments, checks_bounds=False)
-        if counted is None:
-            scalars = bind_scalars(analyse(problem.kernel).facts, problem.arguments)
-            counted = count_by_work_groups(problem.kernel, ndrange, tuple(scalars.items()))
-        return None if counted is None or math.isnan(counted) else items * counted
+        scalars = bind_scalars(analyse(problem.kernel).facts, problem.arguments)
+        counted = count_by_work_groups(problem.kernel, ndrange, tuple(scalars.items()))
+        return None if counted is None else items * counted
     except KernelcastError:
         return None
 
@@ -54,6 +54,17 @@ def count_problem(problem: Problem, _: object) -> tuple[float, ...]:
     """Count the instructions of a problem's launch; what a child process is asked. None: empty."""
     found = count_work(problem, problem.ndrange)
     return () if found is None else (found,)
+
+
+@lru_cache(maxsize=256)
+def depends_on_sizes(kernel: Kernel) -> bool:
+    """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
+    facts = analyse(kernel).facts
+    turns = (loop.condition if loop.trip_count is None else loop.trip_count for loop in facts.loops)
+    guards = ({symbol.kind for symbol in reach.guard.symbols()} for reach in facts.reaches)
+    return any(
+        not _OF_LAUNCHES.isdisjoint(symbol.kind for symbol in turn.symbols()) for turn in turns
+    ) or any(guard and guard <= _OF_SIZES for guard in guards)
 
 
 @lru_cache(maxsize=4096)

@@ -26,7 +26,6 @@ from kernelcast.features.analysis import analyse, read_facts_with
 from kernelcast.features.counting.bindings import Numbers, bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
-from kernelcast.launches.alike_groups import are_alike
 from kernelcast.launches.gpu_sampling import GpuSource
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.records.arguments import (
@@ -154,8 +153,6 @@ def plan_by_source(
         source = _read_source(kernel, arguments)
         if source.contents:
             profile = source.profile(ndrange, ())
-        elif (alike := are_alike(kernel, ndrange, arguments)) is not False:
-            return replace(plan, is_known_even=True) if alike else plan
         else:
             profile = _look_again(kernel, ndrange, source.scalars) or _profile_launch(
                 kernel, ndrange, tuple(sorted(source.scalars.items()))
