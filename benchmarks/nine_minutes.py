@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -339,6 +340,7 @@ def main() -> None:
         python = str(make_python(Path(prepared), work))
         for environment in environments.values():
             environment["NINE_MINUTES_PREPARED"] = prepared
+        shutil.copy(options.prepared / "plan.json", output)  # the report makes the same problems
     command = [
         python, str(HERE / "nine_minutes_steps.py"), "--output", str(output), "--work", str(work),
         "--prepared", prepared, "--device", options.device, "--most", str(options.most),

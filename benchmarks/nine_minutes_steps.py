@@ -3,10 +3,12 @@
 import argparse
 import contextlib
 import csv
+import ctypes
 import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -79,6 +81,7 @@ _LONGEST_S = 0.4  # a whole run of more is run twice, in one round
 _FLUSH_BYTES = 128 << 20  # more than the largest L2 cache of today
 _LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _TRACED_GROUPS = 9000
+_END_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
 COUNTERS = {
     "dram_read_bytes": "dram__bytes_read.sum",
     "dram_written_bytes": "dram__bytes_write.sum",
@@ -599,6 +602,8 @@ def main() -> None:
     parser.add_argument("--count", default="")
     parser.add_argument("--inputs", action="store_true")
     options = parser.parse_args()
+    with contextlib.suppress(AttributeError, OSError):  # end with the process that watches
+        ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
     end_s = time.monotonic() + (options.seconds or 0.0)
     run = Run(
         work=options.work, prepared=Path(options.prepared) if options.prepared else None,
