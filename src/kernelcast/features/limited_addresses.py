@@ -1,4 +1,4 @@
-"""Bounds of addresses by what guards and loops say, in microseconds.
+"""Bounds of addresses by what guards and loops say.
 
 A guard ``i < n`` says that ``n - 1 - i`` is at least 0 where an access is executed. An address plus
 multiples of such limits is no less than the address: with ``4 * n - 4`` for ``4 * i`` nothing is
@@ -14,7 +14,6 @@ from kernelcast.expressions.choices import Maximum
 from kernelcast.expressions.comparisons import Comparison, Relation
 from kernelcast.expressions.conditions import Condition
 from kernelcast.expressions.divisions import FloorDiv, take_out
-from kernelcast.expressions.interval_code import IntervalCode
 from kernelcast.expressions.intervals import Interval, bound_values
 from kernelcast.expressions.junctions import And
 
@@ -38,12 +37,6 @@ class _Bound:
         )
         return bound_values(self.expr, ranges)[1] if is_sound else float("inf")
 
-    def write(self, code: IntervalCode) -> tuple[str, str]:
-        """Write the same as code; give its greatest value, and whether its conditions hold."""
-        sound = [f"{code.bound(one).low} >= 0" for one in self.factors]
-        sound += [f"{code.bound(one).low} > 0" for one in self.divisors]
-        return code.bound(self.expr).high, " and ".join(sound) or "True"
-
 
 class LimitedOffset:
     """Bounds of an access's offset by its guard and its loops."""
@@ -61,12 +54,6 @@ class LimitedOffset:
             If a symbol has no range.
         """
         return -self._negated_low.give_most(ranges), self._high.give_most(ranges)
-
-    def write(self, code: IntervalCode) -> tuple[str, str, str]:
-        """Write the same as code; the last text tells whether both are finite."""
-        most, is_sound = self._high.write(code)
-        negated, is_low_sound = self._negated_low.write(code)
-        return f"-{negated}", most, f"{is_sound} and {is_low_sound}"
 
 
 def _tighten(expr: Expr, limits: list[tuple[Expr, Expr]]) -> _Bound:

@@ -16,7 +16,6 @@ from kernelcast.expressions import (
     less,
 )
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.interval_code import IntervalCode
 from kernelcast.expressions.intervals import Interval, bound_values
 from kernelcast.expressions.isl import NotKnownError, TooHardError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
@@ -75,22 +74,6 @@ class _Family:
         except EvaluationError:
             return False
 
-    def write(self, code: IntervalCode, size: str) -> None:
-        """Write what `stays_inside` tells; the function gives None where it is False."""
-        try:
-            for loop in self.members[0].loops:
-                code = code.open_loop(loop.name, loop.trip_count)
-            code = code.open_block(
-                f"if not ({self._write_fit(size, *code.bound(self._offset)[:2])})"
-            )
-            least, most, is_sound = self._limited.write(code)
-            code.write(f"if not ({is_sound} and {self._write_fit(size, least, most)}): return None")
-        except EvaluationError:
-            code.write("return None")
-
-    def _write_fit(self, size: str, least: str, most: str) -> str:
-        return f"{least} >= {self._before} and {most} + {self._behind} <= {size}"
-
     def _fits(self, size: int, offset: tuple[float, float]) -> bool:
         return offset[0] >= self._before and offset[1] + self._behind <= size
 
@@ -133,13 +116,6 @@ class OverrunCheck:
             for access in one.members
         ]
         return _look_closer(judged, ndrange, sizes, scalars) if judged else []
-
-    def write(self, code: IntervalCode, sizes: Mapping[str, str]) -> None:
-        """Write a function that gives None where a closer look is needed, of so large buffers."""
-        for one in self._families:
-            size = sizes.get(one.members[0].buffer or "")
-            if size is not None:
-                one.write(code, size)
 
 
 def _look_closer(

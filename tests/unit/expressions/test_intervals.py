@@ -7,25 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.expressions import (
-    TRUE,
     EvaluationError,
     Expr,
     Symbol,
     SymbolKind,
-    conjunction,
-    disjunction,
-    equal,
     floor_div,
     floor_mod,
     less,
     maximum,
     minimum,
-    not_equal,
     select,
     trunc_div,
     trunc_mod,
 )
-from kernelcast.expressions.interval_code import Bound, IntervalCode
 from kernelcast.expressions.intervals import bound_values
 
 X, Y = (Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in (0, 1))
@@ -71,56 +65,3 @@ def test_what_is_not_known_is_said() -> None:
         bound_values(Expr.symbol(X), {})
     with pytest.raises(EvaluationError, match="divisor may be 0"):
         bound_values(floor_div(5 * Expr.symbol(X), Expr.symbol(Y)), {X: (0, 1), Y: (-1, 2)})
-
-
-NATURALS = st.tuples(st.integers(0, 6), st.integers(0, 4)).map(lambda one: (one[0], sum(one)))
-
-
-def begin() -> IntervalCode:
-    """Begin a function that takes the bounds of both ids."""
-    return IntervalCode(known={X: Bound("a", "b"), Y: Bound("c", "d")})
-
-
-@given(expression=EXPRESSIONS, x=NATURALS, y=NATURALS)
-def test_code_gives_the_same_intervals(
-    expression: Expr, x: tuple[int, int], y: tuple[int, int]
-) -> None:
-    """Whatever an expression is made of; what has no bounds has none there either."""
-    code = begin()
-    low, high, _ = code.bound(expression)
-    code.write(f"return {low}, {high}")
-    bound = code.make("bound", "a, b, c, d")
-    try:
-        expected = bound_values(expression, {X: x, Y: y})
-    except EvaluationError:
-        with pytest.raises((EvaluationError, ZeroDivisionError)):
-            bound(*x, *y)
-    else:
-        assert bound(*x, *y) == expected
-
-
-@given(parts=st.tuples(EXPRESSIONS, EXPRESSIONS, EXPRESSIONS), x=NATURALS, y=NATURALS)
-def test_what_is_decided_is_so(
-    parts: tuple[Expr, Expr, Expr], x: tuple[int, int], y: tuple[int, int]
-) -> None:
-    """A condition that holds everywhere holds at each point, one that fails at none."""
-    one, two, three = parts
-    condition = disjunction(
-        conjunction(less(one, two), not_equal(two, three)), conjunction(equal(one, 5), TRUE)
-    )
-    code = begin()
-    holds, fails = code.decide(condition)
-    code.write(f"return {holds}, {fails}")
-    decided = code.make("decide", "a, b, c, d")(*x, *y)
-    for a, b in itertools.product(range(x[0], x[1] + 1), range(y[0], y[1] + 1)):
-        truth = bool(condition.evaluate({X: a, Y: b}))
-        assert truth or not decided[0]
-        assert not truth or not decided[1]
-
-
-def test_what_nobody_knows_has_no_bounds() -> None:
-    """Names the symbol."""
-    with pytest.raises(EvaluationError, match="n: nothing is known"):
-        begin().bound(Expr.symbol(Symbol(SymbolKind.SCALAR, "n")))
-    with pytest.raises(EvaluationError, match="nobody knows how often"):
-        begin().open_loop("k", None)
