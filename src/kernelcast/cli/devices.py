@@ -27,7 +27,7 @@ _NARROW_COLUMNS = (
 @option.debug
 @click.pass_context
 def devices(ctx: click.Context, *, as_json: bool) -> None:
-    """List the OpenCL devices of this machine and try each.
+    """List the OpenCL and CUDA devices of this machine and try each.
 
     Each device builds and runs a small kernel for about 10 ms, in a process of its own: one that
     cannot is listed as broken with its reason. "timer" says whether the device's event timer

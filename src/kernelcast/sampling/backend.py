@@ -1,6 +1,7 @@
 """The contract between sampling and whatever runs the work-groups.
 
-`kernelcast.sampling.launch` implements it for a real device. A CUDA backend would be another.
+`kernelcast.sampling.launch` implements it for real devices; `kernelcast.sampling.opencl` says by
+which drivers these are run.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Finds the OpenCL devices of this machine and gives each a stable id."""
+"""Finds the OpenCL and CUDA devices of this machine and gives each a stable id."""
 
 import hashlib
 import re
@@ -31,7 +31,8 @@ INSTALL_HINT = (
     "no OpenCL device was found. Install one: the embedded CPU device with "
     "`pip install 'kernelcast[cpu]'` (x86-64 Linux and Windows), or a system runtime, "
     "for example `apt-get install pocl-opencl-icd` on Debian and Ubuntu, or your GPU vendor's "
-    "driver. Devices of Mesa's rusticl appear once RUSTICL_ENABLE names their driver, "
+    "driver. Where NVIDIA's driver has no OpenCL, as in most containers, "
+    "`pip install 'kernelcast[cuda]'` does. Devices of Mesa's rusticl appear once RUSTICL_ENABLE names their driver, "
     "for example RUSTICL_ENABLE=llvmpipe"
 )
 
