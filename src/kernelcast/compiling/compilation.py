@@ -236,7 +236,9 @@ class _Job:
     def _write(self, folder: Path, code: str, how: Sequence[str]) -> str:
         """Run the back end on LLVM IR."""
         command = [
+            # Inline assembly is copied, not assembled: `.incbin` would read a file.
             *self.compiler.command, "-cc1", *_name_machine(self.target), "-x", "ir", "-w",
+            "-no-integrated-as",
             *_INLINE, *how, *_list_back_end_flags(self.target, self.given), "-o", "code", code,
         ]  # fmt: skip
         status, output = run_limited(command, folder, self.limit_s)
@@ -358,8 +360,8 @@ def _resolve_folders(
             raise InputError(msg)
         chosen += [path for path in within if path.is_dir()]
     for folder in given:
-        if not folder.is_dir():
-            msg = f"include folder {folder}: there is no such folder; give one that is there"
+        if not folder.is_dir() or folder.parent == folder:
+            msg = f"include folder {folder}: there is no such folder below the root; give another"
             raise InputError(msg)
     return tuple(dict.fromkeys([*chosen, *given]))
 

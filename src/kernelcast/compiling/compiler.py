@@ -88,7 +88,7 @@ def _find_zig() -> str | None:
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
         return None
-    return shutil.which(Path(spec.submodule_search_locations[0], "zig"))
+    return shutil.which(str(Path(spec.submodule_search_locations[0], "zig")))
 
 
 def _with_arguments(path: str) -> tuple[str, ...]:

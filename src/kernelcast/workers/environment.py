@@ -5,7 +5,9 @@ from collections.abc import Mapping
 
 # Of runtimes, compilers and libraries that choose or tune devices; nothing that names a place of
 # the user's, and no secret.
-_KEPT = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "NUMEXPR_MAX_THREADS"})
+_KEPT = frozenset({
+    "PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "NUMEXPR_MAX_THREADS", "KERNELCAST_CLANG",
+})  # fmt: skip
 _KEPT_BEGINNINGS = (
     "LC_", "OCL_", "OPENCL_", "POCL_", "RUSTICL_", "LP_", "GALLIUM_", "MESA_", "LIBGL_", "CL_",
     "OMP_", "KMP_", "TBB_", "NUMBA_", "MKL_", "OPENBLAS_", "CUDA_", "NVIDIA_", "HSA_", "HIP_",

@@ -119,6 +119,9 @@ def _list_system(environment: Mapping[str, str]) -> Iterator[Path]:
         library = Path(_read(one))
         if library.is_absolute() and library.parent != Path("/"):
             yield library.parent
+    compiler = shutil.which(environment.get("KERNELCAST_CLANG", ""))
+    if compiler:  # with the libraries beside it, as bin/clang has them in lib
+        yield from (Path(compiler).parent, Path(compiler).parent.parent / "lib")
     for folder in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep):
         if Path(folder).is_absolute():
             yield Path(folder)
