@@ -70,6 +70,7 @@ def _follows_interrupt(error: BaseException) -> bool:
         calibrate calibrate.command:calibrate
         collect collect.command:collect_command
         compare compare.command:compare
+        compile compile:compile_command
         corpus corpus.command:corpus
         data groups:data
         devices devices:devices

@@ -11,7 +11,7 @@
     │   ├── SignatureError          the arguments do not fit the kernel's parameters
     │   ├── OverrunError            the source proves that the launch leaves a buffer
     │   ├── KernelNotFoundError     the source holds no kernel of that name
-    │   ├── CompileError            the device's compiler refused the source
+    │   ├── CompileError            a compiler refused the source
     │   ├── PersistentKernelError   work-groups fetch their work: no part stands for the whole
     │   ├── UnknownDeviceError      no device has that id
     │   ├── EventTimesError         a device's events tell wrong times: seconds by the clock do
@@ -64,7 +64,7 @@ class KernelNotFoundError(InputError):
 
 
 class CompileError(InputError):
-    """Is raised when the device's compiler refuses the source; holds the compiler's message."""
+    """Is raised when a compiler, a device's or ours, refuses the source; holds what it says."""
 
 
 class PersistentKernelError(InputError):
