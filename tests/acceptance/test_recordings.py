@@ -55,9 +55,12 @@ def test_wider_coverage_never_gives_a_narrower_interval(run: Run) -> None:
 def test_what_is_recorded_here_is_replayed_alike(
     run: Run, device_ids: list[str], problem: Path, tmp_path: Path
 ) -> None:
-    """A recording of every device holds answer and whole runs, and no line of the source."""
+    """A recording of several devices holds answers and whole runs, and no line of the source."""
     path = tmp_path / "recorded.json"
-    asked = run("estimate", problem, "--measure", "--runs", 3, "--record", path, "--json")
+    asked = run(
+        "estimate", problem, *(word for one in device_ids[:2] for word in ("--device", one)),
+        "--measure", "--runs", 3, "--record", path, "--json",
+    )  # fmt: skip
     assert asked.status == 0, asked.stderr
     assert "sum" not in path.read_text()
     replayed = run("estimate", problem, "--measure", "--runs", 3, "--replay", path, "--json")

@@ -94,10 +94,9 @@ def test_buffers_are_left_bit_for_bit(queue: cl.CommandQueue, program: cl.Progra
         )
         assert estimate.sampled_work_groups > 0, name
         assert own.list_changed() == [], name
-        if name == "once":  # a second whole run would find nothing to do in what the first wrote
+        if name == "once":  # whole runs find work to do, although others have done it before
             assert estimate.measurement is not None
-            durations_s = estimate.measurement.durations_s
-            assert min(durations_s) > max(durations_s) / 50
+            assert estimate.measurement.seconds > estimate.seconds / 30
     own = Guarded(queue, 2)
     first, other = own.buffers
     half = first.get_sub_region(0, 2 * ITEMS)
@@ -260,7 +259,7 @@ def test_a_problem_file_cannot_harm_the_asker(tmp_path: Path, device_ids: list[s
         assert isinstance(answer.error, kernelcast.DeviceError | None)
         if answer.error is not None:
             assert str(answer.error).startswith(answer.device_id)
-    greedy = ask(GREEDY)
+    greedy = ask(GREEDY, devices=device_ids[:2])
     assert [type(answer.error).__name__ for answer in greedy] == ["DeviceLimitError"] * len(greedy)
     table = kernelcast.to_frame(greedy)
     assert table["error_message"].str.contains("local|shared").all()
