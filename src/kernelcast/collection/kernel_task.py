@@ -15,7 +15,7 @@ from kernelcast.collection.progress import (
 )
 from kernelcast.collection.row import TooLongError, observe_launch
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.sizes import choose_sizes, find_anchor
+from kernelcast.collection.sizes import choose_sizes, find_anchor, lengthen_times
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file import read_parameters
 from kernelcast.launches.weighing import sample_by_source
@@ -98,13 +98,19 @@ def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
     times_s = (settings.shortest_s, settings.longest_s)
     goal_s = (settings.shortest_s * settings.longest_s) ** 0.5
 
+    fill_s: dict[int, float] = {}
+
     def predict(size: int) -> float:
         prepared = _prepare(task, size, kernel.local_sizes[0])
-        return _predict(session, prepared.problem, settings.seed)
+        seconds, fills = _predict(session, prepared.problem, settings.seed)
+        fill_s[size] = seconds / fills
+        return seconds
 
     start = int(read_parameters(kernel.problem_path)[kernel.size.parameter])
     anchor = find_anchor(kernel.size, start, goal_s, predict)
-    return choose_sizes(kernel.size, anchor, times_s, settings.sizes)
+    return choose_sizes(
+        kernel.size, anchor, lengthen_times(times_s, fill_s[anchor[0]]), settings.sizes
+    )
 
 
 def list_shapes(
@@ -176,8 +182,10 @@ def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecor
     )
 
 
-def _predict(session: DeviceSession, problem: Problem, seed: int) -> float:
+def _predict(session: DeviceSession, problem: Problem, seed: int) -> tuple[float, float]:
+    """Predict a launch's time, and tell how often its work-groups fill the device."""
     with prepared_launch(session, problem, OpenCLLaunch, seed=seed) as launch:
         plan = SamplingPlan(seed=seed)
         run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
-        return fit_linear(run).seconds
+        fills = launch.ndrange.work_group_count / launch.saturation.concurrency
+        return fit_linear(run).seconds, fills

@@ -78,6 +78,8 @@ _NEAR_ENOUGH = 1.3
 _LARGEST_STEP = 64.0
 # Where too few allowed sizes lie in the range of times, it is widened by these factors.
 _WIDER = (1.0, 2.0, 4.0, 8.0)
+# Of launches with fewer units, a pair of samples takes most.
+_FEWEST_FILLS = 16
 
 
 def find_anchor(
@@ -163,6 +165,25 @@ def choose_sizes(
         if len(chosen) >= count:
             break
     return tuple(sorted(chosen))
+
+
+def lengthen_times(times_s: tuple[float, float], fill_s: float) -> tuple[float, float]:
+    """Lengthen times until launches fill the device sixteen times: a GPU holds thousands of groups.
+
+    Parameters
+    ----------
+    times_s : (float, float)
+        Shortest and longest time, in seconds.
+    fill_s : float
+        What as many work-groups take as are active at once, in seconds.
+
+    Examples
+    --------
+    >>> lengthen_times((0.1, 0.5), 1e-3), lengthen_times((0.1, 0.5), 0.0125)
+    ((0.1, 0.5), (0.2, 1.0))
+    """
+    factor = max(1.0, _FEWEST_FILLS * fill_s / times_s[0])
+    return times_s[0] * factor, times_s[1] * factor
 
 
 def _refine(exponent: float, known: tuple[int, float] | None, found: tuple[int, float]) -> float:

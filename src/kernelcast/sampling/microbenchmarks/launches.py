@@ -2,7 +2,12 @@
 
 import time
 
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
+from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
 from kernelcast.sampling.microbenchmarks.harness import Bench
 from kernelcast.sampling.microbenchmarks.statistics import (
@@ -29,6 +34,9 @@ _NEVER = 0x7FFFFFFF
 _FEWEST_GROUPS = 256
 _MOST_GROUPS = 2**20
 _STRAIGHT = 1.5
+ROW_ORDER = "dispatch_row_order"
+# Work-groups per compute unit: some eight times what is active at once. A row of the grid.
+_ORDER_GROUPS, _ORDER_WIDTH, _ORDER_STEPS = 256, 64, 500
 
 
 def measure_launch(bench: Bench) -> BenchmarkResult:
@@ -90,7 +98,33 @@ def measure_dispatch(bench: Bench) -> BenchmarkResult:
             times[-1], times[0], DISPATCH, scale=1 / (counts[-1] - counts[0])
         )
         findings.curves.append(make_curve(DISPATCH, "empty work-groups", "seconds", counts, times))
+    if bench.description.kind is DeviceKind.GPU:
+        rows = _ORDER_GROUPS * bench.description.compute_units // _ORDER_WIDTH
+        tickets = bench.session.probe.run((_ORDER_WIDTH, max(1, rows)), steps=_ORDER_STEPS).tickets
+        findings.costs[ROW_ORDER] = find_row_order(tickets)
     return findings.result()
+
+
+def find_row_order(tickets: npt.NDArray[np.int32]) -> Trait[float]:
+    """Find how far work-groups begin row by row, as windows of rows take for granted.
+
+    Parameters
+    ----------
+    tickets : ndarray of shape (n_work_groups,)
+        The place of each work-group among all in the order of their begins.
+
+    Returns
+    -------
+    Trait
+        Rank correlation of numbers and places: 1 for rows, about 0 for any order that jumps.
+
+    Examples
+    --------
+    >>> find_row_order(np.array([0, 1, 2, 3])).value
+    1.0
+    """
+    correlation = np.corrcoef(tickets, np.arange(len(tickets)))[0, 1]
+    return Trait(value=round(float(correlation), 6), source=TraitSource.MEASURED, origin=DISPATCH)
 
 
 def _build(bench: Bench, sink: cl.Buffer) -> cl.Kernel:
