@@ -22,11 +22,12 @@ that ``KERNELCAST_CUDA_DRIVER`` names: tests have one there that runs kernels wi
 import ctypes
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType, SimpleNamespace
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +36,12 @@ from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.opencl import OtherDriver, cl
 
+if TYPE_CHECKING:
+    from kernelcast.sampling.cuda_kernels import Kernel
+
+Array: TypeAlias = npt.NDArray[Any]
 DRIVER_VARIABLE: Final = "KERNELCAST_CUDA_DRIVER"
 _DRIVER: Final = "cuda.bindings.driver"
-PLATFORM: Final = "CUDA"
-"""Name of the platform: another than NVIDIA's OpenCL has, since the compiler is another."""
 EXTENSIONS: Final = (
     "cl_khr_byte_addressable_store", "cl_khr_fp16", "cl_khr_fp64",
     "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
@@ -99,7 +102,12 @@ def _call(function: str, *arguments: object) -> Any:  # noqa: ANN401 - each func
 class CudaObject(OtherDriver):
     """Base of what stands for objects of pyopencl's."""
 
-    module = "kernelcast.sampling.cuda_kernels"
+    @staticmethod
+    def find(name: str) -> Any:  # noqa: ANN401 - a class or a function
+        """Find what has a name of pyopencl's."""
+        from kernelcast.sampling import cuda_kernels
+
+        return globals()[name] if name in globals() else getattr(cuda_kernels, name)
 
 
 class Device(CudaObject):
@@ -123,7 +131,6 @@ class Device(CudaObject):
         self.local_mem_size = self.ask("MAX_SHARED_MEMORY_PER_BLOCK")
         self.max_work_group_size = self.ask("MAX_THREADS_PER_BLOCK")
         self.max_work_item_sizes = [self.ask(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"]
-        self.max_clock_frequency = self.ask("CLOCK_RATE") // 1000
         self.max_constant_buffer_size = self.ask("TOTAL_CONSTANT_MEMORY")
         self.warp_size_nv = self.ask("WARP_SIZE")
         self.compute_capability_major_nv = self.ask("COMPUTE_CAPABILITY_MAJOR")
@@ -135,9 +142,10 @@ class Device(CudaObject):
         number_of_cuda = int(_call("cuDriverGetVersion"))
         self.driver_version = f"CUDA {number_of_cuda // 1000}.{number_of_cuda % 1000 // 10}"
         self.version = f"{self.processor}, OpenCL C compiled by clang"
+        # Another name than NVIDIA's OpenCL has: the compiler is another.
         self.platform = SimpleNamespace(
-            name=PLATFORM, vendor=self.vendor, version=self.driver_version
-        )
+            name="CUDA", vendor=self.vendor, version=self.driver_version
+        )  # fmt: skip
 
     def ask(self, attribute: str) -> int:
         """Ask for an attribute of the device."""
@@ -182,11 +190,7 @@ class CommandQueue(CudaObject):
         self.context.call("cuStreamSynchronize", self.stream)
 
     def launch(
-        self,
-        kernel: Any,  # noqa: ANN401 - of `kernelcast.sampling.cuda_kernels`
-        ndrange: NDRange,
-        offset: Sequence[int],
-        size: Sequence[int],
+        self, kernel: "Kernel", ndrange: NDRange, offset: Sequence[int], size: Sequence[int]
     ) -> "Event":
         """Launch a part of an index space, whose work-items are told of the whole.
 
@@ -213,7 +217,8 @@ class CommandQueue(CudaObject):
             *first, *zeros, *ndrange.group_counts, *ones, *ndrange.global_offset, *zeros,
             *ndrange.global_size, *ones, ndrange.dimensions,
         ))  # fmt: skip
-        addresses, held, local_bytes = kernel.pack_arguments()
+        held, local_bytes = kernel.pack_arguments()
+        addresses = (ctypes.c_void_p * max(1, len(held)))(*map(ctypes.addressof, held))
         event = Event(self)
         event.record(0)
         self.context.call(
@@ -221,30 +226,22 @@ class CommandQueue(CudaObject):
             self.stream, ctypes.addressof(addresses), 0,
         )  # fmt: skip
         event.record(1)
-        del held  # the driver has copied the arguments
-        return event
+        return event  # the driver has copied the arguments
 
 
 class Buffer(CudaObject):
     """Device memory with the members of a `pyopencl.Buffer`."""
 
     def __init__(
-        self,
-        context: Context,
-        flags: int,
-        size: int = 0,
-        hostbuf: npt.NDArray[Any] | None = None,
-        *,
-        parent: Self | None = None,
-        start: int = 0,
-    ) -> None:
+        self, context: Context, flags: int, size: int = 0, hostbuf: Array | None = None, *,
+        parent: Self | None = None, start: int = 0,
+    ) -> None:  # fmt: skip
         if flags & cl.mem_flags.USE_HOST_PTR:
             raise CudaError("cuMemHostRegister", 801, "the host's memory is not used in place")
         self.context, self._parent = context, parent
         self.size = hostbuf.nbytes if hostbuf is not None else size
-        self.int_ptr = 0
+        self.int_ptr: int = parent.int_ptr + start if parent is not None else 0
         if parent is not None:
-            self.int_ptr = parent.int_ptr + start
             return
         self.int_ptr = int(context.call("cuMemAlloc", self.size))
         if hostbuf is not None:
@@ -299,56 +296,37 @@ class Event(CudaObject):
             self._queue.context.free_timers.append(self._timers)
 
 
+@dataclass(slots=True)
 class _Mapped:
     """Host memory that stands for a mapped buffer until it is released."""
 
-    def __init__(
-        self, buffer: Buffer, first_byte: int, array: npt.NDArray[Any], writes: bool
-    ) -> None:
-        self._buffer, self._first_byte, self._array, self._writes = (
-            buffer,
-            first_byte,
-            array,
-            writes,
-        )
-        self.__array_interface__ = array.__array_interface__
-
-    def release(self, queue: CommandQueue) -> None:
-        """Write back what was mapped to be written."""
-        if self._writes:
-            enqueue_copy(queue, self._buffer, self._array, dst_offset=self._first_byte)
+    release: Callable[[CommandQueue], None]
+    __array_interface__: dict[str, Any]
 
 
 def enqueue_map_buffer(
-    queue: CommandQueue,
-    buffer: Buffer,
-    flags: int,
-    offset: int,
-    shape: tuple[int, ...],
+    queue: CommandQueue, buffer: Buffer, flags: int, offset: int, shape: tuple[int, ...],
     dtype: npt.DTypeLike,
-) -> tuple[npt.NDArray[Any], None]:
+) -> tuple[Array, None]:  # fmt: skip
     """Copy a part of a buffer to an array, whose base copies it back where it may be written."""
     array = np.empty(shape, dtype=dtype)
     enqueue_copy(queue, array, buffer, src_offset=offset)
-    writes = cl.map_flags.WRITE | cl.map_flags.WRITE_INVALIDATE_REGION
-    return np.asarray(_Mapped(buffer, offset, array, bool(flags & writes))), None
+
+    def release(queue: CommandQueue) -> None:
+        if flags & (cl.map_flags.WRITE | cl.map_flags.WRITE_INVALIDATE_REGION):
+            enqueue_copy(queue, buffer, array, dst_offset=offset)
+
+    return np.asarray(_Mapped(release, array.__array_interface__)), None
 
 
 def enqueue_copy(
-    queue: CommandQueue,
-    dest: Buffer | npt.NDArray[Any],
-    src: Buffer | npt.NDArray[Any],
-    *,
-    src_offset: int = 0,
-    dst_offset: int = 0,
-    byte_count: int | None = None,
-    is_blocking: bool = True,
-) -> None:
+    queue: CommandQueue, dest: Buffer | Array, src: Buffer | Array, *, src_offset: int = 0,
+    dst_offset: int = 0, byte_count: int | None = None, is_blocking: bool = True,
+) -> None:  # fmt: skip
     """Copy between buffers, or between a buffer and an array."""
     if isinstance(dest, Buffer) and isinstance(src, Buffer):
-        size = (
-            min(src.size - src_offset, dest.size - dst_offset) if byte_count is None else byte_count
-        )
+        most = min(src.size - src_offset, dest.size - dst_offset)
+        size = most if byte_count is None else byte_count
         addresses = dest.int_ptr + dst_offset, src.int_ptr + src_offset
         queue.context.call("cuMemcpyDtoDAsync", *addresses, size, queue.stream)
         return

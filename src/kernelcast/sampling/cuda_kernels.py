@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from kernelcast import compiling
+from kernelcast.compiling.options import read_options
 from kernelcast.records.errors import CompileError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.cuda import (
@@ -22,18 +23,10 @@ from kernelcast.sampling.cuda import (
     CudaObject,
     Device,
     Event,
-    enqueue_copy,
-    enqueue_fill_buffer,
-    enqueue_map_buffer,
     load_driver,
 )
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.parameters import Parameter
-
-__all__ = [
-    "Buffer", "CommandQueue", "Context", "Device", "Event", "Kernel", "Program", "enqueue_copy",
-    "enqueue_fill_buffer", "enqueue_map_buffer", "enqueue_nd_range_kernel",
-]  # fmt: skip
 
 _LOG_BYTES = 16384
 _LOCAL_ALIGNMENT = 16
@@ -42,7 +35,9 @@ _LAUNCH_ARRAY: Final = "kernelcast_launch"
 """Of a module, for its work-item functions (`compiling/builtins/nvptx.cl`): per dimension the
 window's first work-group, the work-groups of the launch, its offset and its size; its dimensions.
 """
-
+_DIALECT: Final = compiling.Dialect(extensions=frozenset(EXTENSIONS), has_images=False)
+# NVIDIA's compiler of OpenCL C knows the keyword of inline PTX that clang's has not.
+_OPTIONS: Final = ("-cl-kernel-arg-info", "-Dasm=__asm__")
 _LOCAL_BASE: Final = f".extern .shared .align {_LOCAL_ALIGNMENT} .b8 kc_local_arguments[];"
 _ADD_LOCAL_BASE: Final = (
     "{{ .reg .b64 %kc_base; mov.b64 %kc_base, kc_local_arguments; add.s64 {0}, {0}, %kc_base; }}"
@@ -117,21 +112,8 @@ def read_signatures(ir: str) -> dict[str, _Signature]:
     return found
 
 
-_DIALECT: Final = compiling.Dialect(extensions=frozenset(EXTENSIONS), has_images=False)
-
-
-# NVIDIA's compiler of OpenCL C knows the keyword of inline PTX that clang's has not.
-_OPTIONS: Final = ("-cl-kernel-arg-info", "-Dasm=__asm__")
-
-
 class Program(CudaObject):
-    """A module with the members of a `pyopencl.Program`.
-
-    Parameters
-    ----------
-    source : str or list of Device
-        OpenCL C. Programs are not made of binaries: what was compiled is kept by `compiling`.
-    """
+    """A module with the members of a `pyopencl.Program`, made of a source."""
 
     def __init__(self, context: Context, source: str) -> None:
         self.context, self._source = context, source
@@ -157,8 +139,11 @@ class Program(CudaObject):
         return self
 
     def _compile(self, target: compiling.Target) -> compiling.Compiled:
-        options = (*self._options, *_OPTIONS)
-        return compiling.compile_kernel(self._source, options, target, dialect=_DIALECT)
+        return compiling.compile_kernel(
+            self._source, (*self._options, *_OPTIONS), target, dialect=_DIALECT,
+            # All that the kernel's owner names, as a device's own compiler reads them.
+            include_folders=read_options(self._options).folders,
+        )  # fmt: skip
 
     @cached_property
     def signatures(self) -> dict[str, _Signature]:
@@ -249,17 +234,15 @@ class Kernel(CudaObject):
             replace(one, value_bytes=argument.size_bytes or 0)
             if one.address_space == "private"
             else one
-            for one, argument in zip(self._signature.parameters, self._listed, strict=True)
+            for one, argument in zip(
+                self.program.signatures[self.name].parameters, self._listed, strict=True
+            )
         )
 
     @property
     def required_local_size(self) -> tuple[int, ...]:
         """Local size that the source requires; zeros where it leaves that open."""
-        return self._signature.required_local_size
-
-    @property
-    def _signature(self) -> _Signature:
-        return self.program.signatures[self.name]
+        return self.program.signatures[self.name].required_local_size
 
     @property
     def local_argument_bytes(self) -> int:
@@ -298,7 +281,7 @@ class Kernel(CudaObject):
             )
         )  # fmt: skip
 
-    def pack_arguments(self) -> tuple[Any, list[Any], int]:
+    def pack_arguments(self) -> tuple[list[Any], int]:
         """Lay the arguments out as a launch takes them, and add up their local memory."""
         held: list[Any] = []
         local_bytes = 0
@@ -316,17 +299,13 @@ class Kernel(CudaObject):
                 what = f"argument {index} of {self.name} has {known.size_bytes} bytes"
                 raise CudaError("cuLaunchKernel", 1, f"{what}, {len(content)} are given")
             held.append(ctypes.create_string_buffer(content, max(1, len(content))))
-        addresses = (ctypes.c_void_p * max(1, len(held)))(*map(ctypes.addressof, held))
-        return addresses, held, local_bytes
+        return held, local_bytes
 
 
 def enqueue_nd_range_kernel(
-    queue: CommandQueue,
-    kernel: Kernel,
-    global_size: Sequence[int],
-    local_size: Sequence[int] | None,
-    global_offset: Sequence[int] | None = None,
-) -> Event:
+    queue: CommandQueue, kernel: Kernel, global_size: Sequence[int],
+    local_size: Sequence[int] | None, global_offset: Sequence[int] | None = None,
+) -> Event:  # fmt: skip
     """Launch a kernel as a whole, as pyopencl's function of that name."""
     if local_size is None:
         local_size = kernel.required_local_size[: len(global_size)]

@@ -32,8 +32,8 @@ INSTALL_HINT = (
     "`pip install 'kernelcast[cpu]'` (x86-64 Linux and Windows), or a system runtime, "
     "for example `apt-get install pocl-opencl-icd` on Debian and Ubuntu, or your GPU vendor's "
     "driver. Where NVIDIA's driver has no OpenCL, as in most containers, "
-    "`pip install 'kernelcast[cuda]'` does. Devices of Mesa's rusticl appear once RUSTICL_ENABLE names their driver, "
-    "for example RUSTICL_ENABLE=llvmpipe"
+    "`pip install 'kernelcast[cuda]'` does. Devices of Mesa's rusticl appear once RUSTICL_ENABLE "
+    "names their driver, for example RUSTICL_ENABLE=llvmpipe"
 )
 
 

@@ -4,9 +4,8 @@
 of another driver too (`kernelcast.sampling.cuda`), by the object that they are given first.
 """
 
-import importlib
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from kernelcast.sampling.runtimes import ensure_vendors
 
@@ -28,14 +27,15 @@ _SHARED_FUNCTIONS = (
 class OtherDriver:
     """Base of the classes that have members of pyopencl's for devices without OpenCL."""
 
-    module: ClassVar[str]
-    """Where the classes and functions of the driver are found by pyopencl's names."""
+    @staticmethod
+    def find(name: str) -> Any:  # noqa: ANN401 - a class or a function
+        """Find what has a name of pyopencl's."""
+        raise NotImplementedError
 
 
 def _find(name: str, first: object) -> Any:  # noqa: ANN401 - a class or a function
     first = first[0] if isinstance(first, list) else first
-    where = importlib.import_module(first.module) if isinstance(first, OtherDriver) else pyopencl
-    return getattr(where, name)
+    return first.find(name) if isinstance(first, OtherDriver) else getattr(pyopencl, name)
 
 
 class _Shared(type):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -268,6 +269,19 @@ def test_ptx_that_the_driver_refuses_is_told_with_its_log(
     kernel = Kernel(name="k", source="kernel void k(global int *a) { a[0] = 7; }")
     with pytest.raises(CompileError, match=r"refused the program's PTX.*\n.*line 1"):
         session.whole_kernel(kernel)
+
+
+@pytest.mark.device
+def test_sources_may_include_files_of_their_folders(session: DeviceSession, tmp_path: Path) -> None:
+    """What -I names is read, as a device's own compiler reads it."""
+    (tmp_path / "seven.h").write_text("#define SEVEN 7\n")
+    source = '#include "seven.h"\nkernel void k(global int *a) { a[0] = SEVEN; }'
+    problem = make_problem(
+        source, NDRange(global_size=(1,), local_size=(1,)), buffer("int32", 1)
+    )  # fmt: skip
+    kernel = replace(problem.kernel, build_options=(f"-I{tmp_path}",))
+    after = run_whole(session, replace(problem, kernel=kernel), seed=0).after
+    assert np.asarray(after[0]).tolist() == [7]
 
 
 @pytest.mark.device
