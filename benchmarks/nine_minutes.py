@@ -27,11 +27,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-DRIVER_FOLDERS = (
-    "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib64", "/usr/lib/wsl/lib",
-)  # fmt: skip
-OPENCL_LIBRARY = "libnvidia-opencl.so.1"
 _RESERVE_S = 6.0
 _LEAST_STEP_S = 1.0
 _POLL_S = 0.05
@@ -255,38 +250,24 @@ def _end(process: "subprocess.Popen[bytes]") -> int:
     return process.wait()
 
 
-def find_opencl_library(folders: Sequence[str] = DRIVER_FOLDERS) -> Path | None:
-    """Find the OpenCL part of NVIDIA's driver, where it is installed without its .icd file."""
-    paths = (Path(folder) / OPENCL_LIBRARY for folder in folders)
-    return next((path for path in paths if path.is_file()), None)
+def make_environments(work: Path, *, is_small: bool) -> dict[bool, dict[str, str]]:
+    """Make the environments of steps, by whether they use OpenCL.
 
-
-def make_environments(work: Path) -> dict[bool, dict[str, str]]:
-    """Make the environments of steps: all by CUDA where it is, and one with the driver's OpenCL.
-
-    Where OpenCL shows a GPU, kernelcast does not show it by CUDA a second time: most steps have
-    the OpenCL of CPUs only.
+    Where OpenCL shows a GPU, kernelcast does not show it by CUDA a second time: most steps see no
+    OpenCL. Trials without a GPU do.
     """
+    found = [str(HERE), os.environ.get("PYTHONPATH", "")]
     common = {
         **os.environ,
         "XDG_CACHE_HOME": str(work / "cache"),
         "XDG_DATA_HOME": str(work / "data"),
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")])
-        ),
-    }  # fmt: skip
-    library = find_opencl_library()
-    if library is None:
-        return {False: common, True: common}
-    for name, content in (("without", ""), ("with", f"{library}\n")):
-        folder = work / f"vendors-{name}"
-        folder.mkdir(parents=True, exist_ok=True)
-        if content:
-            (folder / "nvidia.icd").write_text(content, encoding="utf-8")
-    return {
-        False: {**common, "OCL_ICD_VENDORS": str(work / "vendors-without")},
-        True: {**common, "OCL_ICD_VENDORS": str(work / "vendors-with")},
+        "PYTHONPATH": os.pathsep.join(filter(None, found)),
     }
+    if is_small:
+        return {False: common, True: common}
+    nothing = work / "no-opencl"
+    nothing.mkdir(parents=True, exist_ok=True)
+    return {False: {**common, "OCL_ICD_VENDORS": str(nothing)}, True: common}
 
 
 def make_python(prepared: Path, work: Path) -> Path:
@@ -334,7 +315,7 @@ def main() -> None:
     output.mkdir(parents=True, exist_ok=True)
     work = Path(os.environ.get("TMPDIR", "/tmp")) / f"nine-minutes-{os.getuid()}"
     python, prepared = sys.executable, ""
-    environments = make_environments(work)
+    environments = make_environments(work, is_small=options.small)
     if options.prepared is not None:
         prepared = str(options.prepared.resolve())
         python = str(make_python(Path(prepared), work))

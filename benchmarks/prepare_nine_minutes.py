@@ -18,7 +18,6 @@ import argparse
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -74,16 +73,14 @@ _TRAVELS_BYTES = 64 << 20
 def pack_packages(target: Path, version: str) -> None:
     """Pack packages for a version of Python, and a stub of the metadata of kernelcast."""
     with tempfile.TemporaryDirectory() as made:
-        wheels, site = Path(made) / "wheels", Path(made) / "site"
+        site = Path(made) / "site"
         platforms = [word for one in _PLATFORMS for word in ("--platform", f"{one}_x86_64")]
         subprocess.run(
-            [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
-             "--python-version", version, "--implementation", "cp", *platforms, "-d", str(wheels),
-             *list_packages()],
+            [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--only-binary=:all:",
+             "--python-version", version, "--implementation", "cp", *platforms, "--no-compile",
+             "--target", str(site), *list_packages()],
             check=True,
         )  # fmt: skip
-        for wheel in sorted(wheels.glob("*.whl")):
-            shutil.unpack_archive(wheel, site, "zip")
         stub = site / f"kernelcast-{distribution('kernelcast').version}.dist-info"
         stub.mkdir()
         metadata = f"Metadata-Version: 2.1\nName: kernelcast\nVersion: {stub.name[11:-10]}\n"

@@ -84,6 +84,12 @@ def _try_writing(folder: Path | None) -> str | None:
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+DRIVER_FOLDERS = (
+    "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib",
+)  # fmt: skip
+"""Where containers find NVIDIA's driver, often without the .icd file that names its OpenCL."""
+_NVIDIA: Final = "libnvidia-opencl.so.1"
 _READABLE_FOLDER = 0o755
 _READABLE_FILE = 0o644
 
@@ -91,8 +97,8 @@ _READABLE_FILE = 0o644
 def ensure_vendors() -> Path | None:
     """Point the OpenCL loader at the embedded and the system's runtimes.
 
-    Does nothing where the caller has chosen runtimes through ``OCL_ICD_VENDORS``, or where no
-    embedded runtime is installed (the loader's own default is then right). Where the cache cannot
+    Does nothing where the caller has chosen runtimes through ``OCL_ICD_VENDORS``, or where there is
+    none but the system's (the loader's own default is then right). Where the cache cannot
     be written, the folder is a temporary one, which goes when the process ends.
 
     Returns
@@ -104,7 +110,7 @@ def ensure_vendors() -> Path | None:
     chosen = os.environ.get(VENDORS_VARIABLE)
     if chosen is not None and Path(chosen) != folder:
         return None
-    files = _embedded_files()
+    files = _embedded_files() | _driver_files()
     if not files:
         return None
     files |= {
@@ -172,6 +178,15 @@ def _embedded_files() -> dict[str, str]:
         if found is not None:
             files[f"embedded-{icd.name}"] = f"{found}\n"
     return files
+
+
+def _driver_files() -> dict[str, str]:
+    """Give an .icd file for the OpenCL of NVIDIA's driver, where the system has none."""
+    if any(Path(_read_icd(path)).name == _NVIDIA for path in SYSTEM_VENDORS.glob("*.icd")):
+        return {}
+    folders = [*DRIVER_FOLDERS, *os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)]
+    paths = (Path(folder) / _NVIDIA for folder in folders if folder)
+    return next(({"driver-nvidia.icd": f"{path}\n"} for path in paths if _is_file(path)), {})
 
 
 def _read_icd(path: Path) -> str:

@@ -17,6 +17,8 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder.mkdir(parents=True)
     monkeypatch.setattr(sys, "prefix", str(prefix))
     monkeypatch.setattr(runtimes, "SYSTEM_VENDORS", tmp_path / "system")
+    monkeypatch.setattr(runtimes, "DRIVER_FOLDERS", ())
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     # set first, so that whatever ensure_vendors sets is taken back afterwards
     monkeypatch.setenv(VENDORS_VARIABLE, "")
@@ -56,6 +58,21 @@ def test_the_systems_runtimes_stay_visible(prefix: Path, tmp_path: Path) -> None
     assert listed(ensure_vendors()) == {
         "embedded-cpu.icd": str(library), "system-pocl.icd": "libpocl.so.2"
     }  # fmt: skip
+
+
+def test_a_driver_without_its_file_is_found(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names the OpenCL of a driver that a container mounts, unless the system names it."""
+    library = tmp_path / "driver" / "libnvidia-opencl.so.1"
+    library.parent.mkdir()
+    library.write_bytes(b"\x7fELF")
+    monkeypatch.setattr(runtimes, "DRIVER_FOLDERS", (str(tmp_path / "none"), str(library.parent)))
+    assert listed(ensure_vendors()) == {"driver-nvidia.icd": str(library)}
+    assert library in runtimes.list_runtime_files()
+    monkeypatch.delenv(VENDORS_VARIABLE)
+    (tmp_path / "system" / "nvidia.icd").write_text(f"{library.name}\n")
+    assert ensure_vendors() is None
 
 
 def test_confined_processes_can_read_the_folder(prefix: Path) -> None:
