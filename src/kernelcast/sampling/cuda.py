@@ -8,7 +8,7 @@ code on both. What differs:
 - OpenCL C is compiled to PTX by `kernelcast.compiling`; the driver makes machine code of it.
 - A window is a grid of its own size. Which work-groups it stands for, and how many the whole
   launch has, lie in arrays of the module that the work-item functions read: one module runs all
-  windows of all index spaces, and no prelude is needed (`CommandQueue.launch`).
+  windows of all index spaces, and no prelude is needed (`cuda_kernels.Kernel.launch`).
 - Local memory that arguments size is dynamic shared memory. Where that begins only the assembler
   knows, so the kernel's code adds it to the offsets that the host gives.
 - Buffers given as ``constant`` lie in global memory: PTX reads constants from 64 KiB of their own
@@ -19,7 +19,6 @@ The driver's functions come from the package ``cuda-bindings`` (extra ``cuda``),
 that ``KERNELCAST_CUDA_DRIVER`` names: tests have one there that runs kernels without a GPU.
 """
 
-import ctypes
 import importlib
 import os
 from collections.abc import Callable, Sequence
@@ -27,17 +26,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.errors import DeviceLimitError, KernelRunError
-from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.opencl import OtherDriver, cl
-
-if TYPE_CHECKING:
-    from kernelcast.sampling.cuda_kernels import Kernel
 
 Array: TypeAlias = npt.NDArray[Any]
 DRIVER_VARIABLE: Final = "KERNELCAST_CUDA_DRIVER"
@@ -49,7 +44,6 @@ EXTENSIONS: Final = (
     "cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics",
     "cl_nv_device_attribute_query",
 )  # fmt: skip
-_MOST_GROUPS_BEYOND_AXIS_0: Final = 65_535
 _OUT_OF_MEMORY, _OUT_OF_RESOURCES = 2, 701
 
 
@@ -105,9 +99,9 @@ class CudaObject(OtherDriver):
     @staticmethod
     def find(name: str) -> Any:  # noqa: ANN401 - a class or a function
         """Find what has a name of pyopencl's."""
-        from kernelcast.sampling import cuda_kernels
-
-        return globals()[name] if name in globals() else getattr(cuda_kernels, name)
+        if name in globals():
+            return globals()[name]
+        return getattr(importlib.import_module(f"{__name__}_kernels"), name)
 
 
 class Device(CudaObject):
@@ -188,45 +182,6 @@ class CommandQueue(CudaObject):
     def finish(self) -> None:
         """Wait for all that was enqueued."""
         self.context.call("cuStreamSynchronize", self.stream)
-
-    def launch(
-        self, kernel: "Kernel", ndrange: NDRange, offset: Sequence[int], size: Sequence[int]
-    ) -> "Event":
-        """Launch a part of an index space, whose work-items are told of the whole.
-
-        Parameters
-        ----------
-        offset, size : sequence of int
-            First work-item of the part and its work-items, as of `NDRange.work_items_of`.
-        """
-        local = ndrange.known_local_size
-        first = [
-            (begin - whole) // each
-            for begin, whole, each in zip(offset, ndrange.global_offset, local, strict=True)
-        ]
-        grid = [extent // each for extent, each in zip(size, local, strict=True)]
-        if any(count > _MOST_GROUPS_BEYOND_AXIS_0 for count in grid[1:]):
-            msg = (
-                f"{self.device.name}: {grid} work-groups; beyond axis 0, CUDA devices run at most "
-                f"{_MOST_GROUPS_BEYOND_AXIS_0:,} along an axis: put the longest axis first"
-            )
-            raise DeviceLimitError(msg)
-        ones = (1,) * (3 - ndrange.dimensions)
-        zeros = (0,) * len(ones)
-        kernel.program.tell(self, (
-            *first, *zeros, *ndrange.group_counts, *ones, *ndrange.global_offset, *zeros,
-            *ndrange.global_size, *ones, ndrange.dimensions,
-        ))  # fmt: skip
-        held, local_bytes = kernel.pack_arguments()
-        addresses = (ctypes.c_void_p * max(1, len(held)))(*map(ctypes.addressof, held))
-        event = Event(self)
-        event.record(0)
-        self.context.call(
-            "cuLaunchKernel", kernel.function, *grid, *ones, *local, *ones, local_bytes,
-            self.stream, ctypes.addressof(addresses), 0,
-        )  # fmt: skip
-        event.record(1)
-        return event  # the driver has copied the arguments
 
 
 class Buffer(CudaObject):

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelcast import compiling
 from kernelcast.compiling.options import read_options
-from kernelcast.records.errors import CompileError
+from kernelcast.records.errors import CompileError, DeviceLimitError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.cuda import (
     EXTENSIONS,
@@ -31,6 +31,7 @@ from kernelcast.sampling.parameters import Parameter
 _LOG_BYTES = 16384
 _LOCAL_ALIGNMENT = 16
 _MOST_CHOSEN_LOCAL_SIZE = 256
+_MOST_GROUPS_BEYOND_AXIS_0: Final = 65_535
 _LAUNCH_ARRAY: Final = "kernelcast_launch"
 """Of a module, for its work-item functions (`compiling/builtins/nvptx.cl`): per dimension the
 window's first work-group, the work-groups of the launch, its offset and its size; its dimensions.
@@ -209,7 +210,7 @@ class Kernel(CudaObject):
     def __init__(self, program: Program, name: str) -> None:
         self.program, self.name = program, name
         self._listed = program.kernels[name]
-        self.function = program.find_function(name)
+        self._function = program.find_function(name)
         self._values: list[object] = [None] * len(self._listed)
         self._has_values = [False] * len(self._listed)
 
@@ -254,7 +255,7 @@ class Kernel(CudaObject):
         """Ask for an attribute of the machine code."""
         driver: Any = load_driver()
         number = getattr(driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{attribute}")
-        return int(self.program.context.call("cuFuncGetAttribute", number, self.function))
+        return int(self.program.context.call("cuFuncGetAttribute", number, self._function))
 
     def get_work_group_info(self, what: int, device: Device) -> object:
         """Answer what sampling asks of kernels."""
@@ -277,11 +278,50 @@ class Kernel(CudaObject):
         return int(
             self.program.context.call(
                 "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                self.function, work_group_size, self.local_argument_bytes,
+                self._function, work_group_size, self.local_argument_bytes,
             )
         )  # fmt: skip
 
-    def pack_arguments(self) -> tuple[list[Any], int]:
+    def launch(
+        self, queue: CommandQueue, ndrange: NDRange, offset: Sequence[int], size: Sequence[int]
+    ) -> Event:
+        """Launch a part of an index space, whose work-items are told of the whole.
+
+        Parameters
+        ----------
+        offset, size : sequence of int
+            First work-item of the part and its work-items, as of `NDRange.work_items_of`.
+        """
+        local = ndrange.known_local_size
+        first = [
+            (begin - whole) // each
+            for begin, whole, each in zip(offset, ndrange.global_offset, local, strict=True)
+        ]
+        grid = [extent // each for extent, each in zip(size, local, strict=True)]
+        if any(count > _MOST_GROUPS_BEYOND_AXIS_0 for count in grid[1:]):
+            msg = (
+                f"{queue.device.name}: {grid} work-groups; beyond axis 0, CUDA devices run at most "
+                f"{_MOST_GROUPS_BEYOND_AXIS_0:,} along an axis: put the longest axis first"
+            )
+            raise DeviceLimitError(msg)
+        ones = (1,) * (3 - ndrange.dimensions)
+        zeros = (0,) * len(ones)
+        self.program.tell(queue, (
+            *first, *zeros, *ndrange.group_counts, *ones, *ndrange.global_offset, *zeros,
+            *ndrange.global_size, *ones, ndrange.dimensions,
+        ))  # fmt: skip
+        held, local_bytes = self._pack_arguments()
+        addresses = (ctypes.c_void_p * max(1, len(held)))(*map(ctypes.addressof, held))
+        event = Event(queue)
+        event.record(0)
+        queue.context.call(
+            "cuLaunchKernel", self._function, *grid, *ones, *local, *ones, local_bytes,
+            queue.stream, ctypes.addressof(addresses), 0,
+        )  # fmt: skip
+        event.record(1)
+        return event  # the driver has copied the arguments
+
+    def _pack_arguments(self) -> tuple[list[Any], int]:
         """Lay the arguments out as a launch takes them, and add up their local memory."""
         held: list[Any] = []
         local_bytes = 0
@@ -316,7 +356,7 @@ def enqueue_nd_range_kernel(
         local_size=tuple(map(int, local_size)),
         global_offset=tuple(map(int, global_offset or (0,) * len(global_size))),
     )
-    return queue.launch(kernel, ndrange, ndrange.global_offset, ndrange.global_size)
+    return kernel.launch(queue, ndrange, ndrange.global_offset, ndrange.global_size)
 
 
 def choose_local_size(global_size: Sequence[int]) -> tuple[int, ...]:

@@ -344,10 +344,10 @@ def enqueue_window(
     size: tuple[int, ...],
 ) -> cl.Event:
     """Start a part of a launch with a kernel of `DeviceSession.window_kernel`."""
-    if not isinstance(queue, OtherDriver):
+    if not isinstance(kernel, OtherDriver):
         return enqueue(queue, kernel, ndrange, offset, size)
-    other: Any = queue
-    event: cl.Event = other.launch(kernel, ndrange, offset, size)
+    other: Any = kernel
+    event: cl.Event = other.launch(queue, ndrange, offset, size)
     return event
 
 

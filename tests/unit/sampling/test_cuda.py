@@ -121,6 +121,18 @@ def test_local_arguments_are_offsets_into_shared_memory() -> None:
     assert "add.s64 %rd2, %rd2" in adapted[3]
 
 
+@pytest.mark.skipif(compiling.find_ptxas() is None, reason="ptxas is not installed")
+def test_adapted_ptx_assembles() -> None:
+    """The base of local arguments is PTX as the assembler takes it; declared memory is kept."""
+    source = """kernel void k(global int *a, local int *b, local int *c)
+    { local int own[64]; uint i = get_local_id(0); own[i] = a[i]; b[i] = own[63 - i];
+      c[i] = i; barrier(CLK_LOCAL_MEM_FENCE); a[get_global_id(0)] = b[i ^ 1] + c[i ^ 2]; }"""
+    compiled = compiling.compile_kernel(source, target=compiling.Target.ptx("sm_90"))
+    adapted = adapt_ptx(compiled.text, compiled.kernels)
+    assert adapted != compiled.text
+    assert compiling.assemble_ptx(adapted, "sm_90")["k"].shared_bytes == 256
+
+
 def test_signatures_are_read_off_ir() -> None:
     """Names, types, address spaces and qualifiers are the source's; so is the local size."""
     ir = "\n".join([
