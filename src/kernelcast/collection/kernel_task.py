@@ -87,13 +87,7 @@ def collect_kernel(task: KernelTask, report: Reporter) -> None:
 
 
 def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
-    """Find the sizes at which the kernel takes the times that are wanted on this device.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the device cannot hold the smallest launch.
-    """
+    """Find the sizes at which the kernel takes the times that are wanted on this device."""
     kernel, settings = task.kernel, task.settings
     times_s = (settings.shortest_s, settings.longest_s)
     goal_s = (settings.shortest_s * settings.longest_s) ** 0.5
@@ -123,12 +117,9 @@ def list_shapes(
 
 
 def _prepare(task: KernelTask, size: int, local_size: tuple[int, ...]) -> PreparedProblem:
-    kernel = task.kernel
+    parameters = {task.kernel.size.parameter: size}
     return prepare_launch(
-        kernel,
-        {kernel.size.parameter: size},
-        local_size=local_size,
-        cache_folder=task.cache_folder,
+        task.kernel, parameters, local_size=local_size, cache_folder=task.cache_folder
     )
 
 

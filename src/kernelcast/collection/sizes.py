@@ -41,13 +41,7 @@ class SizePlans:
         settings: CollectionSettings,
         sizes: tuple[int, ...],
     ) -> None:
-        """Keep the sizes of a kernel on a device.
-
-        Raises
-        ------
-        StoreError
-            If the folder cannot be written.
-        """
+        """Keep the sizes of a kernel on a device; `StoreError` if the folder cannot be written."""
         path = self._path(device, kernel)
         content = {"depends_on": _digest(device, kernel, settings), "sizes": list(sizes)}
         try:
@@ -85,17 +79,9 @@ _FEWEST_FILLS = 16
 def find_anchor(
     size: SizeRange, start: int, goal_s: float, predict: Callable[[int], float]
 ) -> tuple[int, float]:
-    """Look for a size at which a launch takes about the goal.
+    """Look for a size at which a launch takes about the goal; return it with its seconds.
 
-    Parameters
-    ----------
-    predict : callable
-        Gives the seconds of a launch at a size; may refuse one with `DeviceLimitError`.
-
-    Returns
-    -------
-    (int, float)
-        The best size found, and its predicted seconds.
+    What predicts the seconds of a size may refuse it with `DeviceLimitError`.
     """
     value = size.fit(start)
     best: tuple[int, float] | None = None
@@ -168,17 +154,8 @@ def choose_sizes(
 
 
 def lengthen_times(times_s: tuple[float, float], fill_s: float) -> tuple[float, float]:
-    """Lengthen times until launches fill the device sixteen times: a GPU holds thousands of groups.
+    """Lengthen times until launches fill the device sixteen times, of which each takes `fill_s`.
 
-    Parameters
-    ----------
-    times_s : (float, float)
-        Shortest and longest time, in seconds.
-    fill_s : float
-        What as many work-groups take as are active at once, in seconds.
-
-    Examples
-    --------
     >>> lengthen_times((0.1, 0.5), 1e-3), lengthen_times((0.1, 0.5), 0.0125)
     ((0.1, 0.5), (0.2, 1.0))
     """
