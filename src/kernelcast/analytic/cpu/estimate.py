@@ -8,7 +8,6 @@ from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
-from kernelcast.analytic.cpu.opencl.index_space import Looked
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import (
     LevelTraffic,
@@ -107,7 +106,6 @@ def study_work(
     device: CpuDevice,
     *,
     constants: WorkItemConstants = FITTED,
-    looked: Looked | None = None,
 ) -> CpuWork:
     """Find what a launch does per work-item and work-group: nearly all that an estimate costs.
 
@@ -119,8 +117,6 @@ def study_work(
         Where it runs.
     constants : WorkItemConstants
         What calibration does not tell.
-    looked : Looked, optional
-        Which work-groups to look at; some are chosen when left out.
 
     Raises
     ------
@@ -130,12 +126,12 @@ def study_work(
     if device.never_jumps and launch.unjumped != NOTHING:
         launch = replace(launch, executed=launch.unjumped)
     execution = find_execution(launch, device)
-    patterns = find_patterns(launch, execution, looked)
+    patterns = find_patterns(launch, execution)
     core = time_core(launch.executed, device, execution, patterns, constants)
     waiting = time_waiting(launch, device, execution, patterns, constants)
     exits = launch.open_exits * constants.exit_chains * device.add_latency_s / execution.width
     counts = launch.executed
-    lines = find_lines(launch, execution, patterns, device, looked)
+    lines = find_lines(launch, execution, patterns, device)
     walks = 0.0 if execution.steps_together else lines.crowd.count_walks() / execution.width
     # The last step of a walk finds its entry in L2, which lines that crowd leave to it.
     walking = walks * device.levels[1].latency_s

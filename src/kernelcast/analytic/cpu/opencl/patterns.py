@@ -75,9 +75,7 @@ class AccessPattern:
         return self.access.space in (MemorySpace.LOCAL, MemorySpace.PRIVATE)
 
 
-def find_patterns(
-    launch: ModelledLaunch, execution: Execution, looked: Looked | None = None
-) -> list[AccessPattern]:
+def find_patterns(launch: ModelledLaunch, execution: Execution) -> list[AccessPattern]:
     """Evaluate all accesses of a launch for some work-groups and their neighbours.
 
     Parameters
@@ -86,8 +84,6 @@ def find_patterns(
         The launch.
     execution : Execution
         How it is run.
-    looked : Looked, optional
-        The work-groups; some are chosen when left out.
 
     Raises
     ------
@@ -95,7 +91,7 @@ def find_patterns(
         If an address is not known and was not recorded either.
     """
     grid = Groups.of(launch.ndrange)
-    looked = looked or grid.look()
+    looked = grid.look()
     bound = grid.bind(launch, [*looked.shares])
     evaluator = GroupEvaluator(launch, bound)
     lanes = _Lanes(execution, bound.values)

@@ -110,11 +110,10 @@ def find_lines(
     execution: Execution,
     patterns: Sequence[AccessPattern],
     device: CpuDevice,
-    looked: Looked | None = None,
 ) -> TouchedLines:
     """Find the lines that a work-group touches, and those that its neighbours have not."""
     grid, line_bytes = Groups.of(launch.ndrange), device.line_bytes
-    counter = _Counter(grid, looked or grid.look(), execution, device)
+    counter = _Counter(grid, grid.look(), execution, device)
     loads, stores, written = _Fresh(), _Fresh(), 0.0
     buffers: dict[tuple[str, bool], list[AccessPattern]] = defaultdict(list)
     own = [one for one in patterns if not one.is_local]
