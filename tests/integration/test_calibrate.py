@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli.app import app
-from kernelcast.launches.machine_file import read_machine
 from kernelcast.records.device import DeviceDescription
 
 pytestmark = pytest.mark.device
@@ -18,18 +17,6 @@ pytestmark = pytest.mark.device
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-
-
-def test_a_real_calibration_writes_a_description(description: DeviceDescription) -> None:
-    """Measures the launch overhead in a child process and writes what it found."""
-    words = ["calibrate", "--quick", "--device", description.id, "--only", "launch", "--json"]
-    ran = CliRunner().invoke(app, words)
-    assert ran.exit_code == 0, ran.stderr
-    (told,) = json.loads(ran.stdout)
-    machine = read_machine(Path(told["file"]))
-    assert (machine.id, machine.driver) == (description.id, description.driver)
-    assert told["failed"] == {}
-    assert 1e-8 < machine.costs["launch_s"].value < 1.0
 
 
 def test_ctrl_c_keeps_what_was_measured(first_device: DeviceDescription, tmp_path: Path) -> None:

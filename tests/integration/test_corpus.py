@@ -1,15 +1,11 @@
 import hashlib
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kernelcast.cli.app import app
 from kernelcast.collection.corpus.check_task import CheckStatus, check_in_session
-from kernelcast.records.device import DeviceDescription
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.training_data.applications import Application, CorpusKernel, find_applications
 
@@ -67,12 +63,3 @@ def test_agrees_with_its_reference(
         for kernel in kernels
     ]
     assert [one for one in outcomes if one.status is not CheckStatus.PASSED] == []
-
-
-def test_command_checks_in_a_process_of_its_own(first_device: DeviceDescription) -> None:
-    """Runs a kernel with all its local sizes and says that it passed."""
-    device_id = first_device.id
-    result = CliRunner().invoke(app, ["corpus", "check", "nbody", "--device", device_id, "--json"])
-    (outcome,) = json.loads(result.stdout)
-    assert (outcome["kernel"], outcome["device_id"]) == ("nbody/nbody", device_id)
-    assert (outcome["status"], result.exit_code) == ("passed", 0)

@@ -1,11 +1,8 @@
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kernelcast.cli import app
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.recording import record_accesses
@@ -43,20 +40,6 @@ def test_longer_loops_take_longer() -> None:
         for size in (2000, 64_000)
     )
     assert 8 < long / short < 128
-
-
-@needs_compiler
-def test_shows_measured_beside_predicted(tmp_path: Path) -> None:
-    """Gives wall and processor's time, and how far off the prediction is."""
-    words = ["model", "cpu", str(LOOPS / "triad.c"), "--machine", str(MACHINE), "-D", "N", "2000"]
-    result = CliRunner().invoke(app, [*words, "--measure", "--json"])
-    assert result.exit_code == 0, result.output
-    [size] = json.loads(result.stdout)["sizes"]
-    measured = size["measured"]
-    assert measured["cpu_s"] > 0
-    assert measured["error"] == pytest.approx(size["value"] / measured["value"] - 1)
-    shown = CliRunner().invoke(app, [*words, "--measure"])
-    assert "measured" in shown.stdout
 
 
 @needs_compiler

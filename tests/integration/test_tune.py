@@ -1,15 +1,10 @@
 """Tuning on real devices; nothing is asserted of times."""
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kernelcast.cli.app import app
 from kernelcast.launches.machine_file import read_machine
-from kernelcast.records.device import DeviceDescription
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.tuning.api import tune_on_device
 from kernelcast.tuning.settings import TuneModels, TuneSettings
@@ -56,22 +51,3 @@ def test_samples_the_best(session: DeviceSession, problem_file: Path) -> None:
         settings=settings,
     )
     assert all((one.sampled_s or 0) > 0 for one in report.configurations)
-
-
-def test_command_writes_t4(
-    first_device: DeviceDescription, problem_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The whole way: a problem file, a calibrated device, a table, a file of results."""
-    folder = problem_file.parent / "data"
-    (folder / "machines").mkdir(parents=True)
-    device_id = first_device.id
-    shutil.copy(MACHINE, folder / "machines" / f"{device_id}.yaml")
-    monkeypatch.setenv("KERNELCAST_DATA", str(folder))
-    t4 = folder / "t4.json"
-    words = [str(problem_file), "--device", device_id, "--measure", "--runs", "1", "--t4", str(t4)]
-    result = CliRunner().invoke(app, ["tune", *words, "--param", "BROKEN=0"])
-    assert result.exit_code == 0, result.stderr
-    assert "use: LX=" in result.stdout
-    results = json.loads(t4.read_text())["results"]
-    assert sorted(one["configuration"]["LX"] for one in results) == [16, 64]
-    assert (folder / "tuning" / device_id / "add.jsonl").exists()

@@ -1,14 +1,9 @@
 """What ``kernelcast balance`` shows of a launch."""
 
-import json
-import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kernelcast.balancing.reports import balance_to_json
-from kernelcast.cli.app import app
 from kernelcast.cli.balance.plot import save_timeline
 from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
 from kernelcast.records.balance import (
@@ -80,16 +75,6 @@ def test_table_has_a_row_per_device(report: BalanceReport) -> None:
     assert "failed" in [cell for column in table.columns for cell in column.cells]
 
 
-def test_json_is_complete_and_plain(report: BalanceReport) -> None:
-    """Everything survives JSON; the host's bars have no device."""
-    found = json.loads(json.dumps(balance_to_json(report), allow_nan=False))
-    assert found["devices"][1]["failure"] == "gone"
-    assert found["devices"][0]["share"] == 0.75
-    assert found["timeline"][-1]["device"] is None
-    assert found["merges"] == {"out": "ranges", "given": "read"}
-    assert found["total_seconds"] == 1.0
-
-
 def test_plot_is_drawn(report: BalanceReport, tmp_path: Path) -> None:
     """The picture is a PNG of some size."""
     pytest.importorskip("matplotlib")
@@ -97,25 +82,3 @@ def test_plot_is_drawn(report: BalanceReport, tmp_path: Path) -> None:
     save_timeline(path, report)
     assert path.read_bytes()[:4] == b"\x89PNG"
     assert path.stat().st_size > 5000
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--cores", "intel"], "give DEVICE=CORES"),
-        (["--device", "pocl", "--cores", "pocl=x"], "give numbers and ranges"),
-        (["--first-share", "0"], "first share 0.0"),
-        (["--budget", "2"], "budget 2.0"),
-        (["--plot", "/nowhere/at/all.png"], "there is no folder"),
-    ],
-)
-def test_bad_words_are_refused_before_any_device_is_asked(
-    words: list[str], message: str, tmp_path: Path
-) -> None:
-    """Exit status 2, one line that says what to give."""
-    path = tmp_path / "p.yaml"
-    path.write_text("kernel: k\ncode: kernel void k() {}\nglobal_size: [1]\nargs: []\n")
-    result = CliRunner().invoke(app, ["balance", str(path), *words])
-    assert result.exit_code == 2
-    assert re.search(message, result.stderr)
-    assert len(result.stderr.strip().splitlines()) == 1

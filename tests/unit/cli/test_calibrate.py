@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 from kernelcast.calibration.calibration import Calibration, CalibrationSettings, Progress
 from kernelcast.cli import app
 from kernelcast.cli.calibrate import command
-from kernelcast.launches.machine_file import write_machine
 from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelRunError, NoDeviceError
@@ -139,15 +138,6 @@ def test_ends_with_the_papers_table_and_the_file(ask: Ask) -> None:
     assert f"{DEVICE.id}: barrier failed: it died" in result.stderr
 
 
-def test_json_holds_everything(ask: Ask) -> None:
-    """Prints one object per device, with the description as in the file."""
-    (one,) = json.loads(ask("--json").stdout)
-    assert one["machine"]["schema"] == "kernelcast-machine-1"
-    assert one["machine"]["instructions"]["fp32"]["peak_per_s"]["value"] == 2.49e11
-    assert (one["durations_seconds"], one["resumed"]) == ({"walk": 2.5}, ["launch"])
-    assert one["failed"] == {"barrier": "it died"}
-
-
 def test_a_device_that_fails_does_not_stop_the_others(
     ask: Ask, outcomes: dict[str, MachineDescription | BaseException]
 ) -> None:
@@ -216,27 +206,6 @@ def test_one_output_takes_one_device(
     assert ask("--output", tmp_path / "m.yaml", "--device", OTHER.id).exit_code == 0
 
 
-def test_lists_the_microbenchmarks(ask: Ask) -> None:
-    """Lists names and titles, for people and for programs."""
-    told = json.loads(ask("--list", "--json").stdout)
-    names = [one["name"] for one in told]
-    assert names
-    assert all(name in ask("--list").stdout for name in names)
-
-
-def test_shows_and_compares_stored_descriptions(ask: Ask, tmp_path: Path) -> None:
-    """Needs no device for a description that is there."""
-    write_machine(tmp_path / "mine.yaml", MACHINE)
-    assert "1.41 GHz (p)" in ask("--machine", "a100").stdout
-    (one,) = json.loads(ask("--machine", tmp_path / "mine.yaml", "--json").stdout)
-    assert one["machine"]["name"] == MACHINE.name
-    table = ask("--compare", "a100", tmp_path / "mine.yaml").stdout
-    assert re.search(r"clock_hz +1.41 GHz \(p\) +1 GHz \[0.9 - 1.1\] +0.709 +differ", table)
-    assert "numbers that both have overlap" in table
-    pairs = json.loads(ask("--compare", "a100", "a100", "--json").stdout)
-    assert all(pair["ratio"] == 1 and pair["intervals_overlap"] for pair in pairs)
-
-
 def test_writes_a_page_with_every_figure(ask: Ask, tmp_path: Path) -> None:
     """Writes a page of its own: figures inside, nothing from elsewhere, texts escaped."""
     page = tmp_path / "r.html"
@@ -253,12 +222,6 @@ def test_writes_a_page_with_every_figure(ask: Ask, tmp_path: Path) -> None:
     ids = re.findall(r'\bid="([^"]*)"', re.sub(r"<clipPath.*?</clipPath>", "", text))
     assert "figure_1" not in ids
     assert "currentColor" in text
-
-
-def test_a_page_of_a_shipped_description_needs_no_device(ask: Ask, tmp_path: Path) -> None:
-    """Makes the page of a machine that one does not have."""
-    assert ask("--machine", "mi210", "--report", tmp_path / "r.html").exit_code == 0
-    assert "Instinct MI210" in (tmp_path / "r.html").read_text()
 
 
 def test_a_page_of_a_bare_description_is_a_page(tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-import json
 import re
 from pathlib import Path
 
@@ -8,8 +7,6 @@ from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
 from kernelcast.cli.compare import run as compare_run
-from kernelcast.launches.data_store import STORE_VARIABLE
-from kernelcast.models.validation.comparison import comparison_from_json
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports import drawing
 from support.synthetic_rows import make_rows
@@ -57,35 +54,6 @@ def test_shows_both_models_and_their_difference() -> None:
     assert result.stdout.count("groups, in points: ") == 6  # three kernels on each device
 
 
-def test_options_reach_what_loads_and_compares(asked: list[tuple[object, object]]) -> None:
-    """Sources and devices are handed on, and JSON is the comparison itself."""
-    words = ("--data", "a.sqlite", "--data", "b.parquet", "--device", "dev", "--split",
-             "application", "--json")  # fmt: skip
-    result = run("linear", "two_point", *ALL, *words)
-    assert result.exit_code == 0, result.stderr
-    assert asked == [(("a.sqlite", "b.parquet"), ("dev",))]
-    found = comparison_from_json(result.stdout)
-    assert (found.first, found.second) == ("linear", "two_point")
-    assert (found.split, found.resampled, found.resamples) == ("application", "application", 200)
-
-
-@pytest.mark.usefixtures("asked")
-def test_writes_json_and_a_page_of_its_own(tmp_path: Path) -> None:
-    """The folder holds the comparison and a page with a picture per device, of one file."""
-    folder = tmp_path / "new" / "out"
-    result = run("linear", "ridge", *ALL, "--out", folder)
-    assert result.exit_code == 0, result.stderr
-    assert f"written to {folder}" in result.stdout
-    found = comparison_from_json((folder / "comparison.json").read_text())
-    assert len(found.explained) == 6
-    page = (folder / "comparison.html").read_text()
-    assert page.count("<svg") == 2
-    assert page.count("<article>") == 2
-    assert page.count("<dt>ridge less linear</dt>") == 2
-    assert "Where ridge errs most, and why" in page
-    assert not re.search(r"<(?:script|link|img)\b|(?:src|href)=\"(?!#)", page)
-
-
 def test_a_model_without_answers_is_named_and_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without analytic estimates nothing is compared: the reason on stderr, status 1."""
     features = TABLE.features.copy()
@@ -118,14 +86,6 @@ def test_wrong_words_are_told(words: tuple[str, ...], told: str) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_no_store_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without observations there is nothing to compare."""
-    monkeypatch.setenv(STORE_VARIABLE, str(tmp_path / "none.sqlite"))
-    result = run("linear", "hybrid")
-    assert result.exit_code == 2
-    assert "there is no store of observations" in result.stderr
-
-
 @pytest.mark.usefixtures("asked")
 def test_what_cannot_be_written_is_told_before_fits(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -142,10 +102,3 @@ def test_what_cannot_be_written_is_told_before_fits(
     monkeypatch.setattr(drawing.importlib.util, "find_spec", lambda _: None)
     result = run("linear", "ridge", "--out", tmp_path / "out")
     assert (result.exit_code, "kernelcast[plot]" in result.stderr) == (2, True)
-
-
-@pytest.mark.usefixtures("asked")
-def test_json_is_one_object() -> None:
-    """Standard output holds the JSON and nothing else, refusals go to standard error."""
-    result = run("linear", "ridge", *ALL, "--json")
-    assert json.loads(result.stdout)["method"] == "BCa"

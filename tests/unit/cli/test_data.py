@@ -2,7 +2,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
@@ -10,7 +9,7 @@ from click.testing import CliRunner, Result
 from kernelcast.cli import app
 from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.training_data.store import Selection, open_store
+from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.tables import OBSERVATIONS
 from support.observations import lose_index_entries, make_failure, make_observation
 
@@ -48,17 +47,6 @@ def run_json(*words: str | Path) -> list[dict[str, object]]:
     return found
 
 
-def test_every_command_is_there() -> None:
-    """Offers each command with a line of help."""
-    shown = run("--help").stdout
-    group = app.get_command(click.Context(app), "data")
-    assert isinstance(group, click.Group)
-    for name in group.list_commands(click.Context(group)):
-        assert f"  {name} " in shown
-        assert run(name, "--help").exit_code == 0
-    assert run("bogus").exit_code == 2
-
-
 @pytest.mark.parametrize(
     "words", [["ls"], ["show", "00"], ["export", "rows.parquet"], ["check"], ["merge", "x.sqlite"]]
 )
@@ -78,37 +66,6 @@ def test_the_store_is_in_the_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "observations.sqlite: there is no store" in run("ls").stderr
 
 
-def test_ls_groups_observations(filled: Path) -> None:
-    """Has a line per group with counts, times and noise."""
-    by_device = run_json("ls")
-    assert [one["group"] for one in by_device] == ["device-0", "device-1", "device-2"]
-    assert [one["rows"] for one in by_device] == [10, 10, 10]
-    assert [one["flagged"] for one in by_device] == [1, 0, 0]
-    by_kernel = run_json("ls", "--by", "kernel", "--device", "device-1")
-    assert [one["group"] for one in by_kernel][:2] == [
-        "suite/application0/kernel0", "suite/application0/kernel1",
-    ]  # fmt: skip
-    (whole,) = run_json("ls", "--by", "suite")
-    rows = sorted(make_observation(number).runs.noise or 0.0 for number in range(ROWS))
-    assert whole["median_noise"] == rows[(ROWS - 1) // 2]
-    assert whole["kernels"] == 7
-    table = run("ls").stdout
-    assert "device-2" in table
-    assert "2026-01-01" in table
-
-
-def test_ls_lists_rows_and_failures(filled: Path) -> None:
-    """Names keys that `show` takes, and what went wrong."""
-    rows = run_json("ls", "--rows", "--kernel", "kernel3")
-    assert {one["kernel"] for one in rows} == {"suite/application1/kernel3"}
-    assert str(rows[0]["key"])[:12] in run("ls", "--rows", "--kernel", "kernel3").stdout
-    (failure,) = run_json("ls", "--failures")
-    assert failure["kind"] == "KernelRunError"
-    assert "crashed its driver" in run("ls", "--failures").stdout
-    assert "nothing there" in run("ls", "--kernel", "unknown").stdout
-    assert run_json("ls", "--rows", "--origin", "imported") == []
-
-
 def test_show_has_everything(filled: Path) -> None:
     """Shows identity, times, samples and features of an observation."""
     one = make_observation(5)
@@ -122,44 +79,6 @@ def test_show_has_everything(filled: Path) -> None:
     missing = run("show", "zz")
     assert missing.exit_code == 2
     assert "no key begins with 'zz'" in missing.stderr
-
-
-def test_export_and_import_bring_rows_over(filled: Path, tmp_path: Path) -> None:
-    """Writes a file, reads it into a new store, and changes nothing the second time."""
-    file, other = tmp_path / "rows.parquet", tmp_path / "other.sqlite"
-    assert "30 observations written" in run("export", file).stdout
-    (first,) = run_json("import", file, "--store", other)
-    (second,) = run_json("import", file, "--store", other)
-    (third,) = run_json("import", file, "--store", other, "--replace")
-    assert (first["added"], second["added"], second["known"]) == (ROWS, 0, ROWS)
-    assert third["replaced"] == ROWS
-    assert "0 added" in run("import", file, "--store", other).stdout
-
-
-def test_a_file_that_cannot_be_used_leaves_the_store(filled: Path, tmp_path: Path) -> None:
-    """Ends with status 2 and a reason."""
-    bad = tmp_path / "bad.parquet"
-    bad.write_bytes(b"PAR1 no more PAR1")
-    for file, reason in ((bad, "no Parquet file"), (tmp_path / "none", "there is no such file")):
-        result = run("import", file)
-        assert result.exit_code == 2
-        assert reason in result.stderr
-    with open_store(filled) as store:
-        assert store.count() == ROWS
-
-
-def test_tuning_results_are_imported(tmp_path: Path, place: Path) -> None:
-    """Takes a tuner's results with what only the caller knows, and tells valid from invalid."""
-    results = tmp_path / "tuned.json"
-    entry = {"configuration": {"x": 1}, "times": {"runtimes": [2.0]}, "correctness": 1,
-             "invalidity": "correct"}  # fmt: skip
-    failed = {**entry, "configuration": {"x": 2}, "invalidity": "timeout"}
-    results.write_text(json.dumps({"results": [entry, failed]}), encoding="utf-8")
-    assert run("import", results).exit_code == 2
-    (found,) = run_json("import", results, "--measured-on", "A100", "--time-unit", "ms")
-    assert (found["added"], found["failures"]) == (1, 1)
-    with open_store(place) as store:
-        assert next(store.find()).seconds == 0.002
 
 
 def test_check_finds_and_removes(filled: Path) -> None:
@@ -209,24 +128,6 @@ def test_merge_adds_other_stores(filled: Path, tmp_path: Path) -> None:
     assert "is the store to merge into" in itself.stderr
 
 
-def test_rm_shows_what_would_go_and_asks(filled: Path) -> None:
-    """Nothing goes without a yes, nor by `--dry-run`."""
-    wanted = ["rm", "--kernel", "kernel1", "--device", "device-1"]
-    shown = run(*wanted, "--dry-run")
-    assert shown.exit_code == 0
-    assert "observations would go" in shown.stdout
-    refused = CliRunner().invoke(app, ["data", *wanted], input="n\n")
-    assert refused.exit_code == 0
-    with open_store(filled) as store:
-        assert store.count() == ROWS
-        count = store.count(Selection(kernels=("kernel1",), devices=("device-1",)))
-    assert f"{count} observations" in shown.stdout
-    assert run(*wanted, "--yes").exit_code == 0
-    with open_store(filled) as store:
-        assert store.count() == ROWS - count
-        assert store.count(Selection(kernels=("kernel1",), devices=("device-1",))) == 0
-
-
 def test_rm_takes_keys_times_values_and_flags(filled: Path) -> None:
     """Each selects, and all together select what is in all of them."""
     with open_store(filled) as store:
@@ -241,14 +142,3 @@ def test_rm_takes_keys_times_values_and_flags(filled: Path) -> None:
     assert gone["removed"] == 1  # type: ignore[call-overload]
     with open_store(filled) as store:
         assert store.count() == ROWS - 1
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["--yes"], ["--json", "--kernel", "kernel1"], ["bogus", "--yes"], ["--from", "soon", "--yes"]],
-)
-def test_rm_refuses_what_is_not_clear(filled: Path, words: list[str]) -> None:
-    """Everything, a question that nobody can answer, an unknown key, a moment that is none."""
-    assert run("rm", *words).exit_code == 2
-    with open_store(filled) as store:
-        assert store.count() == ROWS

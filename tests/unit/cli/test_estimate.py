@@ -71,29 +71,6 @@ def store_observations(*times_s: float) -> None:
 
 
 @pytest.mark.usefixtures("executor")
-def test_a_bad_file_keeps_no_good_one_from_being_answered(tmp_path: Path) -> None:
-    """The good problem is answered, the bad one is named, and the status says bad input."""
-    bad = tmp_path / "bad.yaml"
-    bad.write_text("kernel: [")
-    status, output = run(str(bad))
-    assert status == 2
-    assert "bad.yaml" in output
-    assert "nbody" in output
-    assert "ms" in output
-    status, output = run(str(bad), "--replay", str(tmp_path / "none.json"))
-    assert status == 2
-    assert "none.json" in output
-
-
-def test_bad_files_alone_ask_no_device(tmp_path: Path) -> None:
-    """Each is named."""
-    names = [str(tmp_path / name) for name in ("one.yaml", "two.yaml")]
-    result = CliRunner().invoke(app, ["estimate", "--json", *names])
-    assert result.exit_code == 2
-    assert all(name in result.output for name in names)
-
-
-@pytest.mark.usefixtures("executor")
 def test_explains_in_json() -> None:
     """JSON always says why the answer is what it is; methods stand side by side."""
     status, output = run("--json")
@@ -106,17 +83,6 @@ def test_explains_in_json() -> None:
     assert set(explanation["methods"]) == {
         "linear", "two_point", "pooled_rate", "analytic", "learned", "hybrid", "sizes", "history",
     }  # fmt: skip
-
-
-@pytest.mark.usefixtures("executor")
-def test_explains_in_words() -> None:
-    """`--explain` prints the same below the table, and nothing without it."""
-    _, plain = run()
-    _, explained = run("--explain")
-    assert "answered by: linear" in explained
-    assert "not by hybrid: no learned model" in explained
-    assert "a work-group" in explained
-    assert "answered by" not in plain
 
 
 def test_repeats_are_answered_from_the_store(executor: FakeExecutor) -> None:
@@ -168,20 +134,6 @@ def test_samples_have_to_gain_as_much_as_is_asked(executor: FakeExecutor) -> Non
     run()
     assert [one.settings.least_gain for one in executor.tasks] == [2.5, 1.0]
     assert run("--least-gain", "-1")[0] == 2
-
-
-def test_says_when_the_samples_were_taken(executor: FakeExecutor) -> None:
-    """An answer that another process has sampled says so, how long ago, and how to ask anew."""
-    executor.samples_here = True
-    executor.work_group_s = 1e-9
-    assert "rests on samples" not in run()[1]
-    again = run()[1]
-    assert "note: nbody on fake-device-0000: rests on samples taken" in again
-    assert "--no-history samples anew" in again
-    assert "nothing was run for it" in run("--explain")[1]
-    assert len(executor.tasks) == 1
-    assert "rests on samples" not in run("--no-history")[1]
-    assert len(executor.tasks) == 2
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -1,5 +1,4 @@
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
@@ -25,20 +24,8 @@ from kernelcast.records.errors import KernelRunError, NoDeviceError
 from support.builders import make_description
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLES = sorted(ROOT.glob("examples/*/*.yaml"))
 MATMUL = ROOT / "examples/matmul_tiled/matmul_tiled.yaml"
 GOLDEN = Path(__file__).with_name("annotated_triad.txt")
-BROKEN = """\
-code: |
-  kernel void k(global float *a, int n)
-  {
-      a[get_global_id(0)] = unheard_of(n);
-  }
-kernel: k
-global_size: [64]
-local_size: [8]
-args: [{buffer: float32, count: 64, init: zeros}, {scalar: int32, value: 3}]
-"""
 
 
 def run(*words: str | Path) -> Result:
@@ -69,40 +56,6 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
     )
     monkeypatch.setattr("kernelcast.cli.features.command.read_on_devices", read_on_devices)
     return outcomes
-
-
-def test_every_example_is_shown_without_a_device() -> None:
-    """Prints every part of the report for every example."""
-    result = run("--no-device", *EXAMPLES)
-    assert result.exit_code == 0, result.stderr
-    for title in ("Parameters", "Operations per work-item, from the source", "Memory accesses",
-                  "Divergence", "Understood", "Features"):  # fmt: skip
-        assert result.stdout.count(f"\n{title}\n") == len(EXAMPLES), title
-    assert "a[lid.x + n*gid.y + 16*it21]" in result.stdout
-
-
-def test_json_holds_one_object_per_problem() -> None:
-    """Gives facts, counters, lines and a vector that can be read again."""
-    result = run("--no-device", "--json", MATMUL)
-    assert result.exit_code == 0
-    (found,) = json.loads(result.stdout)
-    assert (found["problem"], found["kernel"]) == ("matmul_tiled", "matmul")
-    assert found["local_size"] == [16, 16]
-    assert found["coverage"] == 1
-    assert [one["name"] for one in found["parameters"]] == ["a", "b", "c", "n", "alpha"]
-    assert found["loops"][1]["trip_count"] == "16"
-    assert found["accesses"][0]["offset_bytes"].startswith("4*local_id(0)")
-    assert found["counters"]["is_measured"] is False
-    assert {"line", "executions", "operations", "memory"} == found["lines"][0].keys()
-    assert found["devices"] == []
-    assert found["vector"]["features"]["static.loops_count"] == 2
-
-
-def test_groups_can_be_chosen() -> None:
-    """Keeps the vector to the groups asked for."""
-    result = run("--no-device", "--json", "--group", "static", MATMUL)
-    (found,) = json.loads(result.stdout)
-    assert {name.partition(".")[0] for name in found["vector"]["features"]} == {"static"}
 
 
 def test_the_source_is_annotated_line_by_line() -> None:
@@ -156,48 +109,6 @@ def test_a_long_source_is_cut_to_the_kernel(tmp_path: Path) -> None:
     assert "..." in shown
 
 
-def test_a_kernel_understood_in_part_is_shown_with_its_gaps(tmp_path: Path) -> None:
-    """Prints what is known, and why the rest is not."""
-    path = tmp_path / "broken.yaml"
-    path.write_text(BROKEN, encoding="utf-8")
-    result = run("--no-device", path)
-    assert result.exit_code == 0
-    assert "unheard_of" in result.stdout
-    assert "a[gid.x]" in result.stdout
-    assert run("--no-device", "--source", path).exit_code == 0
-
-
-def test_bad_input_ends_with_status_two(tmp_path: Path) -> None:
-    """Says what is wrong in one line."""
-    path = tmp_path / "bad.yaml"
-    path.write_text(BROKEN.replace("kernel: k", "kernel: other"), encoding="utf-8")
-    result = run("--no-device", path)
-    assert result.exit_code == 2
-    assert "'other' is not in" in result.stderr
-    assert run("--no-device", tmp_path / "none.yaml").exit_code == 2
-    assert run("--no-device", "--group", "other", MATMUL).exit_code == 2
-    assert run("--no-device", "--device", "x", MATMUL).exit_code == 2
-    assert run("--no-device", "--timeout", "0", MATMUL).exit_code == 2
-
-
-def test_one_bad_problem_does_not_hide_the_others(tmp_path: Path) -> None:
-    """Shows what could be read."""
-    path = tmp_path / "bad.yaml"
-    path.write_text(BROKEN.replace("kernel: k", "kernel: other"), encoding="utf-8")
-    result = run("--no-device", path, MATMUL)
-    assert result.exit_code == 2
-    assert "kernel matmul" in result.stdout
-
-
-def test_parameters_can_be_replaced(tmp_path: Path) -> None:
-    """Takes the value of the command line."""
-    path = tmp_path / "small.yaml"
-    text = BROKEN.replace("global_size: [64]", 'global_size: ["{N}"]\nparameters: {N: 64}')
-    path.write_text(text.replace("unheard_of(n)", "n"), encoding="utf-8")
-    (found,) = json.loads(run("--no-device", "--json", "-p", "N=2**7", path).stdout)
-    assert found["global_size"] == [128]
-
-
 def test_devices_get_columns_and_notes(devices: list[BaseException | None]) -> None:
     """Shows one column per device that answered, and every failure on standard error."""
     devices += [None, KernelRunError("it died")]
@@ -235,16 +146,3 @@ def test_without_a_device_the_source_is_shown(monkeypatch: pytest.MonkeyPatch) -
     assert result.exit_code == 1
     assert "kernel matmul" in result.stdout
     assert "no OpenCL device" in result.stderr
-
-
-def test_every_key_of_json_is_documented(devices: list[BaseException | None]) -> None:
-    """Has a row in the command line's reference for each key, and for no other."""
-    devices += [KernelRunError("it died")]
-    (found,) = json.loads(run("--json", MATMUL).stdout)
-    text = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")
-    section = text.split("## Objects of `features --json`")[1].split("\n## ")[0]
-    keys = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
-    assert {key for row in keys for key in re.findall(r"`(\w+)`", row)} == found.keys()
-    (row,) = (line for line in section.splitlines() if line.startswith("| `devices`"))
-    of_device = {key for one in found["devices"] for key in one}
-    assert of_device <= set(re.findall(r"`(\w+)`", row))

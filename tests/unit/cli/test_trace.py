@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +26,6 @@ local_size: [8]
 parameters: {N: 64}
 args: [{buffer: int32, count: 64, init: zeros}]
 """
-Answers = Callable[..., Iterator[TraceAnswer]]
 
 
 def make_timeline(groups: int = 8) -> Timeline:
@@ -127,19 +125,6 @@ def test_steps_say_that_they_are_no_trace(
     assert told in result.stdout
 
 
-def test_json_holds_one_object_per_device(tmp_path: Path, answer: Callable[..., None]) -> None:
-    """Prints times of every work-group, of steps, and an error, each in its object."""
-    answer(make_timeline(4), NO_STEPS, KernelRunError("it crashed"))
-    result = run(tmp_path, "--json")
-    assert result.exit_code == 1
-    by_clock, by_steps, failed = json.loads(result.stdout)
-    assert by_clock["timeline"]["starts_seconds"] == [0.0, 0.0, 1.0, 1.0]
-    assert (by_clock["method"], by_clock["p_sat"], by_clock["steps"]) == ("clock", 1, None)
-    assert (by_steps["method"], by_steps["p_sat"], by_steps["timeline"]) == ("steps", None, None)
-    assert by_steps["steps"] == {"work_groups": [1, 2], "seconds": [1.0, 1.0], "has_steps": False}
-    assert failed["error_message"] == "it crashed"
-
-
 @pytest.mark.parametrize(
     ("outcomes", "status"),
     [
@@ -168,44 +153,11 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path, answer: Callable[..., N
     assert "interrupted" in result.stderr
 
 
-@pytest.mark.parametrize("ending", ["png", "svg"])
-@pytest.mark.parametrize("groups", [1, 8, 10_000])
-def test_a_plot_is_written(
-    tmp_path: Path, answer: Callable[..., None], ending: str, groups: int
-) -> None:
-    """Draws clocks and steps into one file, small also for many work-groups."""
-    answer(make_timeline(groups), STEPS, KernelRunError("it crashed"))
-    path = tmp_path / f"chart.{ending}"
-    assert run(tmp_path, "--plot", str(path)).exit_code == 1
-    assert 5_000 < path.stat().st_size < 1_500_000
-
-
 def test_a_plot_of_nothing_is_not_made(tmp_path: Path, answer: Callable[..., None]) -> None:
     """Leaves no file where no device has answered."""
     answer(KernelRunError("it crashed"))
     assert run(tmp_path, "--plot", str(tmp_path / "chart.png")).exit_code == 1
     assert not (tmp_path / "chart.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--plot", "no/folder/a.png"), "there is no folder"),
-        (("--plot", "a.doc"), "charts are written as"),
-        (("--work-groups", "0"), "--work-groups"),
-        (("--method", "guess"), "--method"),
-        (("-p", "N"), "expected NAME=NUMBER"),
-        (("-p", "M=3"), "M"),
-    ],
-)
-def test_bad_words_are_refused(
-    tmp_path: Path, answer: Callable[..., None], words: tuple[str, ...], complaint: str
-) -> None:
-    """Names the option that is wrong, with status 2, before anything runs."""
-    answer(then=AssertionError)
-    result = run(tmp_path, *words)
-    assert result.exit_code == 2
-    assert complaint in result.stderr
 
 
 @pytest.mark.parametrize("sizes", [[1] * 9_000, [3000] * 3, [9_000]])

@@ -9,7 +9,6 @@ from click.testing import CliRunner, Result
 from kernelcast.cli import app
 from kernelcast.cli.train import run as training_run
 from kernelcast.launches.data_store import STORE_VARIABLE
-from kernelcast.models.persistence import load_model
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.registry import MODELS_VARIABLE, open_registry
 from support.synthetic_rows import make_rows
@@ -39,53 +38,6 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(app, ["train", "--jobs", "1", *map(str, words)])
 
 
-def test_trains_a_model_per_device_into_the_registry(home: Path) -> None:
-    """Shows each, and estimates find it where the data are."""
-    result = run("--model", "ridge")
-    assert result.exit_code == 0, result.output
-    registry = open_registry()
-    assert registry.url == str(home / "models")
-    for name in NAMES:
-        stored = registry.load(f"ridge/{name}", None, TABLE.schema)
-        assert stored.report is not None
-        assert {*stored.report.rows.kernels} == {*TABLE.kernels}
-        version = registry.find_versions(f"ridge/{name}").latest
-        assert f"ridge/{name}: written to {registry.url}/ridge/{name} as {version}" in result.stdout
-
-
-def test_json_has_an_object_per_model(home: Path) -> None:
-    """What was learned from, where it is, and how good it is."""
-    result = run("--model", "linear", "--registry", home / "mine", "--json")
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert [one["name"] for one in found] == [f"linear/{name}" for name in NAMES]
-    first = found[0]
-    assert {*first} == {
-        "name", "model", "place", "devices", "kernels", "rows", "data_digest", "schema",
-        "validation",
-    }  # fmt: skip
-    assert first["data_digest"] == TABLE.take(TABLE.devices == NAMES[0]).digest
-    assert first["kernels"] == sorted({*TABLE.kernels})
-    assert first["place"].startswith(str(home / "mine"))
-    (score,) = first["validation"]
-    assert (score["device"], score["split"], score["rows"]) == (NAMES[0], "kernel", 8)
-    assert 0 < score["median"] <= score["worst"]
-
-
-def test_one_file_holds_one_model(home: Path) -> None:
-    """Several devices need a choice; nothing is trained before that is told."""
-    file = home / "one.skops"
-    refused = run("--out", file, "--no-validation", "--model", "linear")
-    assert refused.exit_code == 2
-    assert "data are of 3 devices; choose one by --device, give --pooled" in refused.stderr
-    assert not file.exists()
-    result = run("--out", file, "--no-validation", "--model", "linear", "--device", NAMES[1])
-    assert result.exit_code == 0, result.output
-    stored = load_model(str(file), TABLE.schema)
-    assert stored.report is None
-    assert not (home / "models").exists()
-
-
 def test_pooled_trains_one_model_of_all_devices(home: Path) -> None:
     """Under its own name, without a device in it."""
     result = run("--pooled", "--no-validation", "--json")
@@ -94,23 +46,6 @@ def test_pooled_trains_one_model_of_all_devices(home: Path) -> None:
     assert (one["name"], one["model"], one["devices"]) == ("hybrid_pooled", "hybrid_pooled", NAMES)
     assert one["validation"] is None
     assert open_registry().find_versions("hybrid_pooled").latest is not None
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["--model", "oracle"], "no model is called 'oracle'"),
-        (["--pooled", "--model", "ridge"], "--pooled trains hybrid_pooled"),
-        (["--out", "a.skops", "--registry", "b"], "give one of them"),
-        (["--jobs", "0"], "--jobs"),
-    ],
-)
-def test_bad_input_ends_with_status_2(words: list[str], reason: str, home: Path) -> None:
-    """Says what is wrong, and leaves nothing behind."""
-    result = run(*words)
-    assert result.exit_code == 2
-    assert reason in result.stderr
-    assert not [*home.iterdir()]
 
 
 def test_a_device_that_cannot_be_served_ends_with_status_1(

@@ -84,29 +84,6 @@ def test_parameters_can_be_fixed(problem_file: Path) -> None:
     assert json.loads(result.stdout)[0]["searched"] == ["local_x"]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "give one problem"),
-        (["P", "--t1", "x.json"], "give one problem"),
-        (["--t1", "x.json", "--param", "N=1"], "edit the T1 file"),
-        (["P", "--t4", "x.json"], "give --measure as well"),
-        (["P", "--measure", "--t4", "x.json"], "choose by --device"),
-        (["P", "--measure", "--save", "none/x"], "there is no folder"),
-        (["P", "--top", "0"], "0 is not in the range"),
-        (["none.yaml"], "cannot be read"),
-    ],
-)
-def test_wrong_command_lines_end_with_status_2(
-    problem_file: Path, words: list[str], message: str
-) -> None:
-    """Each says what is wrong; nothing is printed to standard output."""
-    result = run(*(problem_file if one == "P" else one for one in words))
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert not result.stdout
-
-
 def test_ctrl_c_shows_what_is_there(problem_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit status 130, the devices that were done are shown, and how to go on."""
     whole = tune_run.tune_on_device
