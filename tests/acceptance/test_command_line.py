@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 COMMANDS = {
-    "balance", "calibrate", "collect", "compare", "corpus", "data", "devices", "estimate",
-    "features", "model", "models", "serve", "starpu", "trace", "train", "tune",
+    "balance", "calibrate", "collect", "compare", "compile", "corpus", "data", "devices",
+    "estimate", "features", "model", "models", "serve", "starpu", "trace", "train", "tune",
     "validate",
 }  # fmt: skip
 GROUPS = {
@@ -45,7 +45,7 @@ def store(home: Path, ask: Ask) -> Path:
 
 
 def test_every_command_is_there_with_its_help(run: Run, run_process: Run) -> None:
-    """All 18 commands and their sub-commands have a line each, and explain themselves."""
+    """All commands and their sub-commands have a line each, and explain themselves."""
     shown = run("--help").stdout
     assert set(re.findall(r"^  ([a-z]+)  +\S", shown.split("Commands:")[1], re.M)) == COMMANDS
     for group, names in GROUPS.items():
@@ -92,12 +92,12 @@ def test_bad_input_is_refused_by_name(run: Run, problem: Path, home: Path) -> No
         (("calibrate", "--machine", "b200"), "no machine description 'b200'"),
         (("calibrate", "--report", "r.pdf"), "reports are written as HTML"),
         (("collect", "--kernels", "no/such"), "no kernel of the corpus matches 'no/such'"),
+        (("compile", folder / "none.cl"), "none.cl"),
         (("compare", "linear", "oracle"), "no model is called 'oracle'"),
         (("compare", "linear", "linear", "--data", OBSERVATIONS), "cannot be compared with itself"),
         (("corpus", "check", "nothing"), "no kernel of the corpus matches 'nothing'"),
         (("corpus", "write", "nothing", folder / "x"), "matches 'nothing'"),
         (("data", "ls"), "observations.sqlite: there is no store"),
-        (("data", "import", folder / "none.parquet"), "none.parquet"),
         (("devices", "--frob"), "'--frob'"),
         (("estimate",), "give at least one problem file"),
         (("estimate", folder / "none.yaml"), "none.yaml: the problem file cannot be read"),
@@ -122,7 +122,11 @@ def test_bad_input_is_refused_by_name(run: Run, problem: Path, home: Path) -> No
         (("trace", problem, "--method", "guess"), "'guess'"),
         (("trace", problem, "--work-groups", "0"), "--work-groups"),
         (("train", "--data", folder / "none.sqlite"), "there is no store"),
+        (("train", "--data", OBSERVATIONS, "--out", folder / "x.skops"), "choose one by --device"),
+        (("train", "--data", OBSERVATIONS, "--pooled", "--model", "ridge"), "hybrid_pooled"),
+        (("tune",), "give one problem"),
         (("tune", problem, "--models", "guess"), "'guess'"),
+        (("tune", problem, "--t4", folder / "t4.json"), "give --measure as well"),
         (("validate", "--models", "linear,,ridge", "--data", OBSERVATIONS), "commas"),
         (("validate", "--data", OBSERVATIONS, "--out", folder / "file/out"), "cannot be made"),
     ):

@@ -55,8 +55,10 @@ def list_documented(repository: Path, command: str) -> set[str]:
     return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
 
 
-def test_devices_are_listed_and_tried(run: Run, run_process: Run, device_ids: list[str]) -> None:
-    """Each has its facts, a trial and a stable id, also where home and caches cannot be written."""
+def test_devices_are_listed_and_tried(
+    run: Run, run_process: Run, device_ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its facts, a trial and an id that fits; also where nothing can be written."""
     devices = run("devices", "--json").json()
     for device in devices:
         assert {
@@ -69,8 +71,10 @@ def test_devices_are_listed_and_tried(run: Run, run_process: Run, device_ids: li
     assert all(device["timer"].keys() == {"event_seconds", "host_seconds", "agrees"}
                for device in usable)  # fmt: skip
     assert [device["id"] for device in usable] == sorted(set(device_ids))
-    shown = run("devices").stdout
-    assert all(device["id"] in shown for device in devices)
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("devices").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert {device["id"] for device in devices} <= {word for line in lines for word in line.split()}
     nowhere = run_process("devices", "--json", HOME="/proc/nonexistent", KERNELCAST_DATA="",
                           XDG_CACHE_HOME="/dev/null/x", XDG_DATA_HOME="/dev/null/y")  # fmt: skip
     assert nowhere.status == 0, nowhere.stderr
@@ -234,7 +238,7 @@ def test_one_kernel_runs_over_all_devices(
     )
     out = tmp_path / "buffers"
     out.mkdir()
-    report = ask("balance", problem, *name_all(device_ids), "--out", out)
+    report = ask("balance", problem, *name_all(device_ids), "--timeout", 60, "--out", out)
     assert {
         "kernel", "global_size", "local_size", "work_groups", "axis", "slabs", "merges",
         "estimated_seconds", "seconds", "prepare_seconds", "merge_seconds", "total_seconds",

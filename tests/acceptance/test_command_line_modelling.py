@@ -77,6 +77,31 @@ def test_machine_descriptions_are_shown_and_compared(run: Run, ask: Ask, tmp_pat
     assert not re.search(r"<(?:script|link|img)\b", text)
 
 
+def test_kernels_are_compiled_for_devices_that_are_not_here(
+    ask: Ask, run: Run, tmp_path: Path
+) -> None:
+    """Code, or counts of its instructions and registers, by a clang of the user's."""
+    source = tmp_path / "scale.cl"
+    source.write_text("kernel void scale(global float *y, float f) { y[get_global_id(0)] *= f; }")
+    tried = run("compile", source)
+    if tried.status and "clang" in tried.stderr:
+        pytest.skip("no clang is installed; `pip install 'kernelcast[compile]'` brings one")
+    compiled = ask("compile", source, "-D", "UNUSED=1", "--target", "sm_70")
+    assert {"target", "compiler", "log", "missing", "kernels", "code"} <= compiled.keys()
+    assert (compiled["target"], compiled["kernels"]) == ("sm_70", ["scale"])
+    assert ".target sm_70" in compiled["code"]
+    facts = ask("compile", source, "--target", "gfx90a", "--facts")["facts"]["scale"]
+    assert {"registers", "local_bytes", "private_bytes", "spill_bytes", "instructions",
+            "accesses"} <= facts.keys()  # fmt: skip
+    assert facts["registers"]["value"] > 0
+    refused = run("compile", source, "--target", "sm_900")
+    assert (refused.status, "'sm_900'" in refused.stderr) == (2, True)
+    source.write_text("kernel void scale(global float *y) { y[0] = unknown_name; }")
+    refused = run("compile", source)
+    assert (refused.status, refused.stdout) == (2, "")
+    assert "unknown_name" in refused.stderr
+
+
 def test_gpus_are_modelled(
     run: Run, ask: Ask, problem: Path, repository: Path, tmp_path: Path
 ) -> None:

@@ -15,7 +15,9 @@ from kernelcast.compiling import CodeFacts, Compiled, Target, compile_kernel, re
     context_settings={"show_default": True},
     short_help="Compile OpenCL C for a GPU or a processor, without having one.",
 )
-@click.argument("source", metavar="FILE.cl", type=option.FILE)
+@click.argument(
+    "source", metavar="FILE.cl", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
 @click.option(
     "--target", "-t", default="ir",
     help="`ir` (LLVM IR as written), `ir-O3`, an NVIDIA GPU such as sm_90, an AMD GPU such as "
