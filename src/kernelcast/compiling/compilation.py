@@ -14,13 +14,13 @@ from kernelcast.compiling.compiler import Compiler, find_compiler, run_limited
 from kernelcast.compiling.dialect import Dialect
 from kernelcast.compiling.libraries import (
     BASE_HEADER,
-    digest_own_sources,
+    digest_room,
     find_libclc,
     list_libraries,
 )
 from kernelcast.compiling.names import find_missing_builtins
 from kernelcast.compiling.options import ReadOptions, read_options
-from kernelcast.compiling.signatures import CompiledKernel, read_kernels
+from kernelcast.compiling.signatures import Argument, CompiledKernel, read_kernels
 from kernelcast.compiling.targets import CodeFormat, Target
 from kernelcast.records.errors import CompileError, InputError
 
@@ -43,7 +43,6 @@ _PROFILES: Final = {
 }
 # Compilers of OpenCL inline what they can; a call would hide what it does from all that reads.
 _INLINE: Final = ("-mllvm", "-inline-threshold=100000")
-_CONSTANT_ARGUMENT: Final = re.compile(r"\.ptr \.const\b")
 _CONSTANT_SPACE: Final = re.compile(r"addrspace\(4\)")
 _CONSTANT_LOAD: Final = re.compile(r"^  %\S+ = load (?:[^,]|, (?!align|!))*addrspace\(4\).*$")
 _CONSTANT_INTRINSIC: Final = re.compile(r"(@llvm\.\S*?)\.p4\b")
@@ -68,7 +67,7 @@ class Compiled:
     """LLVM IR or assembly."""
     target: Target
     kernels: tuple[CompiledKernel, ...]
-    """Those that the text defines, in its order."""
+    """Those that the source defines, in its order."""
     log: str
     """Warnings, and options that mean nothing here."""
     missing: tuple[str, ...]
@@ -157,7 +156,13 @@ def compile_kernel(
             cache.write(key, entry)
     return Compiled(
         text=entry["text"], target=target, log=entry["log"], missing=tuple(entry["missing"]),
-        kernels=read_kernels(entry["text"], target), compiler=compiler.identity,
+        compiler=compiler.identity,
+        kernels=tuple(
+            CompiledKernel(
+                name=one["name"], arguments=tuple(Argument(**each) for each in one["arguments"])
+            )
+            for one in entry["kernels"]
+        ),
     )  # fmt: skip
 
 
@@ -179,7 +184,7 @@ class _Job:
         """Name the content: that of the source and, where it may include files, of all of it."""
         parts: list[str | bytes] = [
             self.source, self.source_name, self.compiler.identity, repr(asdict(self.target)),
-            digest_own_sources(), *self.flags, *map(str, self.given.dropped),
+            digest_room(), *self.flags, *map(str, self.given.dropped),
         ]  # fmt: skip
         if self.folders:
             self._start(folder, ("-E", "-o", "preprocessed"))
@@ -191,25 +196,43 @@ class _Job:
 
     def run(self, folder: Path) -> dict[str, Any]:
         """Compile, with libclc where built-in functions are missing; return what is kept."""
-        log = self._start(folder, ("-disable-llvm-passes", "-emit-llvm", "-o", "front.ll"))
-        front = Path(folder, "front.ll")
+        entry = self._compile(folder, self.libraries)
+        libclc = find_libclc(self.target.format)
+        if entry["missing"] and libclc is not None:
+            entry = self._compile(folder, (*self.libraries, libclc))
+        notes = [f"option {option} means nothing here" for option in self.given.dropped]
+        return {**entry, "log": "\n".join([*notes, *filter(None, [entry["log"]])])}
+
+    def _compile(self, folder: Path, libraries: Sequence[Path]) -> dict[str, Any]:
+        """Compile with these libraries."""
+        linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
+        how = (*linked, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
+        log = self._start(folder, how, libraries)
+        front = folder / "front.ll"
         code = front.read_text(encoding="utf-8")
         front.write_text(_open_up(code), encoding="utf-8")
-        text = self._optimise(folder, self.libraries)
-        missing = find_missing_builtins(text, self.target)
-        libclc = find_libclc(self.target.format)
-        if missing and libclc is not None:
-            text = self._optimise(folder, (*self.libraries, libclc))
-            missing = find_missing_builtins(text, self.target)
+        profile = _PROFILES[self.target.as_written]
+        form = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
+        text = self._write(folder, "front.ll", (*profile, form))
+        kernels = read_kernels(code, text, self.target)
         if self.target.format is CodeFormat.PTX:
+            if any(one.address_space == "constant" for each in kernels for one in each.arguments):
+                optimised = self._write(folder, "front.ll", (*profile, "-emit-llvm"))
+                (folder / "moved.ll").write_text(_move_constants(optimised), encoding="utf-8")
+                text = self._write(folder, "moved.ll", ("-O3", "-disable-llvm-passes", "-S"))
             text = _require_sizes(text, code)
-        notes = [f"option {option} means nothing here" for option in self.given.dropped]
-        return {"text": text, "log": "\n".join([*notes, *filter(None, [log])]), "missing": missing}
+        return {
+            "text": text, "log": log, "missing": find_missing_builtins(text, self.target),
+            "kernels": [asdict(kernel) for kernel in kernels],
+        }  # fmt: skip
 
-    def _start(self, folder: Path, written: Sequence[str]) -> str:
+    def _start(self, folder: Path, written: Sequence[str], libraries: Sequence[Path] = ()) -> str:
         """Run the front end on the source where it sees no other files; return its warnings."""
         (folder / "source").write_bytes(self.source.encode())
-        files = {BASE_HEADER.name: BASE_HEADER, self.source_name: folder / "source"}
+        files = {
+            **{path.name: path for path in libraries}, BASE_HEADER.name: BASE_HEADER,
+            self.source_name: folder / "source",
+        }  # fmt: skip
         (folder / "files.json").write_text(_list_visible(folder, files, self.folders), "utf-8")
         included = [word for path in self.folders for word in ("-I", str(path))]
         command = [
@@ -220,18 +243,6 @@ class _Job:
         if status != 0:
             raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
         return output.strip()
-
-    def _optimise(self, folder: Path, libraries: Sequence[Path]) -> str:
-        """Link the front end's code with libraries, optimise it and write it for the target."""
-        linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", str(path))]
-        profile = _PROFILES[self.target.as_written]
-        form = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
-        text = self._write(folder, "front.ll", (*profile, *linked, form))
-        if self.target.format is CodeFormat.PTX and _CONSTANT_ARGUMENT.search(text):
-            linked_code = self._write(folder, "front.ll", (*profile, *linked, "-emit-llvm"))
-            (folder / "moved.ll").write_text(_move_constants(linked_code), encoding="utf-8")
-            text = self._write(folder, "moved.ll", ("-O3", "-disable-llvm-passes", "-S"))
-        return text
 
     def _write(self, folder: Path, code: str, how: Sequence[str]) -> str:
         """Run the back end on LLVM IR."""

@@ -37,6 +37,7 @@ _LIBDEVICE: Final = "nvvm/libdevice/libdevice.10.bc"
 # Fences and shuffles that wait for a warp came with Volta; what is linked takes its caller's.
 _LEAST_PROCESSOR: Final = {CodeFormat.PTX: ("-target-cpu", "sm_70", "-target-feature", "+ptx60")}
 _LIMIT_S: Final = 120
+_DECIDING: Final = frozenset({".h", ".cl", ".py"})
 
 
 def list_libraries(target: Target, compiler: Compiler) -> tuple[Path, ...]:
@@ -77,9 +78,10 @@ def find_libdevice() -> Path | None:
 
 
 @functools.cache
-def digest_own_sources() -> str:
-    """Make one name for the header and the sources of our own library."""
-    return digest(path.read_bytes() for path in (BASE_HEADER, *sorted(_SOURCES.glob("*.cl"))))
+def digest_room() -> str:
+    """Make one name for the header, our own library and the code that reads what is kept."""
+    files = sorted(path for path in BASE_HEADER.parent.rglob("*.*") if path.suffix in _DECIDING)
+    return digest(path.read_bytes() for path in files)
 
 
 @functools.cache
@@ -96,7 +98,7 @@ def _compile(name: str, code_format: CodeFormat, compiler: Compiler) -> Path:
 
     It stays unoptimised: what a kernel takes of it is optimised with the kernel.
     """
-    key = digest((digest_own_sources(), name, code_format, compiler.identity))
+    key = digest((digest_room(), name, code_format, compiler.identity))
     for find in (find_folder, _make_temporary_folder):
         folder = find()
         if folder is None:
@@ -123,7 +125,8 @@ def _run(name: str, code_format: CodeFormat, compiler: Compiler, folder: Path) -
             *compiler.command, "-cc1", "-triple", target.triple,
             *_LEAST_PROCESSOR.get(code_format, ()), "-x", "cl", "-cl-std=CL2.0",
             *Dialect().list_flags("CL2.0"), "-nostdsysteminc", "-nobuiltininc",
-            "-include", str(BASE_HEADER), "-w", "-O2", "-disable-llvm-passes", "-emit-llvm-bc", "-o", "library.bc",
+            "-include", str(BASE_HEADER), "-w", "-O2", "-disable-llvm-passes",
+            "-emit-llvm-bc", "-o", "library.bc",
             str(_SOURCES / f"{name}.cl"),
         ],
         folder, _LIMIT_S,

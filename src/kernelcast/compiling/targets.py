@@ -9,7 +9,7 @@ from kernelcast.records.errors import InputError
 
 _PTX = re.compile(r"sm_\d{2,3}[af]?")
 _AMD = re.compile(r"gfx\d+[0-9a-f]*")
-_PROCESSOR = re.compile(r"[\w.-]+")
+_PROCESSOR = re.compile(r"\w[\w.-]*")
 
 
 class CodeFormat(StrEnum):

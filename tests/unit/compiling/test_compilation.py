@@ -1,0 +1,312 @@
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelcast.compiling import Dialect, Target, cache, compilation, compile_kernel, compiler
+from kernelcast.compiling.compiler import find_compiler
+from kernelcast.records.errors import CompileError, InputError, MissingExtraError
+
+KERNEL = "kernel void k(global float *a, local int *b, constant float4 *c, short d) { a[0] = d; }"
+
+
+def store(text: str, *options: str, dialect: Dialect | None = None) -> str:
+    """Compile a kernel that stores an integer; return the instruction."""
+    compiled = compile_kernel(
+        f"kernel void k(global int *a) {{ a[0] = {text}; }}", options, dialect=dialect
+    )
+    return next(line for line in compiled.text.splitlines() if " store " in line).split(",")[0]
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "kernelcast" / "compiled"
+
+
+@pytest.fixture
+def fresh_search() -> Iterator[None]:
+    """Have compilers searched anew, and again after the test."""
+    find_compiler.cache_clear()
+    yield
+    find_compiler.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("target", "sign"),
+    [
+        ("ir", "define dso_local spir_kernel void @k("),
+        ("ir-O3", "define dso_local spir_kernel void @k("),
+        ("sm_75", ".visible .entry k("),
+        ("gfx90a", ".amdhsa_kernel k"),
+        ("x86", ".type\tk,@function"),
+        ("skylake-avx512", ".type\tk,@function"),
+    ],
+)
+def test_targets(target: str, sign: str) -> None:
+    """Each target's text defines the kernel."""
+    compiled = compile_kernel(KERNEL, (), Target.parse(target))
+    assert sign in compiled.text
+    assert [kernel.name for kernel in compiled.kernels] == ["k"]
+    assert not compiled.missing
+
+
+@pytest.mark.parametrize(
+    ("target", "sizes"), [("ir", None), ("sm_75", (8, 8, 8, 2)), ("gfx90a", (8, 4, 8, 2))]
+)
+def test_arguments(target: str, sizes: tuple[int, ...] | None) -> None:
+    """Arguments are told as in the source, with the bytes that a launch passes."""
+    (kernel,) = compile_kernel(KERNEL, (), Target.parse(target)).kernels
+    told = [(one.name, one.type_name, one.address_space) for one in kernel.arguments]
+    assert told == [
+        ("a", "float*", "global"),
+        ("b", "int*", "local"),
+        ("c", "float4*", "constant"),
+        ("d", "short", "private"),
+    ]
+    expected = [None] * 4 if sizes is None else [*sizes]
+    assert [one.size_bytes for one in kernel.arguments] == expected
+
+
+@pytest.mark.parametrize("target", ["sm_", "sm_9000", "gfx", "", "a b", "--help"])
+def test_targets_refused(target: str) -> None:
+    """What can be no processor is refused before a compiler sees it."""
+    with pytest.raises(InputError, match="is no processor"):
+        Target.parse(target)
+
+
+def test_errors_are_at_the_users_line() -> None:
+    """The compiler's words come back as they are, with the user's file, line and column."""
+    source = "kernel void k(global int *a)\n{\n    a[0] = missing;\n}\n"
+    with pytest.raises(CompileError) as raised:
+        compile_kernel(source, source_name="folder/heat.cl")
+    assert str(raised.value).startswith("heat.cl:3:12: error: use of undeclared identifier")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["-DN=7"], "N"),
+        (["-D", "N=7"], "N"),
+        (["-DA=3 -DB=4"], "A + B"),
+        (["-DF(x)=((x) + 1)"], "F(6)"),
+        (["-DF(x,y)=x + y"], "F(3, 4)"),
+        (["-DF(x)=x - 1"], "F(8)"),
+        (["-D'F(x)=x + 1'"], "F(6)"),
+        (['-DNAME="7"'], "NAME"),
+        (["-DQUOTED='\"abcdef\"'"], "sizeof(QUOTED)"),
+        (["-DN", "-UN"], "defined_n"),
+        (["-DN"], "N + 6"),
+    ],
+)
+def test_macros(options: list[str], text: str) -> None:
+    """Macros are defined in each form that compilers of OpenCL C take."""
+    if text == "defined_n":
+        text = "\n#ifdef N\n 1\n#else\n 7\n#endif\n"
+    assert store(text, *options).endswith("i32 7")
+
+
+def test_options_that_mean_nothing() -> None:
+    """Options of vendors are left out and named; those of OpenCL C take effect."""
+    compiled = compile_kernel(
+        "kernel void k(global float *a) { a[0] = a[1] * a[2] + a[3]; }",
+        ["-cl-nv-verbose", "-cl-fast-relaxed-math", "-include", "/etc/passwd"],
+    )
+    assert "option -cl-nv-verbose means nothing here" in compiled.log
+    assert "option -include/etc/passwd means nothing here" in compiled.log
+    assert "fmul fast" in compiled.text
+
+
+def test_options_are_refused() -> None:
+    """A quotation mark that stays open is an error, as it is for a driver."""
+    with pytest.raises(InputError, match="close every quotation mark"):
+        store("1", "-DN='1")
+
+
+POCL = Dialect.from_device("OpenCL 3.0 PoCL HSTR", "cl_khr_fp64 cl_khr_byte_addressable_store")
+INTEL = Dialect.from_device(
+    "OpenCL 3.0 (Build 0)",
+    "cl_khr_fp16 cl_khr_fp64 cl_intel_required_subgroup_size cl_intel_subgroups",
+)
+OLD = Dialect.from_device("OpenCL 1.1 X", "cl_khr_fp64", has_images=False, is_little_endian=False)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "macro", "is_defined"),
+    [
+        (POCL, "cl_khr_fp16", False),
+        (POCL, "cl_khr_fp64", True),
+        (INTEL, "cl_khr_fp16", True),
+        (INTEL, "cl_intel_required_subgroup_size", True),
+        (POCL, "cl_intel_required_subgroup_size", False),
+        (POCL, "__IMAGE_SUPPORT__", True),
+        (OLD, "__IMAGE_SUPPORT__", False),
+        (OLD, "__ENDIAN_LITTLE__", False),
+        (POCL, "__ENDIAN_LITTLE__", True),
+        (OLD, "cl_khr_global_int32_base_atomics", False),
+    ],
+)
+def test_macros_of_devices(dialect: Dialect, macro: str, is_defined: bool) -> None:
+    """A source finds the macros that its device has, and no others."""
+    text = f"\n#ifdef {macro}\n 1\n#else\n 0\n#endif\n"
+    assert store(text, dialect=dialect).endswith(f"i32 {int(is_defined)}")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "options", "versions"),
+    [
+        (POCL, (), (300, 120)),
+        (POCL, ("-cl-std=CL2.0",), (300, 200)),
+        (POCL, ("-cl-std=CL3.0",), (300, 300)),
+        (OLD, (), (110, 110)),
+    ],
+)
+def test_versions(dialect: Dialect, options: tuple[str, ...], versions: tuple[int, int]) -> None:
+    """A source is read as the version that it asks for, else as 1.2 or the device's own."""
+    device, language = versions
+    text = f"__OPENCL_VERSION__ == {device} && __OPENCL_C_VERSION__ == {language}"
+    assert store(text, *options, dialect=dialect).endswith("i32 1")
+
+
+def test_no_double_precision() -> None:
+    """A device without double precision refuses it in the compiler's words."""
+    single = Dialect.from_device("OpenCL 3.0 X", "")
+    source = "kernel void k(global double *a) { a[0] = 1; }"
+    with pytest.raises(CompileError, match="double"):
+        compile_kernel(source, dialect=single)
+    assert compile_kernel(source, dialect=POCL).kernels
+
+
+@pytest.mark.parametrize("language", ["CL1.2", "CL2.0", "CL3.0"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "half s = (half)1; half4 v = (half4)(s); *a = (v * M_PI_H + HALF_MAX).x;",
+        "*a = sizeof(int3) + (size_t)1 + (ptrdiff_t)2 + (intptr_t)3 + (uintptr_t)4;",
+        "*a = M_PI + DBL_MAX + DBL_EPSILON + HUGE_VAL + LONG_MIN + FLT_MAX + NAN + INFINITY;",
+        "*a = CHAR_BIT + SCHAR_MIN + SHRT_MAX + INT_MIN + UINT_MAX + FLT_DIG + FP_ILOGB0;",
+        "*a = as_float2((int2)(1, 2)).y + as_uchar4(3u).z + as_size_t(1ul);",
+        'printf("%d %f\\n", 1, a[0]); barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);',
+        "vstore3(vload3(1, a), 2, a); vstore4(vload4(1, a), 2, a); vstore_half(*a, 1, h);",
+        "event_t e = async_work_group_copy(l, a, 4, 0); wait_group_events(1, &e); *a = *l;",
+        "*a = read_imagef(i, CLK_ADDRESS_CLAMP | CLK_FILTER_LINEAR, (float2)(1, 2)).x;",
+        "float b; *a = fract(*a, &b) + sincos(*a, &b) + mix(*a, 2.0f, 3.0f) + native_sin(*a);",
+        "*a = select(1.0f, *a, 1) + mul24(1, 2) + rotate(3, 4) + convert_int_sat_rte(*a);",
+    ],
+)
+def test_language(language: str, body: str) -> None:
+    """What OpenCL C defines beside functions is there in each of its versions."""
+    parameters = "global float *a, local float *l, global half *h, read_only image2d_t i"
+    source = f"kernel void k({parameters}) {{ {body} }}"
+    assert compile_kernel(source, [f"-cl-std={language}"]).kernels
+
+
+def test_missing_builtins() -> None:
+    """A built-in function that no library has is named, and refused where code is to run."""
+    source = """kernel void k(global float4 *a, read_only image2d_t i, sampler_t s)
+    { a[0] = read_imagef(i, s, (int2)(1, 2)); }"""
+    compiled = compile_kernel(source, (), Target.ptx("sm_75"))
+    assert compiled.missing == ("read_imagef",)
+    with pytest.raises(CompileError, match="built-in functions read_imagef; install libdevice"):
+        compiled.require_builtins()
+
+
+def test_code_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was compiled is not compiled again, unless a header has changed or the entry is cut."""
+    folder = own_cache.parent
+    folder.mkdir(parents=True)
+    (folder / "n.h").write_text("#define N 3\n")
+    source = '#include "n.h"\nkernel void k(global int *a) { a[0] = N; }'
+    first = compile_kernel(source, include_folders=[folder])
+    with monkeypatch.context() as patch:
+        patch.setattr(compilation._Job, "run", None)
+        assert compile_kernel(source, include_folders=[folder]) == first
+    (folder / "n.h").write_text("#define N 4\n")
+    assert "store i32 4" in compile_kernel(source, include_folders=[folder]).text
+    for entry in own_cache.glob("*.json"):
+        entry.write_bytes(entry.read_bytes()[:50])
+    assert "store i32 4" in compile_kernel(source, include_folders=[folder]).text
+
+
+def test_cache_is_limited(tmp_path: Path) -> None:
+    """Entries that were unused for longest go first."""
+    for number in range(4):
+        path = tmp_path / f"{number}.json"
+        path.write_bytes(bytes(100))
+        os.utime(path, (number, number))
+    cache.trim(tmp_path, 250)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.json", "3.json"]
+
+
+def test_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be kept, everything is compiled all the same."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
+    assert compile_kernel(KERNEL, (), Target.ptx("sm_75")).kernels
+
+
+def write_compiler(path: Path, version: str, otherwise: str) -> str:
+    """Write a program that says a version, and does something else for all other arguments."""
+    path.write_text(
+        f'#!/bin/sh\nif [ "$1" = --version ]; then echo "clang version {version}"; exit; fi\n'
+        f"{otherwise}\n"
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.usefixtures("fresh_search", "own_cache")
+def test_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that does not end is stopped."""
+    monkeypatch.setenv(
+        compiler.VARIABLE, write_compiler(tmp_path / "cc", "18.1.0", "exec sleep 99")
+    )
+    with pytest.raises(CompileError, match=r"did not end within 0\.2 s"):
+        compile_kernel(KERNEL, limit_s=0.2)
+
+
+@pytest.mark.usefixtures("fresh_search")
+@pytest.mark.parametrize("version", ["14.0.6", "3.9.1"])
+def test_chosen_compiler_too_old(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compiler that the user names is taken or refused, never replaced."""
+    monkeypatch.setenv(compiler.VARIABLE, write_compiler(tmp_path / "cc", version, "exit 1"))
+    with pytest.raises(InputError, match="is no clang of version 15 or later"):
+        find_compiler()
+
+
+@pytest.mark.usefixtures("fresh_search")
+def test_newest_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest clang is taken: GPUs of today need more than a distribution's oldest."""
+    monkeypatch.delenv(compiler.VARIABLE, raising=False)
+    write_compiler(tmp_path / "clang", "15.0.6", "exit 1")
+    write_compiler(tmp_path / "clang-99", "99.0.0", "exit 1")
+    newest = write_compiler(tmp_path / "clang-38", "38.1.0", "exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert find_compiler().command == (newest,)
+
+
+@pytest.mark.usefixtures("fresh_search")
+def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a compiler the error says what to install, and importing the room is no error."""
+    monkeypatch.delenv(compiler.VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(compiler, "_find_zig", lambda: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'kernelcast\[compile\]'"):
+        compile_kernel(KERNEL)
+
+
+def test_import_starts_nothing() -> None:
+    """The room is imported without a look for a compiler."""
+    program = (
+        "import subprocess; subprocess.Popen = None; import kernelcast.compiling as room; "
+        "print(room.find_compiler.cache_info().misses)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+    assert answer.stdout.strip() == "0"
