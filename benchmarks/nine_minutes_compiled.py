@@ -20,7 +20,8 @@ PREPARED = "NINE_MINUTES_PREPARED"
 """Folder of what was prepared."""
 RECORDED = "NINE_MINUTES_RECORDED"
 """Folder into which each compilation is written: then the compiler is there, and asked."""
-FILE_NAME = "compiled.json.xz"
+FILE_NAME = "compiled.xz"
+_KEY_BYTES, _HEAD_BYTES = 64, 72
 _ROOM = "kernelcast.compiling"
 
 
@@ -60,21 +61,18 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def _look_up(module: ModuleType) -> Any:  # noqa: ANN401 - a function
     """Make a `compile_kernel` that takes what was compiled elsewhere."""
-    entries: dict[str, dict[str, Any]] = {}
+    entries: dict[str, bytes] = {}
     compile_kernel = module.compile_kernel
 
-    def find(source: str, options: Sequence[str] = (), target: Any = None, **rest: Any) -> Any:  # noqa: ANN401
+    def find(source: str, options: Sequence[str] = (), target: object = None, **rest: Any) -> Any:  # noqa: ANN401
         if not entries:
             entries.update(read_compiled(Path(os.environ[PREPARED]) / FILE_NAME))
         entry = entries.get(find_key(source, options, target))
         if entry is None:
             return compile_kernel(source, options, target, **rest)
-        from kernelcast.compiling.signatures import read_kernels
+        from kernelcast.workers.decoding import decode
 
-        return module.Compiled(
-            text=entry["text"], target=target, kernels=read_kernels(entry["text"], target),
-            log="", missing=tuple(entry["missing"]), compiler=entry["compiler"],
-        )  # fmt: skip
+        return decode(entry, module.Compiled)
 
     return find
 
@@ -83,32 +81,37 @@ def _record(module: ModuleType) -> Any:  # noqa: ANN401 - a function
     """Make a `compile_kernel` that keeps what the compiler makes."""
     compile_kernel = module.compile_kernel
 
-    def compile_and_keep(
-        source: str,
-        options: Sequence[str] = (),
-        target: Any = None,
-        **rest: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
+    def keep(source: str, options: Sequence[str] = (), target: object = None, **rest: Any) -> Any:  # noqa: ANN401
+        from kernelcast.workers.encoding import encode
+
         compiled = compile_kernel(source, options, target, **rest)
-        path = Path(os.environ[RECORDED]) / f"{find_key(source, options, target)}.json"
-        entry = {
-            "text": compiled.text, "missing": list(compiled.missing), "compiler": compiled.compiler
-        }  # fmt: skip
-        path.write_text(json.dumps(entry), encoding="utf-8")
+        path = Path(os.environ[RECORDED]) / find_key(source, options, target)
+        path.write_bytes(encode(compiled))
         return compiled
 
-    return compile_and_keep
+    return keep
 
 
-def read_compiled(path: Path) -> dict[str, dict[str, Any]]:
+def read_compiled(path: Path) -> dict[str, bytes]:
     """Read what was compiled, by `find_key`."""
-    entries: dict[str, dict[str, Any]] = json.loads(lzma.decompress(path.read_bytes()))
+    content, entries, at = lzma.decompress(path.read_bytes()), {}, 0
+    while at < len(content):
+        key, size = content[at : at + _KEY_BYTES], content[at + _KEY_BYTES : at + _HEAD_BYTES]
+        begin = at + _HEAD_BYTES
+        at = begin + int.from_bytes(size, "little")
+        entries[key.decode()] = content[begin:at]
     return entries
 
 
 def write_compiled(folder: Path, path: Path) -> int:
     """Pack what was recorded in a folder into one file, alike texts side by side; count it."""
-    texts = {one.stem: json.loads(one.read_text(encoding="utf-8")) for one in folder.glob("*.json")}
-    ordered = dict(sorted(texts.items(), key=lambda item: item[1]["text"][:4000]))
-    path.write_bytes(lzma.compress(json.dumps(ordered).encode(), preset=9 | lzma.PRESET_EXTREME))
-    return len(ordered)
+    entries = sorted(
+        ((one.name.encode(), one.read_bytes()) for one in folder.iterdir()),
+        key=lambda entry: entry[1][:4000],
+    )
+    content = b"".join(
+        key + len(entry).to_bytes(_HEAD_BYTES - _KEY_BYTES, "little") + entry
+        for key, entry in entries
+    )
+    path.write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
+    return len(entries)

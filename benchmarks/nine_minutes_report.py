@@ -89,7 +89,7 @@ class Sampled:
                 return None
             ends.append([float(np.mean(column)) for column in zip(*chosen, strict=True)])
         (n1, t1), (n2, t2) = ends
-        return two_point(t1, t2, n1, n2, self.work_groups) if n1 != n2 else None  # type: ignore[arg-type]
+        return two_point(t1, t2, n1, n2, self.work_groups) if n1 != n2 else None
 
     def cost(self, points: tuple[int, int], *, is_warmed: bool) -> float:
         """Give the share of the work-groups that windows at one place take."""
@@ -125,10 +125,14 @@ def read_counted(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         if row["step"] != "counters":
             continue
-        for name, found in zip(row["result"]["names"], row["result"]["kernels"], strict=False):
+        result, left = row["result"], list(row["result"]["kernels"])
+        for name, function in zip(result["names"], result["functions"], strict=True):
+            if not left or not left[0]["kernel"].startswith(function):
+                continue  # its launch failed, and was not counted
             values: dict[str, Any] = {"kernel": name}
-            for counter, (text, unit) in found.items():
-                if counter != "kernel" and text:
+            for counter, found in left.pop(0).items():
+                if counter != "kernel" and found[0]:
+                    text, unit = found
                     values[counter] = float(text.replace(",", "")) * _UNITS.get(unit, 1.0)
             counted.append(values)
     return counted

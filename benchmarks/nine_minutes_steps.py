@@ -52,7 +52,6 @@ from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.windows import box_near, position_of, spread_positions
 from kernelcast.training_data.applications.loading import find_kernels, load_input_maker
-from kernelcast.training_data.applications.records import CorpusKernel
 
 # Streams, stencils, products, borders, uneven work, data-dependent work: what matters first.
 FIRST = (
@@ -230,11 +229,9 @@ def _ask(*command: str) -> str:
 
 def measure_saturation(run: Run, item: str) -> Mapping[str, Any]:
     """Note P_sat by the driver and by rules, and what the compiler made of a kernel."""
-    session, [kernel] = run.session, find_kernels(item)
-    problem = read_problem(kernel.problem_path, parameters=_least(kernel), inputs_folder=None) \
-        if run.is_small else run.problem(item, 0)  # fmt: skip
+    session, problem = run.session, run.problem(item, 0)
     ndrange = problem.ndrange
-    built = session.whole_kernel(problem.kernel).kernel
+    built: Any = session.whole_kernel(problem.kernel).kernel
     found: dict[str, Any] = {"local_size": list(ndrange.known_local_size)}
     if hasattr(built, "count_active_work_groups"):
         found |= {
@@ -250,10 +247,6 @@ def measure_saturation(run: Run, item: str) -> Mapping[str, Any]:
             "limiter": saturation.limiter, "units": launch.device.compute_units,
         }  # fmt: skip
     return found
-
-
-def _least(kernel: CorpusKernel) -> dict[str, int]:
-    return {kernel.size.parameter: kernel.size.least}
 
 
 def list_sampling(run: Run, first: int, sizes: int) -> list[str]:
@@ -350,11 +343,11 @@ def _problem_to_count(run: Run, name: str) -> Problem:
 def measure_counters(run: Run, item: str) -> Mapping[str, Any]:
     """Count launches with the profiler, which runs this file anew."""
     names = item.split("|")
-    kernels = sorted({_problem_to_count(run, name).kernel.name for name in names})
+    functions = [_problem_to_count(run, name).kernel.name for name in names]
     profiler = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
     command = [
         profiler, "--csv", "--page", "raw", "--metrics", ",".join(COUNTERS.values()),
-        "--clock-control", "none", "--kernel-name", f"regex:^({'|'.join(kernels)})$",
+        "--clock-control", "none", "--kernel-name", f"regex:^({'|'.join(sorted({*functions}))})$",
         sys.executable, __file__, "--count", json.dumps(names), *_repeat_options(run),
     ]  # fmt: skip
     if run.is_small and not Path(profiler).exists():
@@ -362,7 +355,7 @@ def measure_counters(run: Run, item: str) -> Mapping[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise KernelRunError(f"{done.stdout[-800:]}\n{done.stderr[-800:]}")
-    return {"names": names, "kernels": _read_counters(done.stdout)}
+    return {"names": names, "functions": functions, "kernels": _read_counters(done.stdout)}
 
 
 def _repeat_options(run: Run) -> list[str]:

@@ -6,7 +6,7 @@ without a GPU. FOLDER then holds
 
 - ``packages.tar.xz``: the packages that a Python of scientists lacks, for Python 3.12 on x86-64,
   and a stub of kernelcast's own metadata;
-- ``compiled.json.xz``: PTX of the corpus, the examples, the stencils, the configurations and all
+- ``compiled.xz``: PTX of the corpus, the examples, the stencils, the configurations and all
   that probes, microbenchmarks and traces are made of. The latter is what a run on a stand-in for a
   GPU asked for;
 - ``plan.json``: two sizes per kernel of the corpus, by the work-groups that fill a GPU.
@@ -23,13 +23,12 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
-from nine_minutes_compiled import FILE_NAME, RECORDED, find_key, write_compiled
+from nine_minutes_compiled import FILE_NAME, RECORDED, write_compiled
 from nine_minutes_kernels import (
     STRIDES,
     list_configurations,
@@ -40,20 +39,18 @@ from nine_minutes_kernels import (
 from packaging.requirements import Requirement
 
 from kernelcast.collection.corpus.corpus import prepare_launch
-from kernelcast.compiling import Dialect, Target, compile_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.building import read_kernel_source
-from kernelcast.sampling.cuda import EXTENSIONS
+from kernelcast.sampling.discovery import find_devices
+from kernelcast.sampling.session import open_session
 from kernelcast.training_data.applications import load_input_maker
 from kernelcast.training_data.applications.loading import find_kernels
 from kernelcast.training_data.applications.records import CorpusKernel
 
 ROOT = Path(__file__).resolve().parents[1]
-PROCESSOR = "sm_90"
 _THERE = frozenset({
     "numpy", "scipy", "scikit-learn", "pandas", "numba", "cuda-bindings", "pyarrow",
 })  # fmt: skip
@@ -152,56 +149,42 @@ def list_kernels(cache: Path) -> Iterator[Kernel]:
         yield problem.kernel
 
 
-def compile_all(target: Path, cache: Path, *, trial_s: float) -> None:
-    """Compile all that can be listed, and all that a trial on the stand-in asks for."""
+def compile_all(target: Path, *, trial_s: float) -> None:
+    """Record what kernelcast compiles of all kernels, and in a trial, on a stand-in for a GPU."""
+    here = str(Path(__file__).resolve())
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        processor = Target.ptx(PROCESSOR)
-        dialect = Dialect(extensions=frozenset(EXTENSIONS), has_images=False)
-
-        def compile_one(kernel: Kernel) -> str:
-            source, options = read_kernel_source(kernel)
-            try:
-                compiled = compile_kernel(source, options, processor, dialect=dialect)
-            except KernelcastError as error:
-                return f"{kernel.name}: {str(error)[:300]}"
-            path = folder / f"{find_key(source, options, processor)}.json"
-            entry = {
-                "text": compiled.text, "missing": list(compiled.missing),
-                "compiler": compiled.compiler,
-            }  # fmt: skip
-            path.write_text(json.dumps(entry), encoding="utf-8")
-            return ""
-
-        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            failures = [one for one in threads.map(compile_one, list_kernels(cache)) if one]
-        print(f"{len(list(folder.glob('*.json')))} compiled, {len(failures)} failed", *failures,
-              sep="\n")  # fmt: skip
-        if trial_s:
-            _try_recording(folder, trial_s)
-        count = write_compiled(folder, target)
-    print(f"{count} programs in {target.stat().st_size / 1e3:.0f} kB")
-
-
-def _try_recording(folder: Path, trial_s: float) -> None:
-    """Run steps on the stand-in, and keep what they compile, in child processes too."""
-    with tempfile.TemporaryDirectory() as made:
-        site = Path(made) / "site"
+        recorded, site = Path(made) / "recorded", Path(made) / "site"
+        recorded.mkdir()
         site.mkdir()
         hook = "import nine_minutes_compiled\nnine_minutes_compiled.install()\n"
         (site / "sitecustomize.py").write_text(hook, encoding="utf-8")
-        subprocess.run(
-            [sys.executable, str(ROOT / "benchmarks" / "nine_minutes.py"), f"{made}/results",
-             "--small", "--seconds", str(trial_s),
-             *(word for step in _RECORDED_STEPS for word in ("--step", step))],
-            check=True,
-            env={
-                **os.environ, RECORDED: str(folder), "TMPDIR": made,
-                "KERNELCAST_CUDA_DRIVER": "support.cuda_driver",
-                "KERNELCAST_CUDA_STAND_IN_ALONE": "1",
-                "PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "benchmarks")]),
-            },
-        )  # fmt: skip
+        environment = {
+            **os.environ, RECORDED: str(recorded), "TMPDIR": made,
+            "KERNELCAST_CUDA_DRIVER": "support.cuda_driver", "KERNELCAST_CUDA_STAND_IN_ALONE": "1",
+            "PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "benchmarks")]),
+        }  # fmt: skip
+        trial = [
+            sys.executable, str(ROOT / "benchmarks" / "nine_minutes.py"), f"{made}/results",
+            "--small", "--seconds", str(trial_s),
+            *(word for step in _RECORDED_STEPS for word in ("--step", step)),
+        ]  # fmt: skip
+        for command in ([sys.executable, here, made, "--build"], *([trial] if trial_s else [])):
+            subprocess.run(command, check=True, env=environment)
+        count = write_compiled(recorded, target)
+    print(f"{count} programs in {target.stat().st_size / 1e3:.0f} kB")
+
+
+def build_all(cache: Path) -> None:
+    """Build every kernel on the first device, as sampling does."""
+    session = open_session(*find_devices()[0])
+    built, failures = 0, []
+    for kernel in list_kernels(cache):
+        try:
+            session.whole_kernel(kernel)
+            built += 1
+        except KernelcastError as error:
+            failures.append(f"{kernel.name}: {str(error)[:300]}")
+    print(f"{built} kernels built, {len(failures)} failed", *failures, sep="\n", flush=True)
 
 
 def plan_sizes(kernel: CorpusKernel, cache: Path) -> dict[str, Any]:
@@ -279,23 +262,24 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=["packages", "compiled", "plan"])
     parser.add_argument("--python", default="3.12", help="version of the GPU machine's Python")
     parser.add_argument("--trial", type=float, default=600.0, help="seconds on the stand-in")
+    parser.add_argument("--build", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.build:
+        build_all(options.folder / "inputs")
+        return
     wanted = options.only or ["packages", "compiled", "plan"]
     folder: Path = options.folder
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
-        for name, make in (
-            ("plan", lambda: plan_all(folder / "plan.json", Path(cache))),
-            ("packages", lambda: pack_packages(folder / "packages.tar.xz", options.python)),
-            (
-                "compiled",
-                lambda: compile_all(folder / FILE_NAME, Path(cache), trial_s=options.trial),
-            ),
-        ):
-            if name in wanted:
-                begun_s = time.monotonic()
-                make()
-                print(f"{name}: {time.monotonic() - begun_s:.0f} s", flush=True)
+        makers: dict[str, Callable[[], None]] = {
+            "plan": lambda: plan_all(folder / "plan.json", Path(cache)),
+            "packages": lambda: pack_packages(folder / "packages.tar.xz", options.python),
+            "compiled": lambda: compile_all(folder / FILE_NAME, trial_s=options.trial),
+        }
+        for name in wanted:
+            begun_s = time.monotonic()
+            makers[name]()
+            print(f"{name}: {time.monotonic() - begun_s:.0f} s", flush=True)
     tracked = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True
     ).stdout.split(b"\0")  # fmt: skip
