@@ -1,10 +1,14 @@
 """The command line on the devices of this machine; nothing is asserted of how fast they are."""
 
+import contextlib
+import os
+import pty
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +21,7 @@ pytestmark = pytest.mark.device
 
 Run = Callable[..., Any]
 Ask = Callable[..., Any]
+PROGRAM = str(Path(sys.executable).with_name("kernelcast"))
 # Small launches, so that a row takes no longer than building its kernel.
 COLLECTION = (
     "--kernels", "dot_product", "--sizes", "3", "--local-sizes", "1", "--runs", "2",
@@ -47,6 +52,23 @@ def name_all(device_ids: list[str]) -> list[str]:
     return [word for device_id in device_ids for word in ("--device", device_id)]
 
 
+def read_terminal(*words: str, columns: int) -> list[str]:
+    """Run a command on a terminal of its own; give the lines that it shows."""
+    screen, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (50, columns))
+    environment = {**os.environ, "TERM": "dumb"}
+    environment.pop("COLUMNS", None)
+    running = subprocess.Popen([PROGRAM, *words], stdout=terminal, env=environment)
+    os.close(terminal)
+    shown = bytearray()
+    with contextlib.suppress(OSError):  # Linux says so when the last writer has gone
+        while part := os.read(screen, 4096):
+            shown += part
+    os.close(screen)
+    assert running.wait() == 0
+    return shown.decode().splitlines()
+
+
 def list_documented(repository: Path, command: str) -> set[str]:
     """List the keys that the reference promises of a command's objects."""
     text = (repository / "docs/reference/command-line.md").read_text(encoding="utf-8")
@@ -55,9 +77,7 @@ def list_documented(repository: Path, command: str) -> set[str]:
     return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
 
 
-def test_devices_are_listed_and_tried(
-    run: Run, run_process: Run, device_ids: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_devices_are_listed_and_tried(run: Run, run_process: Run, device_ids: list[str]) -> None:
     """Each has its facts, a trial and an id that fits; also where nothing can be written."""
     devices = run("devices", "--json").json()
     for device in devices:
@@ -71,8 +91,7 @@ def test_devices_are_listed_and_tried(
     assert all(device["timer"].keys() == {"event_seconds", "host_seconds", "agrees"}
                for device in usable)  # fmt: skip
     assert [device["id"] for device in usable] == sorted(set(device_ids))
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = run("devices").stdout.splitlines()
+    lines = read_terminal("devices", columns=80)
     assert max(map(len, lines)) <= 80
     assert {device["id"] for device in devices} <= {word for line in lines for word in line.split()}
     nowhere = run_process("devices", "--json", HOME="/proc/nonexistent", KERNELCAST_DATA="",
@@ -310,9 +329,8 @@ def test_a_kernel_of_the_corpus_is_checked(ask: Ask, device_ids: list[str]) -> N
 def test_ctrl_c_keeps_what_was_collected(ask: Ask, device_ids: list[str], home: Path) -> None:
     """`collect` ends with 130 and keeps its rows; the same command goes on with the others."""
     words = ("collect", "--device", device_ids[0], *COLLECTION)
-    program = Path(sys.executable).with_name("kernelcast")
     running = subprocess.Popen(
-        [str(program), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     store = home / "observations.sqlite"
     while running.poll() is None and not (store.is_file() and ask("data", "ls")):

@@ -12,7 +12,6 @@ from kernelcast.training_data.store import open_store
 from support.observations import make_observation
 
 KERNELS, ROWS = 5, 40
-PAGE = "kernelcast.cli.validate.page.page"
 
 
 def observe(number: int) -> Observation:
