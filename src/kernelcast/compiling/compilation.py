@@ -51,6 +51,7 @@ _FUNCTION: Final = re.compile(
     r"(?=.*@__clang_ocl_kern_imp_|(?!.*!kernel_arg_addr_space)(?!internal|linkonce|weak))",
     re.MULTILINE,
 )
+_UNROLL: Final = re.compile(r'\{!"llvm\.loop\.unroll\.(?:full|enable|count)"[^}]*\}')
 _NO_INLINE: Final = re.compile(r"^(attributes #\d+ = \{.*?)\bnoinline ", re.MULTILINE)
 _REQUIRED_SIZE: Final = re.compile(
     r"^define .*?@([\w$.]+)\(.*!reqd_work_group_size !(\d+)", re.MULTILINE
@@ -210,7 +211,10 @@ class _Job:
         log = self._start(folder, how, libraries)
         front = folder / "front.ll"
         code = front.read_text(encoding="utf-8")
-        front.write_text(_open_up(code), encoding="utf-8")
+        opened = _open_up(code)
+        if self.target.as_written:
+            opened = _UNROLL.sub('{!"llvm.loop.unroll.disable"}', opened)
+        front.write_text(opened, encoding="utf-8")
         profile = _PROFILES[self.target.as_written]
         form = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
         text = self._write(folder, "front.ll", (*profile, form))

@@ -126,7 +126,7 @@ def run_limited(command: Sequence[str], folder: Path, limit_s: float) -> tuple[i
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, env={**environment, "LC_ALL": "C", "TMPDIR": str(folder)},
     ) as process:  # fmt: skip
-        _limit_memory(process.pid)
+        _limit(process.pid, limit_s)
         try:
             output, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -142,15 +142,15 @@ def run_limited(command: Sequence[str], folder: Path, limit_s: float) -> tuple[i
     return process.returncode, output.decode(errors="replace")
 
 
-def _limit_memory(pid: int) -> None:
-    """Limit what a process may take; where the system cannot, the time limit has to do."""
+def _limit(pid: int, limit_s: float) -> None:
+    """Limit what a process may take, also if this one dies; where the system can."""
     if sys.platform != "linux":
         return
     import resource
 
     for kind, most in (
         (resource.RLIMIT_AS, _MEMORY_LIMIT_BYTES), (resource.RLIMIT_FSIZE, _OUTPUT_LIMIT_BYTES),
-        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, int(limit_s) + 1),
     ):  # fmt: skip
         with contextlib.suppress(OSError, ValueError):  # it has ended, or its limit is lower
             resource.prlimit(pid, kind, (most, most))

@@ -205,6 +205,20 @@ def test_language(language: str, body: str) -> None:
     assert compile_kernel(source, [f"-cl-std={language}"]).kernels
 
 
+@pytest.mark.parametrize("pragma", ["", "#pragma unroll\n", "#pragma unroll 4\n"])
+def test_loops_stay_as_written(pragma: str) -> None:
+    """LLVM IR as written keeps its loops, also those that a pragma asks to unroll."""
+    source = f"kernel void k(global float *a) {{\n{pragma}for (int i = 0; i < 8; ++i) a[i] *= 2; }}"
+    assert compile_kernel(source).text.count("fmul float") == 1
+
+
+def test_lines_as_written() -> None:
+    """LLVM IR as written says which line of the source each instruction is of."""
+    text = compile_kernel(KERNEL.replace("{", "\n{\n"), source_name="lines.cl").text
+    assert 'DIFile(filename: "lines.cl"' in text
+    assert "DILocation(line: 3" in text
+
+
 def test_missing_builtins() -> None:
     """A built-in function that no library has is named, and refused where code is to run."""
     source = """kernel void k(global float4 *a, read_only image2d_t i, sampler_t s)
