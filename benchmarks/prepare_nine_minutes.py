@@ -161,7 +161,9 @@ def compile_all(target: Path, *, trial_s: float) -> None:
         environment = {
             **os.environ, RECORDED: str(recorded), "TMPDIR": made,
             "KERNELCAST_CUDA_DRIVER": "support.cuda_driver", "KERNELCAST_CUDA_STAND_IN_ALONE": "1",
-            "PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "benchmarks")]),
+            "PYTHONPATH": os.pathsep.join(
+                [str(site), *(str(ROOT / name) for name in ("benchmarks", "src", "tests"))]
+            ),
         }  # fmt: skip
         trial = [
             sys.executable, str(ROOT / "benchmarks" / "nine_minutes.py"), f"{made}/results",
