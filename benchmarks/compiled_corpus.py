@@ -66,7 +66,7 @@ def main() -> None:
         for target in map(Target.parse, arguments.targets):
             compile_kernel("kernel void k() {}", (), target)  # built-in functions, once
             outcomes = list(
-                pool.map(lambda item, on=target: compile_and_assemble(*item, on), kernels.items())
+                pool.map(lambda item, on=target: compile_and_assemble(item[0], item[1], on), kernels.items())
             )
             for suite in ("corpus", "examples"):
                 rows = [one for one in outcomes if one.name.startswith(suite)]

@@ -45,7 +45,6 @@ from cuda.bindings.driver import (
 )
 
 from kernelcast import compiling
-from kernelcast.compiling.signatures import read_kernels
 from kernelcast.records.errors import CompileError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling import cuda
@@ -62,7 +61,7 @@ __all__ = [
 ]
 
 _MARK = re.compile(r"^// stand-in source (\d+)$", re.MULTILINE)
-_sources: list[tuple[str, tuple[str, ...]]] = []
+_sources: list[tuple[str, tuple[str, ...], tuple[compiling.CompiledKernel, ...]]] = []
 _compile = compiling.compile_kernel
 _get_platforms = cl.get_platforms
 _STICKY = range(700, 720)
@@ -94,7 +93,7 @@ def _compile_marked(
     compiled = _compile(source, options, target, **named)
     if compiled.target.format is not compiling.CodeFormat.PTX:
         return compiled
-    _sources.append((source, tuple(options)))
+    _sources.append((source, tuple(options), compiled.kernels))
     return replace(compiled, text=f"// stand-in source {len(_sources) - 1}\n{compiled.text}")
 
 
@@ -446,11 +445,10 @@ def cuModuleLoadDataEx(image: bytes, count: int, options: list[Any], values: lis
         if mark is None:
             msg = "ptxas application ptx input, line 1; fatal   : Missing .version directive"
             raise ValueError(msg)
-        source, source_options = _sources[int(mark[1])]
+        source, source_options, kernels = _sources[int(mark[1])]
         facts = _assemble(ptx)
-        listed = read_kernels(ptx, compiling.Target.ptx("sm_90"))
         module = _Module(
-            ptx, source, source_options, {one.name: one.arguments for one in listed}, facts
+            ptx, source, source_options, {one.name: one.arguments for one in kernels}, facts
         )
         _build(module, source)
     except (ValueError, cl.Error, CompileError) as error:
