@@ -3,7 +3,8 @@
     python benchmarks/compiled_corpus.py [--targets sm_70 sm_90 gfx90a gfx942] [--fresh]
 
 Writes results/compiled_corpus/corpus.json: how many compile and are assembled for each target, what
-fails and why, seconds of the compiler. ``--fresh`` leaves the cache of compiled code alone.
+fails and why, seconds of the compiler. Seconds are of wall time, two or more at once. ``--fresh``
+leaves the cache of compiled code alone.
 """
 
 import argparse
@@ -66,7 +67,10 @@ def main() -> None:
         for target in map(Target.parse, arguments.targets):
             compile_kernel("kernel void k() {}", (), target)  # built-in functions, once
             outcomes = list(
-                pool.map(lambda item, on=target: compile_and_assemble(item[0], item[1], on), kernels.items())
+                pool.map(
+                    lambda item, on=target: compile_and_assemble(item[0], item[1], on),
+                    kernels.items(),
+                )
             )
             for suite in ("corpus", "examples"):
                 rows = [one for one in outcomes if one.name.startswith(suite)]

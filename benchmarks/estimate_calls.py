@@ -22,7 +22,7 @@ PROBLEM = Path(__file__).parents[1] / "examples" / "triad" / "triad.yaml"
 # The hook is loaded by every Python process that finds it on its path, before anything of ours.
 HOOK = """
 import atexit, json, os, sys
-_DEEPEST, _GOALS = {}, {"_enqueue", "receive"}
+_DEEPEST, _GOALS = {}, {"enqueue_window", "receive"}
 def _look(frame, event, arg):
     if event != "call" or frame.f_code.co_name not in _GOALS:
         return
@@ -87,9 +87,9 @@ def trace(command: list[str], folder: Path) -> list[list[str]]:
     awaiting = [
         one["receive"]
         for one in found
-        if "_enqueue" not in one and not one["receive"][0].startswith("workers.child_main")
+        if "enqueue_window" not in one and not one["receive"][0].startswith("workers.child_main")
     ]
-    sampling = [one["_enqueue"] for one in found if "_enqueue" in one]
+    sampling = [one["enqueue_window"] for one in found if "enqueue_window" in one]
     return [*awaiting, *sampling]
 
 

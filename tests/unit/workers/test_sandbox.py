@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import kernelcast
 from kernelcast.predictor import confinement as confining
 from kernelcast.predictor.confinement import SandboxMode, choose_protection
 from kernelcast.records.errors import InputError, KernelRunError
@@ -15,6 +16,8 @@ from kernelcast.workers.sandbox import confine
 VIEW: Task[tuple[str, ...]] = Task(
     entry="kernelcast.workers.view:list_view", returns=tuple[str, ...]
 )
+CRASHING = Path(__file__).parents[2] / "support" / "crashing.py"
+PACKAGES = Path(kernelcast.__file__).parents[1]
 works = pytest.mark.skipif(
     bool(shutil.which("bwrap") is None or choose_protection(SandboxMode.AUTO).failure),
     reason="no bubblewrap that works",
@@ -78,8 +81,8 @@ def test_a_death_inside_is_told_as_one_outside() -> None:
     """The signal that ended a confined process is named."""
     with pytest.raises(KernelRunError, match=r"died \(signal SIGSEGV, stage: starting\)"):
         run_isolated(
-            Task(entry="support.crashing:crash"), None, timeout_s=60, subject="d",
-            confinement=Confinement(),
+            Task(entry="crashing:crash"), None, timeout_s=60, subject="d",
+            confinement=Confinement(readable=((CRASHING, str(PACKAGES / CRASHING.name)),)),
         )  # fmt: skip
 
 

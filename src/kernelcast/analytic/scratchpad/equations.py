@@ -176,7 +176,7 @@ def average_latency(average_mrt: float, machine: ScratchpadMachine) -> float:
     >>> from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
     >>> SW26010 = find_scratchpad("sw26010")
     >>> average_latency(1, SW26010), average_latency(16, SW26010)
-    (220, 970)
+    (220.0, 970.0)
     """
     return machine.base_latency_cycles + (average_mrt - 1) * machine.delay_cycles
 
