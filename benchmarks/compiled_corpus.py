@@ -3,8 +3,7 @@
     python benchmarks/compiled_corpus.py [--targets sm_70 sm_90 gfx90a gfx942] [--fresh]
 
 Writes results/compiled_corpus/corpus.json: how many compile and are assembled for each target, what
-fails and why, seconds of the compiler. Seconds are of wall time, two or more at once. ``--fresh``
-leaves the cache of compiled code alone.
+fails and why, seconds of the compiler. ``--fresh`` leaves the cache of compiled code alone.
 """
 
 import argparse
@@ -15,6 +14,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 from kernelcast.compiling import Target, assemble_ptx, compile_kernel, find_compiler
@@ -59,18 +59,14 @@ def main() -> None:
     parser.add_argument("--targets", nargs="+", default=["sm_70", "sm_90", "gfx90a", "gfx942"])
     parser.add_argument("--fresh", action="store_true")
     arguments = parser.parse_args()
-    kernels = list_kernels()
-    table = {}
+    kernels, table = list_kernels(), {}
     with tempfile.TemporaryDirectory() as cache, ThreadPoolExecutor(os.cpu_count()) as pool:
         if arguments.fresh:
             os.environ["XDG_CACHE_HOME"] = cache
         for target in map(Target.parse, arguments.targets):
             compile_kernel("kernel void k() {}", (), target)  # built-in functions, once
             outcomes = list(
-                pool.map(
-                    lambda item, on=target: compile_and_assemble(item[0], item[1], on),
-                    kernels.items(),
-                )
+                pool.map(compile_and_assemble, kernels, kernels.values(), repeat(target))
             )
             for suite in ("corpus", "examples"):
                 rows = [one for one in outcomes if one.name.startswith(suite)]
