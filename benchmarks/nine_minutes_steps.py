@@ -355,7 +355,10 @@ def measure_counters(run: Run, item: str) -> Mapping[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise KernelRunError(f"{done.stdout[-800:]}\n{done.stderr[-800:]}")
-    return {"names": names, "functions": functions, "kernels": _read_counters(done.stdout)}
+    return {
+        "names": names, "functions": functions, "kernels": _read_counters(done.stdout),
+        "message": done.stderr[-1000:],
+    }  # fmt: skip
 
 
 def _repeat_options(run: Run) -> list[str]:

@@ -143,7 +143,9 @@ def list_kernels(cache: Path) -> Iterator[Kernel]:
         except KernelcastError:  # another kind of file
             continue
     for problem in (
-        *list_stencils(), *list_configurations(), make_stream("kc_copy", 256),
+        *(one for is_small in (False, True) for one in list_stencils(is_small=is_small)),
+        *(one for is_small in (False, True) for one in list_configurations(is_small=is_small)),
+        make_stream("kc_copy", 256),
         make_stream("kc_read", 256), *(make_stride(stride, 1) for stride in STRIDES),
     ):  # fmt: skip
         yield problem.kernel
