@@ -463,14 +463,9 @@ def measure_memory(run: Run, item: str) -> Mapping[str, Any]:
     settings = CalibrationSettings(effort=Effort.QUICK, only=(item,), is_fresh=True)
     found = calibrate_device(description, settings)
     return {
-        "seconds": to_plain_seconds(found.durations_s), "failed": dict(found.failed),
+        "seconds": dict(found.durations_s), "failed": dict(found.failed),
         "machine": machine_path(description.id).read_text(encoding="utf-8"),
     }  # fmt: skip
-
-
-def to_plain_seconds(durations_s: Any) -> Any:  # noqa: ANN401 - a mapping or a sequence
-    """Make what JSON holds of times."""
-    return dict(durations_s) if isinstance(durations_s, Mapping) else list(durations_s)
 
 
 def _time_occupied(run: Run, name: str, count: int, ballast_bytes: int) -> tuple[int, list[float]]:
