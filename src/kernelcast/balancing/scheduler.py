@@ -87,6 +87,9 @@ class Scheduler:
                 number, reply = self._devices.receive()
                 self._take(number, reply)
                 self._leave_out()
+                # A device that waited for another one to be prepared has nothing that wakes it.
+                for waiting, _ in self._alive():
+                    self._give(waiting)
         finally:
             for number, state in enumerate(self.execution.states):
                 if state.is_left_out:
@@ -148,8 +151,6 @@ class Scheduler:
             state.stage = Stage.IDLE
             self.execution.first_s = min(self.execution.first_s or reply.end_s, reply.end_s)
             self._give(number)
-            for other, _ in self._alive():
-                self._give(other)  # who was done before may hand over now
             return
         state.stage, state.begun_s = Stage.SAMPLING, reply.end_s
         seed = settings.seed * len(self.execution.states) + number
