@@ -181,6 +181,7 @@ def compile_all(target: Path, *, trial_s: float) -> None:
 def build_all(cache: Path) -> None:
     """Build every kernel on the first device, as sampling does."""
     session = open_session(*find_devices()[0])
+    session.try_out()
     built, failures = 0, []
     for kernel in list_kernels(cache):
         try:
