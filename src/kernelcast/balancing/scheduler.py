@@ -150,7 +150,6 @@ class Scheduler:
         if settings.fixed_shares:
             state.stage = Stage.IDLE
             self.execution.first_s = min(self.execution.first_s or reply.end_s, reply.end_s)
-            self._give(number)
             return
         state.stage, state.begun_s = Stage.SAMPLING, reply.end_s
         seed = settings.seed * len(self.execution.states) + number
