@@ -546,9 +546,7 @@ def cuLaunchKernel(
                 global_size=tuple(map(int, size[:dimensions])), local_size=block[:dimensions],
                 global_offset=tuple(map(int, begin[:dimensions])),
             )  # fmt: skip
-            source = add_prelude(
-                source, ndrange, source_name="stand-in", build_options=module.options
-            )
+            source = add_prelude(source, ndrange, source_name="stand-in")
     compiled = cl.Kernel(_build(module, source), kernel.name)
     _set_arguments(compiled, module.arguments[kernel.name], parameters, shared)
     items = tuple(n * m for n, m in zip(grid, block, strict=True))[:dimensions]

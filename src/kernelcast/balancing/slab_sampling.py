@@ -16,7 +16,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample_places
+from kernelcast.sampling.sampler import sample
 
 _FEWEST_TO_SAMPLE = 96
 _FEWEST_TO_TRY = 8
@@ -118,7 +118,7 @@ def sample_slabs(slabs: SlabLaunch, order: Sample) -> SlabSamples:
             plan = SamplingPlan(
                 budget=order.budget, seed=order.seed, is_known_even=order.is_known_even
             )
-            run = sample_places(slabs, plan)
+            run = sample(slabs, plan)
             interval, is_even = _read(run), run.is_even
         elif slabs.space.count >= _FEWEST_TO_TRY:
             interval = _try_few(slabs, order.seed)

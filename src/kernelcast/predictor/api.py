@@ -36,7 +36,7 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     *,
     queue: UserQueue,
     global_offset: Sequence[int] | None = None,
-    budget: float = 0.02,
+    budget: float = 0.05,
     coverage: float = DEFAULT_COVERAGE,
     measure: bool = False,
     seed: int = 0,

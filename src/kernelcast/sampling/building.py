@@ -59,6 +59,9 @@ class BuiltKernel:
     """The kernel; its arguments are set by one launch at a time."""
     parameters: tuple[Parameter, ...]
     """The signature; empty where nobody asked for argument information."""
+    hidden_from: int | None = None
+    """Place of the first argument that tells of the whole launch (`prelude.tell_launch`); None of
+    one that takes none."""
     warmed: set[tuple[int, ...]] = field(default_factory=set, compare=False)
     """Local sizes with which it has run."""
 

@@ -41,14 +41,12 @@ class CountingLaunch(OpenCLLaunch):
     def build_counting(self, instrumented: InstrumentedKernel) -> BuiltCopy:
         """Build the counting copy, with the launch's arguments set."""
         kernel = instrumented.kernel
-        if needs_prelude(instrumented.original.source, kernel.build_options):
-            text = add_prelude(
-                kernel.source, self.ndrange,
-                source_name=kernel.source_name, build_options=kernel.build_options,
-            )  # fmt: skip
+        original = instrumented.original
+        if needs_prelude(original.source, kernel.build_options, original.name):
+            text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)
         else:
             text = mark_line(kernel.source_name) + kernel.source
-        program = self._session.counting_program(instrumented.header + text, kernel.build_options)
+        program = self._session.program(instrumented.header + text, kernel.build_options)
         built = get_kernel(program, kernel)
         with explained_errors(kernel, self.device):
             for index, argument in enumerate(self._scratch.arguments):

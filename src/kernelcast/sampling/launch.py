@@ -5,25 +5,20 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self
+
+import numpy as np
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
-from kernelcast.records.errors import CompileError, DeviceLimitError, KernelRunError
+from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.samples import scale_time
+from kernelcast.sampling.building import BuiltKernel
 from kernelcast.sampling.launch_limits import check_launch
-from kernelcast.sampling.mapped_windows import (
-    MappedForm,
-    can_map,
-    choose_rows,
-    find_row_width,
-    measure_scale,
-    row_launch,
-)
 from kernelcast.sampling.opencl import OtherDriver, cl
+from kernelcast.sampling.prelude import tell_launch
 from kernelcast.sampling.saturation import find_saturation
 from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments
 from kernelcast.sampling.session import DeviceSession
@@ -31,10 +26,6 @@ from kernelcast.sampling.session import DeviceSession
 # What lies in the last cache of a CPU: reading it takes 0.3 to 1.2 ms.
 _MOST_CACHED_BYTES = 16 << 20
 _LINE_BYTES = 64
-
-_Part: TypeAlias = tuple[cl.Kernel, tuple[int, ...], tuple[int, ...]]
-"""A kernel, and the first work-item and the work-items per dimension that it runs."""
-
 
 class HeldArguments(Protocol):
     """A launch's arguments, which its kernel may write to."""
@@ -103,15 +94,12 @@ class OpenCLLaunch:
         self._ndrange = ndrange
         self._has_run = self._has_run_whole = False
         self._has_read_pages = False
-        self._mapped: cl.Kernel | None = None
-        self._scale = 1.0
         self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
-            built = session.window_kernel(kernel, ndrange)
-            self._window, self._warmed = built.kernel, built.warmed
+            self._window = session.window_kernel(kernel, ndrange)
             self._scratch = held or self._copy_written(arguments, accesses, reach)
-            for target in {id(one): one for one in (self._whole, self._window)}.values():
+            for target in {id(one): one for one in (self._whole, self._window.kernel)}.values():
                 self._set_arguments(target)
             self._saturation = find_saturation(session, self._whole, kernel, ndrange)
 
@@ -161,8 +149,7 @@ class OpenCLLaunch:
     @property
     def order(self) -> DispatchOrder:
         """Order in which the device starts work-groups."""
-        order = self._session.behaviour.order
-        return DispatchOrder.TILE_ROWS if find_row_width(self._ndrange, order) else order
+        return self._session.behaviour.order
 
     @property
     def launch_overhead_s(self) -> float:
@@ -174,75 +161,18 @@ class OpenCLLaunch:
         """Bytes of user buffers that had to be copied."""
         return self._scratch.copied_bytes
 
-    @property
-    def walks_as_whole(self) -> bool:
-        """Whether windows go through memory as the whole launch does.
-
-        False before `warm_up`, and where the device cuts the index space into tiles but rows of
-        work-groups cannot be mapped to them: estimates of such launches are less certain.
-        """
-        if self._mapped is not None or self.order is DispatchOrder.ROWS:
-            return True
-        return sum(count > 1 for count in self._ndrange.group_counts) <= 1
-
     def warm_up(self, box: GroupBox) -> None:
-        """Run a box untimed, once per compiled kernel and local size on this device.
-
-        Then windows may be launched as rows whose ids are mapped, where that was found to be the
-        same code.
-        """
-        if self._ndrange.known_local_size not in self._warmed:
-            self._prepare([box])
-            begin_s = time.perf_counter()
-            worked_s = sum(self.time_boxes([box]))
-            beside_s = max(time.perf_counter() - begin_s - worked_s, 0.0)
-            # rusticl compiles now; where events are believed, they tell of it.
-            self._session.building_s += 0.0 if self._session.uses_event_timer else beside_s
-            self._session.trials_s += worked_s
-            self._has_run = False  # its work-group is not sampled again
-            self._warmed.add(self._ndrange.known_local_size)
-        self._map_windows()
-
-    def _map_windows(self) -> None:
-        """Take the mapped form that keeps the kernel's code; look for it where nobody did."""
-        row_width = find_row_width(self._ndrange, self._session.behaviour.order)
-        if not row_width or self._mapped is not None:
+        """Run a box untimed, once per compiled kernel and local size on this device."""
+        if self._ndrange.known_local_size in self._window.warmed:
             return
-        key = (self._kernel.digest, self._ndrange.known_local_size)
-        forms = self._session.mapped_forms
-        if key not in forms:
-            self._session.settle()
-            forms[key] = self._find_mapped_form(row_width)
-        form = forms[key]
-        if form is not None:
-            self._mapped = self._build_mapped(row_width, is_wide=form.is_wide)
-            self._scale = form.scale
-
-    def _find_mapped_form(self, row_width: int) -> MappedForm | None:
-        """Compare mapped forms with the plain one; None where none is the same code."""
-        rows = choose_rows(self._ndrange, row_width)
-        for is_wide in (False, True):
-            try:
-                mapped = self._build_mapped(row_width, is_wide=is_wide)
-            except CompileError:  # a source that names a work-item function in a way of its own
-                return None
-            scale = measure_scale(rows, partial(self._time_forms, mapped), self.launch_overhead_s)
-            if scale is not None:
-                return MappedForm(is_wide=is_wide, scale=scale)
-        return None
-
-    def _build_mapped(self, row_width: int, *, is_wide: bool) -> cl.Kernel:
-        built = self._session.mapped_kernel(self._kernel, self._ndrange, row_width, is_wide=is_wide)
-        self._set_arguments(built.kernel)
-        return built.kernel
-
-    def _time_forms(self, mapped: cl.Kernel, boxes: Sequence[tuple[GroupBox, bool]]) -> list[float]:
-        """Time pieces of rows in their mapped or plain form."""
-        forms = ((mapped if is_mapped else self._window, box) for box, is_mapped in boxes)
-        launches = [(form, *self._ndrange.work_items_of(box)) for form, box in forms]
-        durations = self._time([box for box, _ in boxes], launches)
-        self._session.trials_s += sum(durations)
-        return durations
+        begin_s = time.perf_counter()
+        worked_s = sum(self.time_boxes([box]))
+        beside_s = max(time.perf_counter() - begin_s - worked_s, 0.0)
+        # rusticl compiles now; where events are believed, they tell of it.
+        self._session.building_s += 0.0 if self._session.uses_event_timer else beside_s
+        self._session.trials_s += worked_s
+        self._has_run = False  # its work-group is not sampled again
+        self._window.warmed.add(self._ndrange.known_local_size)
 
     def settle(self, *, keeps_contents: bool = False) -> None:
         """Give the copies their true content, keep the device busy until it runs as usual."""
@@ -275,26 +205,10 @@ class OpenCLLaunch:
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give the seconds that each one's work takes."""
-        row_width = find_row_width(self._ndrange, self._session.behaviour.order)
-        launches, scales = [], []
-        for box in boxes:
-            kernel, where, scale = self._window, self._ndrange.work_items_of(box), 1.0
-            if self._mapped is not None and can_map(box, self._ndrange, row_width):
-                kernel, where = self._mapped, row_launch(box, self._ndrange)
-                scale = self._scale
-            launches.append((kernel, *where))
-            scales.append(scale)
-        return list(map(scale_time, self._time(boxes, launches), scales))
-
-    def _time(self, boxes: Sequence[GroupBox], launches: Sequence[_Part]) -> list[float]:
-        """Run launches that touch what boxes do, one after the other; give their seconds."""
         self._prepare(boxes)
-        start = partial(enqueue_window, self._session.queue)
-        enqueues = [
-            partial(start, kernel, self._ndrange, offset, size) for kernel, offset, size in launches
-        ]
+        start = partial(enqueue_window, self._session.queue, self._window, self._ndrange)
         with explained_errors(self._kernel, self.device):
-            durations = self._session.timer.by_work(enqueues)
+            durations = self._session.timer.by_work([partial(start, box) for box in boxes])
         self._session.note_busy()
         return durations
 
@@ -337,18 +251,19 @@ def enqueue(
 
 
 def enqueue_window(
-    queue: cl.CommandQueue,
-    kernel: cl.Kernel,
-    ndrange: NDRange,
-    offset: tuple[int, ...],
-    size: tuple[int, ...],
+    queue: cl.CommandQueue, window: BuiltKernel, ndrange: NDRange, box: GroupBox
 ) -> cl.Event:
-    """Start a part of a launch with a kernel of `DeviceSession.window_kernel`."""
-    if not isinstance(kernel, OtherDriver):
-        return enqueue(queue, kernel, ndrange, offset, size)
-    other: Any = kernel
-    event: cl.Event = other.launch(queue, ndrange, offset, size)
-    return event
+    """Start a box of a launch's work-groups with a kernel of `DeviceSession.window_kernel`."""
+    offset, size = ndrange.work_items_of(box)
+    kernel = window.kernel
+    if isinstance(kernel, OtherDriver):
+        other: Any = kernel
+        event: cl.Event = other.launch(queue, ndrange, offset, size)
+        return event
+    if window.hidden_from is not None:
+        for index, number in enumerate(tell_launch(ndrange, offset), window.hidden_from):
+            kernel.set_arg(index, np.uint64(number))
+    return enqueue(queue, kernel, ndrange, offset, size)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class PartialLaunch:
         check_launch(session, built.kernel, kernel, self.ndrange)
         _check_room(session, arguments)
         with explained_errors(kernel, session.description):
-            self._window = session.window_kernel(kernel, self.ndrange).kernel
+            self._window = session.window_kernel(kernel, self.ndrange)
             self.build_s = time.monotonic() - started_s
             self._in_place = {
                 index: one.array
@@ -81,7 +81,7 @@ class PartialLaunch:
                 for described, one in zip(arguments, contents, strict=True)
             ]
             for index, one in enumerate(self._held):
-                self._window.set_arg(index, one)
+                self._window.kernel.set_arg(index, one)
             session.queue.finish()
         self.upload_s = time.monotonic() - started_s - self.build_s
 
@@ -116,9 +116,8 @@ class PartialLaunch:
         durations = []
         with explained_errors(self.kernel, self._session.description):
             for box in boxes:
-                offset, size = self.ndrange.work_items_of(box)
                 start_s = time.monotonic()
-                enqueue_window(self._session.queue, self._window, self.ndrange, offset, size)
+                enqueue_window(self._session.queue, self._window, self.ndrange, box)
                 self._session.queue.finish()
                 durations.append(time.monotonic() - start_s)
         return durations

@@ -6,7 +6,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.backend import Sampled
 
-SAMPLER = 4
+SAMPLER = 5
 """Revision of how launches are sampled: grows when samples of the same launch, and the linear
 model's time from them, come to be of another size. Observations keep it under this name among
 their versions; models refuse samples of revisions that they have not learned from.
@@ -59,9 +59,9 @@ class SamplingPlan:
         If a number is out of its range.
     """
 
-    budget: float = 0.02
+    budget: float = 0.05
     min_launch_s: float = 100e-6
-    moments: int = 2
+    moments: int = 1
     seed: int = 0
     is_known_even: bool = False
     places: tuple[float, ...] = ()

@@ -2,7 +2,12 @@
 
 A sampled box of work-groups is launched with a global offset, so `get_global_id` and
 `get_local_id` are right without any change. The other work-item functions would tell of the small
-launch; a prelude in front of the source corrects them:
+launch. `pass_sizes` has the kernels take what these functions answer as further arguments: one
+build serves all boxes, all index spaces and all kernels of a program. Every function that asks,
+and every one that calls such a function, gets them handed on.
+
+Where a source cannot be rewritten so (functions that macros make, or that are in included files),
+the compiler refuses the result, and `add_prelude` builds the numbers in, for one index space:
 
 ==========================  =========================================================
 `get_group_id(d)`           launch's own + launch's offset / local size, where the true
@@ -16,68 +21,79 @@ launch; a prelude in front of the source corrects them:
 The zero is the size of a dimension that the launch does not have, less one; in three dimensions
 their number, less three. The compiler does not know it: it shall know no more of these numbers than
 in the unchanged kernel. With constants it made other code, 1.5 times slower for one kernel on
-Intel's CPU runtime, 0.8 times for another on PoCL. Nor is it enough that a number is one of a few:
-as nothing is divided by zero, kernels that divide by the global size divided by a constant where
-that was multiplied with 0 or 1, or more quickly by a small number, and took a quarter or half of
-their time.
+Intel's CPU runtime, 0.8 times for another on PoCL.
 
-Group ids of launches that have an offset of their own come from global ids: PoCL assumes of
+Group ids of launches that have an offset of their own come from global ids there: PoCL assumes of
 launches smaller than 65,536 work-items that their offset is below 65,535. Less a true offset beyond
-that, it must be negative then: group ids came out as 2^58, and comparisons with them as never true.
+that, it must be negative then: group ids came out as 2^58.
 
-A window of several rows may be launched as one row of work-groups (`add_prelude(row_width=...)`): a
-runtime that cuts index spaces into tiles would cut a small box otherwise than the whole launch.
-Work-group g of the row is then the window's (g mod w, g div w), w the tile's width. Only full
-work-groups are launched so.
-Global ids are the builtin's, less or plus what is the same for all work-items of a work-group, as
-signed sums of 32 bits where they fit: with unsigned ones, Intel's compiler no longer saw that
-neighbours access neighbours, and stencils of 32 x 8 work-items took three to five times as long.
-A matrix product became faster than it is; with sums of 64 bits it did not.
-
-The functions are defined before the macros, which only rename: an argument is evaluated once, and
-inside the functions the builtins keep their names. Dimensions beyond 2 have OpenCL's fixed answers
-and reach no builtin: PoCL and rusticl crash on `get_group_id(3)`.
-Kernels that use none of these names run as they are where nothing is mapped: the least intrusive
-launch. Those that cannot ask for sizes get a prelude without them: it is the same for all index
-spaces, and so is what is built.
+Dimensions beyond 2 have OpenCL's fixed answers and reach no builtin: PoCL and rusticl crash on
+`get_group_id(3)`. Kernels that use none of these names run as they are.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from kernelcast.records.ndrange import NDRange
 
-_TELL_SIZE = ("get_num_groups", "get_global_size", "get_global_offset", "get_global_linear_id")
-# What may name one of them: the names, a file's text, and names pasted together by the
-# preprocessor. Comments count too: a needless prelude changes nothing, a missing one everything.
-_MAY_TELL_SIZE = re.compile("|".join(_TELL_SIZE) + r"|#\s*include|##")
-_MAY_USE = re.compile("get_group_id|" + _MAY_TELL_SIZE.pattern)
+_TOLD = (
+    "get_group_id", "get_num_groups", "get_global_size", "get_global_offset",
+    "get_global_linear_id",
+)  # fmt: skip
 _CONTINUED_LINE = re.compile(r"\\\r?\n")
-
-_GROUP = "get_group_id(AXIS) + get_global_offset(AXIS) / KC_LOCAL_AXIS SHIFT"
-_GROUP_OF_ID = "(KC_ID_AXIS - get_local_id(AXIS) - KC_OFFSET_AXIS) / KC_LOCAL_AXIS"
-_ID = "get_global_id(AXIS)"
-_MAPPED_ID = "(size_t)((TYPE)get_global_id(AXIS) + (TYPE)(0 SHIFT * KC_LOCAL_AXIS))"
-_INT_MAX = 2**31 - 1
-_SHIFTS = (
-    "- get_group_id(0) / KC_ROW_WIDTH * KC_ROW_WIDTH",
-    "+ get_group_id(0) / KC_ROW_WIDTH",
-    "",
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_ASKS = re.compile("|".join(_TOLD))
+# What hides names from whoever only reads the text: a file's, and names pasted together.
+_HIDES = re.compile(r"#\s*include|##")
+# Comments count too: a needless prelude changes nothing, a missing one everything.
+_MAY_ASK = re.compile(f"{_ASKS.pattern}|{_HIDES.pattern}")
+_SILENT = re.compile(
+    r"/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
 )
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
+_DEFINE = re.compile(r"\s*#\s*define\s+(\w+)")
+
 # Names begin with kc_ or KC_, so that the macros of build options (-Dd=2) leave them alone.
-_PRELUDE = """\
-#define KC_GROUP(axis) (KC_GROUP_##axis)
+_NUMBERS = tuple(
+    f"kc_{name}_{axis}" for name in ("shift", "groups", "size", "offset") for axis in range(3)
+)
+HIDDEN_ARGUMENTS = len(_NUMBERS)
+"""Arguments of 64 bits that a kernel takes behind its own, see `tell_launch`."""
+_PASSED = f"""\
+#define KC_PARAMETERS {", ".join(f"ulong {name}" for name in _NUMBERS)}
+#define KC_ARGUMENTS {", ".join(_NUMBERS)}
+""" + """\
+static inline size_t kc_pick(uint kc_axis, size_t kc_a, size_t kc_b, size_t kc_c, size_t kc_other)
+{ return kc_axis == 0 ? kc_a : kc_axis == 1 ? kc_b : kc_axis == 2 ? kc_c : kc_other; }
+static inline size_t kc_group_id(uint kc_axis)
+{
+    return kc_axis == 0 ? get_group_id(0) : kc_axis == 1 ? get_group_id(1)
+        : kc_axis == 2 ? get_group_id(2) : 0;
+}
+static inline size_t kc_linear_id(size_t kc_0, size_t kc_1, size_t kc_2, size_t kc_n, size_t kc_m)
+{
+    return ((get_global_id(2) - kc_2) * kc_m + get_global_id(1) - kc_1) * kc_n
+        + get_global_id(0) - kc_0;
+}
+#define KC_PICK(axis, name, other) kc_pick(axis, name##_0, name##_1, name##_2, other)
+#define KC_GROUP_ID(axis) (kc_group_id(axis) + KC_PICK(axis, kc_shift, 0))
+#define get_group_id(axis) KC_GROUP_ID(axis)
+#define get_num_groups(axis) KC_PICK(axis, kc_groups, 1)
+#define get_global_size(axis) KC_PICK(axis, kc_size, 1)
+#define get_global_offset(axis) KC_PICK(axis, kc_offset, 0)
+#define get_global_linear_id() \\
+    kc_linear_id(kc_offset_0, kc_offset_1, kc_offset_2, kc_size_0, kc_size_1)
+"""
+_BUILT_IN = """\
 #define KC_PICK(a, b, c, other) \\
     (kc_axis == 0 ? (a) : kc_axis == 1 ? (b) : kc_axis == 2 ? (c) : (size_t)(other))
-static inline size_t kc_group_id(uint kc_axis)
-{ return KC_PICK(KC_GROUP(0), KC_GROUP(1), KC_GROUP(2), 0); }
-static inline size_t kc_global_id(uint kc_axis)
-{ return KC_PICK(KC_ID_0, KC_ID_1, KC_ID_2, 0); }
-"""
-_SIZES = """\
 #define KC_NUM_GROUPS(axis) (KC_GROUPS_##axis + KC_ZERO)
 #define KC_GLOBAL_SIZE(axis) (KC_SIZE_##axis + KC_ZERO)
 #define KC_GLOBAL_OFFSET(axis) (KC_OFFSET_##axis + KC_ZERO)
+static inline size_t kc_group_id(uint kc_axis)
+{ return KC_PICK(KC_GROUP_0, KC_GROUP_1, KC_GROUP_2, 0); }
 static inline size_t kc_num_groups(uint kc_axis)
 { return KC_PICK(KC_NUM_GROUPS(0), KC_NUM_GROUPS(1), KC_NUM_GROUPS(2), 1); }
 static inline size_t kc_global_size(uint kc_axis)
@@ -86,15 +102,17 @@ static inline size_t kc_global_offset(uint kc_axis)
 { return KC_PICK(KC_GLOBAL_OFFSET(0), KC_GLOBAL_OFFSET(1), KC_GLOBAL_OFFSET(2), 0); }
 static inline size_t kc_global_linear_id(void)
 {
-    return ((KC_ID_2 - KC_GLOBAL_OFFSET(2)) * KC_GLOBAL_SIZE(1)
-            + KC_ID_1 - KC_GLOBAL_OFFSET(1)) * KC_GLOBAL_SIZE(0)
-        + KC_ID_0 - KC_GLOBAL_OFFSET(0);
+    return ((get_global_id(2) - KC_GLOBAL_OFFSET(2)) * KC_GLOBAL_SIZE(1)
+            + get_global_id(1) - KC_GLOBAL_OFFSET(1)) * KC_GLOBAL_SIZE(0)
+        + get_global_id(0) - KC_GLOBAL_OFFSET(0);
 }
 """
+_GROUP = "get_group_id({0}) + get_global_offset({0}) / KC_LOCAL_{0}"
+_GROUP_OF_ID = "(get_global_id({0}) - get_local_id({0}) - KC_OFFSET_{0}) / KC_LOCAL_{0}"
 
 
-def needs_prelude(source: str, build_options: Sequence[str] = ()) -> bool:
-    """Tell whether a kernel could notice that it runs in a smaller launch.
+def may_tell(source: str, build_options: Sequence[str] = ()) -> bool:
+    """Tell whether any kernel of a source could notice that it runs in a smaller launch.
 
     Parameters
     ----------
@@ -103,74 +121,126 @@ def needs_prelude(source: str, build_options: Sequence[str] = ()) -> bool:
 
     Examples
     --------
-    >>> needs_prelude("kernel void k(global int *a) { a[get_global_id(0)] = 0; }")
+    >>> may_tell("kernel void k(global int *a) { a[get_global_id(0)] = 0; }")
     False
-    >>> needs_prelude("kernel void k(global int *a) { a[get_group_id(0)] = 0; }")
+    >>> may_tell("kernel void k(global int *a) { a[get_group_id(0)] = 0; }")
     True
     """
-    return _may_name(_MAY_USE, source, build_options)
-
-
-def _may_name(names: re.Pattern[str], source: str, build_options: Sequence[str]) -> bool:
     text = "\n".join((source, *build_options))
-    return names.search(_CONTINUED_LINE.sub("", text)) is not None
+    return _MAY_ASK.search(_CONTINUED_LINE.sub("", text)) is not None
 
 
-def add_prelude(
-    source: str,
-    ndrange: NDRange,
-    *,
-    source_name: str,
-    build_options: Sequence[str] = (),
-    row_width: int = 0,
-    is_wide: bool = False,
-) -> str:
+def needs_prelude(source: str, build_options: Sequence[str], kernel_name: str) -> bool:
+    """Tell whether a kernel could notice that it runs in a smaller launch.
+
+    Examples
+    --------
+    >>> source = '''kernel void a(global int *a) { a[get_global_id(0)] = 0; }
+    ... kernel void b(global int *a) { a[get_group_id(0)] = 0; }'''
+    >>> needs_prelude(source, (), "a"), needs_prelude(source, (), "b")
+    (False, True)
+    """
+    if not may_tell(source, build_options):
+        return False
+    read = _read(source)
+    if may_tell("", build_options) or not read.is_plain or kernel_name not in read.functions:
+        return True
+    return kernel_name in read.asking
+
+
+@lru_cache(maxsize=64)
+def pass_sizes(source: str, *, source_name: str) -> str | None:
+    """Have the kernels of a source that could notice a smaller launch take what tells of it.
+
+    Parameters
+    ----------
+    source_name : str
+        File name for the compiler's messages; line numbers stay right.
+
+    Returns
+    -------
+    str or None
+        Source whose kernels take `HIDDEN_ARGUMENTS` more arguments, those that ask for nothing
+        stay as they are. None where no function of the text asks.
+    """
+    read = _read(source)
+    if not read.asking:
+        return None
+    edits: list[tuple[int, int, str]] = []
+    for found in _NAME.finditer(read.text):
+        if found.group() not in read.asking:
+            continue
+        begin = _skip_space(read.text, found.end())
+        end = _find_end(read.text, begin)
+        if end is None:
+            continue
+        what = "KC_PARAMETERS" if found.start() in read.declared else "KC_ARGUMENTS"
+        inside = read.text[begin + 1 : end].strip()
+        if inside in {"", "void"}:
+            edits.append((begin + 1, end, what))
+        else:
+            edits.append((end, end, f", {what}"))
+    pieces, last = [], 0
+    for first, behind, text in sorted(edits):
+        pieces += [source[last:first], text]
+        last = behind
+    rewritten = "".join([*pieces, source[last:]])
+    return f"{_PASSED}{mark_line(source_name)}{rewritten}"
+
+
+def tell_launch(ndrange: NDRange, offset: Sequence[int]) -> tuple[int, ...]:
+    """Give the hidden arguments of a launch that begins at a work-item.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The whole launch, local size chosen.
+    offset : sequence of int
+        Global id of the first work-item, as of `NDRange.work_items_of`.
+
+    Examples
+    --------
+    >>> tell_launch(NDRange(global_size=(64,), local_size=(8,)), (16,))
+    (2, 0, 0, 8, 1, 1, 64, 1, 1, 0, 0, 0)
+    """
+    zeros, ones = (0,) * (3 - ndrange.dimensions), (1,) * (3 - ndrange.dimensions)
+    shifts = (
+        (begin - true) // local
+        for begin, true, local in zip(
+            offset, ndrange.global_offset, ndrange.known_local_size, strict=True
+        )
+    )
+    return (
+        *shifts, *zeros, *ndrange.group_counts, *ones,
+        *ndrange.global_size, *ones, *ndrange.global_offset, *zeros,
+    )  # fmt: skip
+
+
+def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
     """Put the prelude for one launch in front of a source; its line numbers stay right.
 
     Parameters
     ----------
     source_name : str
         File name for the compiler's messages.
-    build_options : sequence of str
-        As of `needs_prelude`.
-    row_width : int
-        Work-groups of a window's rows, where a single row of work-groups is mapped to them; 0 for
-        windows that are launched as the boxes they are.
-    is_wide : bool
-        Whether ids of a mapped row are sums of 64 bits, also where 32 would do.
     """
     padding = 3 - ndrange.dimensions
     offsets = ndrange.global_offset + (0,) * padding
-    values = {"OFFSET": offsets, "LOCAL": ndrange.known_local_size + (1,) * padding}
-    tells_size = _may_name(_MAY_TELL_SIZE, source, build_options)
-    if tells_size:
-        values["GROUPS"] = ndrange.group_counts + (1,) * padding
-        values["SIZE"] = ndrange.global_size + (1,) * padding
-    defines = "".join(
-        f"#define KC_{name}_{axis} {number}ul\n"
-        for name, numbers in values.items()
-        for axis, number in enumerate(numbers)
-    )
+    values: Mapping[str, Sequence[int]] = {
+        "OFFSET": offsets,
+        "LOCAL": ndrange.known_local_size + (1,) * padding,
+        "GROUPS": ndrange.group_counts + (1,) * padding,
+        "SIZE": ndrange.global_size + (1,) * padding,
+    }
     zero = "get_global_size(2) - 1" if padding else "get_work_dim() - 3ul"
-    defines += f"#define KC_ZERO ({zero})\n"
-    if row_width:
-        defines += f"#define KC_ROW_WIDTH {row_width}ul\n"
-    shifts = _SHIFTS if row_width else ("", "", "")
-    highest = max(offsets) + ndrange.work_item_count
-    mapped_id = _MAPPED_ID.replace("TYPE", "long" if is_wide or highest > _INT_MAX else "int")
-    ids = "".join(
-        _define("ID", axis, mapped_id if shift else _ID, shift)
-        + _define("GROUP", axis, _GROUP_OF_ID if offset else _GROUP, shift)
-        for axis, (offset, shift) in enumerate(zip(offsets, shifts, strict=True))
-    )
-    names = ("get_group_id", *_TELL_SIZE * tells_size, *("get_global_id",) * bool(row_width))
-    renamed = "".join(f"#define {one} {one.replace('get', 'kc', 1)}\n" for one in names)
-    return f"{defines}{ids}{_PRELUDE}{_SIZES * tells_size}{renamed}{mark_line(source_name)}{source}"
-
-
-def _define(name: str, axis: int, formula: str, shift: str) -> str:
-    text = formula.replace("SHIFT", shift).replace("AXIS", str(axis)).strip()
-    return f"#define KC_{name}_{axis} ({text})\n"
+    lines = [f"#define KC_ZERO ({zero})"]
+    for axis in range(3):
+        lines += [f"#define KC_{name}_{axis} {of[axis]}ul" for name, of in values.items()]
+        group = (_GROUP_OF_ID if offsets[axis] else _GROUP).format(axis)
+        lines.append(f"#define KC_GROUP_{axis} ({group})")
+    renamed = (f"#define {one} {one.replace('get', 'kc', 1)}" for one in _TOLD)
+    text = "\n".join((*lines, _BUILT_IN.rstrip(), *renamed))
+    return f"{text}\n{mark_line(source_name)}{source}"
 
 
 def mark_line(source_name: str) -> str:
@@ -178,3 +248,88 @@ def mark_line(source_name: str) -> str:
     one_line = "".join(sign if sign.isprintable() else " " for sign in source_name)
     printable = one_line.replace("\\", "/").replace('"', "'")
     return f'#line 1 "{printable}"\n'
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the text of a source says of its functions."""
+
+    text: str
+    """The source, its comments and strings blank."""
+    declared: frozenset[int]
+    """Where names of functions are declared or defined."""
+    functions: frozenset[str]
+    asking: frozenset[str]
+    """Functions that ask for what a smaller launch changes, or call one that does."""
+    is_plain: bool
+    """Whether all that is asked for is asked for in a function or macro that was found."""
+
+
+@lru_cache(maxsize=64)
+def _read(source: str) -> _Read:
+    text = _SILENT.sub(lambda found: re.sub(r"[^\n\\]", " ", found.group()), source)
+    mentions: dict[str, set[str]] = {name: {name} for name in _TOLD}
+    for directive in _DIRECTIVE.finditer(text):
+        if defined := _DEFINE.match(directive.group()):
+            names = set(_NAME.findall(directive.group()[defined.end() :]))
+            mentions.setdefault(defined.group(1), set()).update(names)
+    macros = set(mentions)
+    code = _DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+    found = list(_find_functions(code))
+    for name, begin, end in found:
+        mentions.setdefault(name, set()).update(_NAME.findall(code[begin:end]))
+    asking = set(_TOLD)
+    while more := {
+        name for name, mentioned in mentions.items() if name not in asking and mentioned & asking
+    }:
+        asking |= more
+    inside = "".join(code[begin:end] for _, begin, end in found)
+    counted = [sum(name in asking for name in _NAME.findall(one)) for one in (code, inside)]
+    return _Read(
+        text=text,
+        declared=frozenset(begin for _, begin, _ in found),
+        functions=frozenset(name for name, _, _ in found),
+        asking=frozenset(asking - macros),
+        is_plain=counted[0] == counted[1] and not _HIDES.search(text),
+    )
+
+
+def _find_functions(code: str) -> Iterator[tuple[str, int, int]]:
+    """Give the functions outside all braces: name, where it stands, where its body ends."""
+    place = 0
+    while found := re.compile(r"[A-Za-z_]\w*|\{").search(code, place):
+        if found.group() == "{":
+            place = _find_end(code, found.start()) or len(code)
+            continue
+        place = found.end()
+        begin = _skip_space(code, place)
+        end = _find_end(code, begin) if code[begin : begin + 1] == "(" else None
+        if end is None:
+            continue
+        place = end + 1
+        behind = re.compile(r"\s*(?:__attribute__\s*\(\(.*?\)\)\s*)*([{;])").match(code, place)
+        if behind is None or found.group() == "__attribute__":
+            continue
+        if behind.group(1) == "{":
+            place = (_find_end(code, behind.end() - 1) or len(code) - 1) + 1
+        yield found.group(), found.start(), place
+
+
+def _skip_space(text: str, place: int) -> int:
+    while place < len(text) and (text[place].isspace() or text[place] == "\\"):
+        place += 1
+    return place
+
+
+def _find_end(text: str, begin: int) -> int | None:
+    """Find what closes the bracket at a place; None where there is none."""
+    pairs = {"(": ")", "{": "}"}
+    opens = text[begin : begin + 1]
+    if opens not in pairs:
+        return None
+    depth = 0
+    for found in re.compile(f"[{opens}{pairs[opens]}]").finditer(text, begin):
+        depth += 1 if found.group() == opens else -1
+        if not depth:
+            return found.start()
+    return None

@@ -1,79 +1,53 @@
-"""Decides which work-groups to time, and times them, a moment at a time.
+"""Decides which work-groups to time, and times them: few long launches instead of many short ones.
 
-What makes samples scatter is the moment more than their number: two moments of a few launches say
-more than one moment of many. The first moment finds out what kind of work it is; each further one
-takes the same again at new places.
+A *slab* is a run of consecutive work-groups, as the runtime would cut the whole launch, timed right
+behind a shorter one: the first launch at a new place finds neither its data nor the translations of
+its addresses in any cache, the second one does, as most of the whole launch does. What disturbs a
+slab only ever lengthens it, so that the lesser of two at different places is believed; where they
+disagree, a third one is taken at another time.
 
-1. *Pilot*: launches that grow at scattered places until one lasts long enough. They tell the
-   approximate rate, from which the budget in seconds follows.
-2. *Survey*: short launches, one per stratum of the index space, that tell even work from uneven; a
-   few where the source proves that all work-groups do the same, since these may still find their
-   data far away.
-3. *Even work* gets one window at each moment, launched in parts, each right behind the one before
-   it: the paper's line through P1 and P2 (sampling-svr, section 5.1), in one place. The first part
-   finds neither its data nor the translations of its addresses in any cache, the later ones do as
-   most of the whole launch does. A window is of 8 units, where a unit fills the device as often as
-   needed to be timed: on a CPU the paper's 2 and 3 times the saturation point are a microsecond of
-   noise.
-   *Uneven work* gets as many places as a moment's share of the budget reaches for, with launches
-   just long enough.
-   *Short launches of unknown work* get no survey and a few longer launches all over: what is spent
-   on finding out is spent on caches that are cold, and one place may be next to no work.
-4. *Repetitions*: a launch that alone took a good part of what uneven work was given is repeated
-   on its neighbours: a disturbance does not repeat, a heavy region does.
+1. *Pilot*: launches that grow until one lasts long enough tell the approximate rate.
+2. *Survey*, unless the source proves that all work-groups do the same: short launches, one per
+   stratum of the index space, tell even work from uneven.
+3. *Even work* gets slabs, the paper's line through P1 and P2 (sampling-svr, section 5.1) at one
+   place. *Uneven work* gets as many places as the budget reaches for.
 
 No work-group runs twice: its data would be in the cache the second time.
 """
 
-import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
+from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.repetitions import is_heavy_again, repeat_outliers
-from kernelcast.sampling.sample_state import Sampling, run_pilot
-from kernelcast.sampling.windows import box_near
+from kernelcast.sampling.windows import (
+    GOLDEN,
+    box_near,
+    find_free_box,
+    split_box,
+    spread_positions,
+)
 
+_SLABS = 2
+# A slab is this share of a moment's budget; half as much runs before it.
+_SLAB_SHARE = 1 / 3
+# Where two slabs differ by more, one of them was disturbed; time until the third, in seconds.
+_DISAGREE = 1.15
+_LATER_S = 0.05
+# A launch is worth timing from so many times what it pays once.
+_TIMES_PAID_ONCE = 5.0
+# A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share.
+_SHORT_SLAB_S, _LARGEST_SHARE = 0.7e-3, 1 / 6
+_SURVEYED = 8
+_MOST_PLACES = 48
+_PILOT_GROWTH, _MOST_PILOTS = 4, 12
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
-_FEWEST_SURVEYED = 3
-# Work that lies in a quarter of the index space is missed by five places in a fourth of all
-# estimates, by ten in a twentieth.
-_SURVEYED = 10
-_SURVEYED_IF_KNOWN = 3
-# A launch that finds caches cold takes so many times as long as one behind it, or more.
-_COLD = 1.15
-# A window of even work is of so many units, launched in so many parts.
-_UNITS = 8
-_PARTS = 3
-# A unit lasts so long, in seconds: less is noise, more says no more.
-_UNIT_S = (0.3e-3, 2e-3)
-# Short kernels get shorter units; a window may still cost so many times a moment's share.
-_STRETCHED_WINDOW = 1.5
-# And so many times what a launch pays once.
-_TIMES_PAID_ONCE = 1.3
-# A window takes at most this share of the index space; of launches that are short, the second one.
-_LARGEST_SHARES = (1 / 8, 1 / 4)
-# Launches of uneven work last this many times what a launch pays once, within limits.
-_TIMES_THE_INTERCEPT = 8.0
-_UNEVEN_LAUNCH_S = (60e-6, 400e-6)
-_MOST_WINDOWS = 96
-# Short launches get so many longer ones at most, twice a moment: short ones find caches cold.
-_MOST_LONG_WINDOWS = 4
-_FEW_SINGLES = 3
-# Short and long launches where all samples count as work.
-_FEW_PLACES, _LONG_PLACES = 4, 2
-_FEW_RATES = 5
-# Places so much slower than the others are looked at again: work that is known to be even is
-# taken for uneven where data make rates differ so much.
-_STICKS_OUT, _CONTRADICTS = 1.5, 3.0
+# Work-groups per thread that balance a launch of uneven work.
+_BALANCED = 4
 
 
 class Sampler:
@@ -87,301 +61,238 @@ class Sampler:
         How much to sample.
     """
 
-    def __init__(self, launch: PreparedLaunch, plan: SamplingPlan) -> None:
-        self._sampling = Sampling(launch, plan, np.random.default_rng(plan.seed))
-        self._short = 0
-        """Work-groups of a launch worth timing."""
-        self._rate_s = self._usual_rate_s = 0.0
-        """Mean and median of the short launches."""
-        self._has_room = True
-        self._is_warmed = False
-        """Whether launches at a new place are slow until caches hold what they need."""
+    has_more = True
+    """Another moment may always have something to time."""
 
-    @property
-    def has_more(self) -> bool:
-        """Whether another moment may have anything to time."""
-        return True
+    def __init__(self, launch: PreparedLaunch, plan: SamplingPlan) -> None:
+        self._launch, self._plan = launch, plan
+        self._total = launch.ndrange.work_group_count
+        self._taken: list[GroupBox] = []
+        self._timed: list[TimedLaunch] = []
+        self._places = plan.seed
+        self._rate_s = 0.0
+        """Seconds per work-group, by what was timed so far."""
+        self._is_even = plan.is_known_even
+        self._begun = False
 
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups; give them, or None if all were timed before."""
-        sampling = self._sampling
-        before, at_s = len(sampling.timed), time.time()
-        sampling.first = before
-        if sampling.moments == 0:
+        at_s, self._timed = time.time(), []
+        if self._begun:
+            self._launch.settle(keeps_contents=True)
+        else:
             self._begin()
+        if self._is_even:
+            self._take_slabs()
         else:
-            sampling.launch.settle(keeps_contents=True)
-        if sampling.is_spread:
-            self._take_spread()
-        else:
-            self._take_even_or_many()
-        sampling.moments += 1
-        launches = tuple(sampling.timed[before:])
-        if not launches:
+            self._take_places()
+        if not self._timed:
             return None
-        return _make_run(sampling, launches, at_s)
-
-    def _take_spread(self) -> None:
-        """Run launches all over, by which work is even or not; those of all moments tell."""
-        sampling = self._sampling
-        before = len(sampling.timed)
-        self._take_many()
-        if len(sampling.timed) == before:
-            self._take_few()
-        places = [one for one in sampling.timed if one.window != PILOT_WINDOW]
-        if len(places) < _FEWEST_SURVEYED:
-            pilot = [one for one in sampling.timed if one.window == PILOT_WINDOW]
-            places = [*pilot[-1:], *places]
-        self._judge(places)
-
-    def _take_even_or_many(self) -> None:
-        """Run what suits the work, as far as budget and index space have room for it."""
-        seems_even = self._sampling.is_even
-        if seems_even and self._can_pay_window() and self._take_window():
-            return
-        if seems_even or not self._has_room:
-            self._take_few()
-        else:
-            self._take_many()
-
-    def _begin(self) -> None:
-        """Warm up, and find out what work it is; of a short launch the samples themselves tell."""
-        sampling = self._sampling
-        self._short, self._rate_s = _open(sampling)
-        sampling.is_spread = sampling.is_short and not sampling.plan.is_known_even
-        if sampling.is_spread:
-            # A pilot that met heavy work would leave nothing for the rest.
-            sampling.first = len(sampling.timed)
-            return
-        last_of_pilot = sampling.timed[-1]
-        is_known = sampling.plan.is_known_even
-        # Half of the budget of even work is for the window.
-        affordable = int(self._affordable / 2)
-        if is_known:
-            places = min(_SURVEYED_IF_KNOWN, affordable // 2)
-        else:
-            is_cheap = affordable > 1 and not sampling.is_slow
-            places = min(_SURVEYED, max(affordable, _FEW_RATES if is_cheap else 1))
-        shorts = self._look(places)
-        if len(shorts) < _FEWEST_SURVEYED:
-            # The pilot may have seen the lightest work-groups of all.
-            shorts = [last_of_pilot, *shorts]
-            self._rate_s = float(rates_of(shorts).mean())
-            more = min(_SURVEYED, int(self._affordable / 2))
-            self._has_room = more >= _FEWEST_SURVEYED
-            if self._has_room and not is_known:
-                shorts = self._look(more) or shorts
-        self._rate_s = float(rates_of(shorts).mean())
-        self._judge(shorts)
-
-    def _look(self, places: int) -> list[TimedLaunch]:
-        """Run a short launch at places all over, each behind another one that finds caches cold.
-
-        Where launches are slow, a short one lasts too long for what caches hold to matter.
-        """
-        sampling = self._sampling
-        before = len(sampling.timed)
-        shorts = sampling.run_windows(self._short, places, is_warmed=not sampling.is_slow)
-        leads = [one for one in sampling.timed[before:] if one not in shorts]
-        if leads and shorts:
-            ratio = _lower_median(rates_of(leads)) / _lower_median(rates_of(shorts))
-            self._is_warmed = ratio > _COLD
-        return shorts
-
-    @property
-    def _affordable(self) -> float:
-        """Launches worth timing that the budget has room for."""
-        return self._sampling.available_s(self._rate_s) / (self._short * self._rate_s)
-
-    def _judge(self, shorts: Sequence[TimedLaunch]) -> None:
-        """Tell even work from uneven by short launches at places all over the index space."""
-        sampling = self._sampling
-        rates = rates_of(shorts)
-        self._usual_rate_s = _lower_median(rates)
-        is_known = sampling.plan.is_known_even
-        most = (_CONTRADICTS if is_known else _STICKS_OUT) * self._usual_rate_s
-        new = sampling.timed[sampling.first :]
-        suspects = [
-            one for one, rate in zip(shorts, rates, strict=True) if rate > most and one in new
-        ]
-        is_heavy = is_heavy_again(sampling, suspects, most)
-        if len(shorts) < _FEW_RATES:  # of more, the median leaves disturbed ones out
-            rates = rates[rates <= most]
-        sampling.is_even = not (is_heavy or sampling.plan.is_known_uneven) and bool(
-            is_known or is_even(rates)
+        if all(one.window == PILOT_WINDOW for one in self._timed):
+            self._timed = [_count(one, number) for number, one in enumerate(self._timed)]
+        return SampleRun(
+            kernel_digest=self._launch.kernel_digest,
+            device_id=self._launch.device.id,
+            ndrange=self._launch.ndrange,
+            launches=tuple(self._timed),
+            launch_overhead_s=self._launch.launch_overhead_s,
+            is_even=self._is_even,
+            at_s=at_s,
+            contention=self._launch.measure_contention(),
         )
 
-    def _take_window(self) -> bool:
-        """Run a window of even work in parts, one right behind the other; False without room."""
-        sampling = self._sampling
-        before = len(sampling.timed)
-        work_groups = _UNITS * self._choose_unit()
-        parts = sampling.run_in_parts(work_groups, _PARTS)
-        while not parts and sampling.moments and self._is_work(work_groups // 2):
-            work_groups //= 2  # no place is free for so many
-            parts = sampling.run_in_parts(work_groups, _PARTS)
-        if sampling.moments or not parts:
-            return bool(parts)
-        most = _CONTRADICTS if sampling.plan.is_known_even else _STICKS_OUT
-        sampling.is_even = bool(rates_of(parts).min() <= most * self._usual_rate_s)
-        if not sampling.is_even:
-            after = len(sampling.timed)
-            self._take_many()
-            if not any(one.window != PILOT_WINDOW for one in sampling.timed[after:]):
-                return True  # the window is all there is
-        # Short launches tell less than a window of even work, and a window less than they do else.
-        useless = slice(0, before) if sampling.is_even else slice(before, before + len(parts))
-        sampling.timed[useless] = [
-            replace(one, window=PILOT_WINDOW) for one in sampling.timed[useless]
-        ]
-        return True
-
-    def _can_pay_window(self) -> bool:
-        """Tell whether index space and budget have room for a window of even work."""
-        sampling = self._sampling
-        work_groups = _UNITS * self._choose_unit()
-        fits = work_groups <= 2 * self._largest_share * sampling.total
-        most_s = 2 * _STRETCHED_WINDOW * sampling.share_s(self._rate_s)
-        is_paid = work_groups * self._rate_s <= most_s
-        return fits and is_paid and (not sampling.is_short or self._is_work(work_groups))
-
-    def _is_work(self, work_groups: int) -> bool:
-        """Tell whether each part of a window is longer than what a launch pays once."""
-        window_s = work_groups * self._rate_s
-        return work_groups >= _PARTS and window_s >= _PARTS * self._sampling.paid_once_s
+    @property
+    def _whole_s(self) -> float:
+        """About what the whole launch takes."""
+        return self._rate_s * self._total
 
     @property
-    def _windows(self) -> int:
-        """Launches so far that are not the pilot's."""
-        return sum(one.window != PILOT_WINDOW for one in self._sampling.timed)
+    def _worth_s(self) -> float:
+        """Duration from which on a launch is worth timing."""
+        return max(self._plan.min_launch_s, _TIMES_PAID_ONCE * self._launch.launch_overhead_s)
 
     @property
-    def _largest_share(self) -> float:
-        """Share of the index space that a window may take."""
-        return _LARGEST_SHARES[self._sampling.is_short]
+    def _slab_s(self) -> float:
+        """What a slab should last."""
+        share_s = _SLAB_SHARE * self._plan.budget / self._plan.moments * self._whole_s
+        short_s = min(max(_SHORT_SLAB_S, self._worth_s), _LARGEST_SHARE * self._whole_s)
+        return max(share_s, short_s / self._plan.moments)
 
-    def _choose_unit(self) -> int:
-        """Give the work-groups of a unit: what fills the device, as often as needed."""
-        sampling = self._sampling
-        least_s, most_s = _UNIT_S
-        share_s = sampling.share_s(self._rate_s) / _UNITS
-        unit_s = max(min(least_s, _STRETCHED_WINDOW * share_s), min(share_s, most_s))
-        unit_s = max(unit_s, _TIMES_PAID_ONCE * sampling.paid_once_s)
-        filled = sampling.launch.saturation.concurrency
-        most = int(self._largest_share * sampling.total / _UNITS)
-        wanted = filled * math.ceil(unit_s / (self._rate_s * filled))
-        return max(1, min(wanted, most // filled * filled or most))
+    @property
+    def _unit(self) -> int:
+        """Work-groups of the smallest launch: those of a full device, fewer of a small launch."""
+        filled = self._launch.saturation.concurrency
+        return filled if self._total >= _FEWEST_TO_SPARE_ONE * filled else max(1, self._total // 8)
 
-    def _take_many(self) -> None:
-        """Run launches at as many places as possible.
+    def _begin(self) -> None:
+        """Warm up, find out how long work-groups take, and whether they do the same."""
+        self._begun = True
+        middle = box_near(self._total // 2, 1, self._launch.ndrange.group_counts)
+        if self._total >= _FEWEST_TO_SPARE_ONE:
+            self._taken.append(middle)
+        self._launch.warm_up(middle)
+        self._launch.settle()
+        self._run_pilot()
+        if not self._is_even:
+            self._survey()
 
-        In two rounds: a small survey may be far off the mean rate that the budget follows from.
+    def _run_pilot(self) -> None:
+        """Grow launches until one is worth timing, or as long as the budget allows."""
+        size = self._unit
+        for _ in range(_MOST_PILOTS):
+            if not self._run_at([self._next_place()], size, is_pilot=True):
+                break
+            last = self._timed[-1]
+            self._note_rate([last])
+            if last.duration_s >= self._worth_s or 2 * last.duration_s >= self._slab_s:
+                break
+            size *= _PILOT_GROWTH
+
+    def _survey(self) -> None:
+        """Tell even work from uneven by short launches all over the index space."""
+        size = self._size_of(min(self._worth_s, self._slab_s))
+        affordable = int(self._slab_s / (size * self._rate_s))
+        places = spread_positions(
+            max(3, min(_SURVEYED, affordable)),
+            self._launch.ndrange.group_counts,
+            shift=self._places,
+        )
+        seen = self._run_at(places, size)
+        if len(seen) > 1:
+            self._note_rate(seen)
+            self._is_even = is_even(rates_of(seen)) and not self._plan.is_known_uneven
+        if self._is_even:  # slabs tell more
+            self._timed = [_count(one, PILOT_WINDOW) for one in self._timed]
+
+    def _take_slabs(self) -> None:
+        """Time slabs at different places, the last at another time where two disagree."""
+        slabs: list[TimedLaunch] = []
+        size = self._size_of(self._slab_s)
+        while len(slabs) <= _SLABS:
+            if len(slabs) == _SLABS:
+                rates = rates_of(slabs)
+                if rates.max() <= _DISAGREE * rates.min() or self._whole_s < _LATER_S:
+                    return
+                time.sleep(_LATER_S)
+                self._launch.settle(keeps_contents=True)
+            found = self._run_at([self._next_place()], size, warm_up=max(1, size // 2))
+            if not found:  # no place is free for so many
+                if size == 1:
+                    return
+                size //= 2
+                continue
+            slabs += found
+            self._note_rate(slabs)
+
+    def _take_places(self) -> None:
+        """Time launches at as many places as the budget reaches for, in two rounds.
+
+        A small survey may be far off the mean rate that the budget follows from.
         """
-        sampling = self._sampling
-        shortest_s, longest_s = _UNEVEN_LAUNCH_S
-        launch_s = min(max(_TIMES_THE_INTERCEPT * sampling.intercept_s, shortest_s), longest_s)
-        launch_s = max(launch_s, 10 * sampling.launch.launch_overhead_s)
-        times = 2 if self._is_warmed else 1
-        most = _MOST_LONG_WINDOWS if sampling.is_spread else _MOST_WINDOWS // 2
+        size = max(self._size_of(self._worth_s), min(_BALANCED * self._unit, self._total // 64))
         for share in (0.5, 1.0):
-            if sampling.is_spread:
-                launch_s = min(launch_s, sampling.available_s(self._rate_s) / 2 / most)
-            size = sampling.unit * max(1, round(launch_s / (self._rate_s * sampling.unit)))
-            cost_s = times * self._rate_s * size
-            affordable = int(share * sampling.available_s(self._rate_s) / cost_s)
-            if affordable > most:
-                size = sampling.unit * max(1, size * affordable // most // sampling.unit)
+            spent_s = sum(one.duration_s for one in self._timed)
+            left_s = share * max(_SLABS / _SLAB_SHARE / 2 * self._slab_s - spent_s, 0.0)
+            affordable = int(left_s / (size * self._rate_s))
+            if affordable > _MOST_PLACES:
+                size, affordable = size * affordable // _MOST_PLACES, _MOST_PLACES
             if affordable:
-                sampling.run_windows(size, min(affordable, most), is_warmed=self._is_warmed)
-                self._rate_s = _mean_rate_s(sampling.timed)
-        if not sampling.is_spread:
-            repeat_outliers(sampling)
+                places = spread_positions(
+                    affordable, self._launch.ndrange.group_counts, shift=self._places
+                )
+                self._run_at(places, size)
+                self._note_rate([one for one in self._timed if one.window != PILOT_WINDOW])
 
-    def _take_few(self) -> None:
-        """Run what a budget of a handful of launches allows; the first moment has run some."""
-        sampling = self._sampling
-        launches = int(self._affordable)
-        if sampling.moments:
-            launches = max(1, min(_FEW_SINGLES, launches) if sampling.is_even else launches)
-        elif sampling.is_even:
-            # Of a short launch the pilot has spent what nobody notices, on cold caches.
-            has_seen_little = self._windows < _FEW_SINGLES and sampling.is_short
-            launches = _FEW_SINGLES if has_seen_little else 0
-        size = self._short
-        while not sampling.run_windows(size, launches, is_warmed=self._is_warmed):
-            size //= 2  # no place is free for so many
-            if not size or not sampling.moments:
-                return
+    def _size_of(self, seconds: float) -> int:
+        """Give the work-groups that last so long, a multiple of what fills the device."""
+        unit = self._unit
+        return unit * max(1, min(round(seconds / (self._rate_s * unit)), self._total // unit // 4))
 
+    def _note_rate(self, launches: Sequence[TimedLaunch]) -> None:
+        paid_s = self._launch.launch_overhead_s
+        net_s = sum(max(one.duration_s - paid_s, 0.1 * one.duration_s) for one in launches)
+        if launches:
+            self._rate_s = net_s / sum(one.box.work_group_count for one in launches)
 
-def sample_places(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
-    """Time launches at places all over, where samples are work that counts anyway.
+    def _next_place(self) -> int:
+        """Give the number of a work-group far from the last places."""
+        self._places += 1
+        return int((0.31 + self._places * GOLDEN) % 1 * self._total)
 
-    Short ones tell whether work is even. Two long ones follow if it is, and else as many short ones
-    as the budget reaches for; none only warms caches up.
-    """
-    sampling = Sampling(launch, replace(plan, moments=1), np.random.default_rng(plan.seed))
-    at_s = time.time()
-    short, rate_s = _open(sampling)
-    shorts = sampling.run_windows(short, _FEW_PLACES) or sampling.timed
-    rates = rates_of(shorts)
-    sampling.is_even = bool(rates.max() <= _CONTRADICTS * _lower_median(rates))
-    rate_s = float(rates.mean())
-    affordable = sampling.available_s(rate_s) / rate_s
-    if sampling.is_even:
-        long = sampling.unit * max(1, int(affordable / _LONG_PLACES / sampling.unit))
-        sampling.run_windows(max(short, long), _LONG_PLACES)
-    else:
-        sampling.run_windows(short, int(affordable / short))
-    return _make_run(sampling, tuple(sampling.timed), at_s)
+    def _run_at(
+        self,
+        positions: Sequence[int],
+        size: int,
+        *,
+        warm_up: int = 0,
+        is_pilot: bool = False,
+    ) -> list[TimedLaunch]:
+        """Time a launch at each place that is free, with a shorter one before it; give them."""
+        boxes: list[tuple[int, GroupBox]] = []
+        for position in positions:
+            box = self._reserve(position, size + warm_up)
+            if box is None:
+                continue
+            self._places += 1
+            first, rest = _split(box, warm_up, self._launch.saturation.concurrency)
+            boxes += [(PILOT_WINDOW, one) for one in first]
+            boxes.append((PILOT_WINDOW if is_pilot else self._places, rest))
+        durations = self._launch.time_boxes([box for _, box in boxes])
+        found = [
+            TimedLaunch(
+                box=box, window=window, duration_s=float(duration), clock_s=clock_of(duration)
+            )
+            for (window, box), duration in zip(boxes, durations, strict=True)
+        ]
+        self._timed += found
+        return found if is_pilot else [one for one in found if one.window != PILOT_WINDOW]
+
+    def _reserve(self, position: int, size: int) -> GroupBox | None:
+        """Take a free box near a place, or near that of the plan which is nearest to it."""
+        counts = self._launch.ndrange.group_counts
+        if self._plan.places:
+            known = [int(one * self._total) for one in self._plan.places]
+            shares = [(number + 0.5) / len(known) * self._total for number in range(len(known))]
+            nearest = sorted(range(len(known)), key=lambda one: abs(shares[one] - position))
+            position = known[nearest[0]]
+        # Never at the origin: PoCL compiles launches with and without offset separately.
+        begin = min(max(position - size // 2, 1), self._total - 1)
+        box = find_free_box(begin, size, counts, self._taken)
+        if box is not None:
+            self._taken.append(box)
+        return box
 
 
 def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
-    """Time a few work-groups of a launch in one moment, for the whole of a plan's budget."""
-    run = Sampler(launch, replace(plan, moments=1)).take_moment()
+    """Time a few work-groups of a launch in one moment.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch; samples of it may be work that counts.
+    """
+    run = Sampler(launch, plan).take_moment()
     if run is None:  # the first moment of a launch has work-groups
         msg = "the first moment timed nothing"
         raise AssertionError(msg)
     return run
 
 
-def _open(sampling: Sampling) -> tuple[int, float]:
-    """Warm up; give the work-groups of a launch worth timing, and the seconds of each, about."""
-    launch = sampling.launch
-    middle = box_near(sampling.total // 2, 1, launch.ndrange.group_counts)
-    if sampling.total >= _FEWEST_TO_SPARE_ONE:
-        sampling.taken.append(middle)
-    launch.warm_up(middle)
-    launch.settle()
-    return run_pilot(sampling)
+def _split(box: GroupBox, first: int, grain: int) -> tuple[list[GroupBox], GroupBox]:
+    """Cut about so many work-groups off the beginning of a box, along its slowest dimension."""
+    if not first:
+        return [], box
+    *parts, last = split_box(box, 3, grain=grain)
+    if len(parts) < 2:
+        return parts, last
+    warm, middle = parts
+    axis = max(axis for axis, extent in enumerate(box.shape) if extent > 1)
+    shape = list(last.shape)
+    shape[axis] += middle.shape[axis]
+    return [warm], GroupBox(start=middle.start, shape=tuple(shape))
 
 
-def _make_run(sampling: Sampling, launches: tuple[TimedLaunch, ...], at_s: float) -> SampleRun:
-    return SampleRun(
-        kernel_digest=sampling.launch.kernel_digest,
-        device_id=sampling.launch.device.id,
-        ndrange=sampling.launch.ndrange,
-        launches=launches,
-        launch_overhead_s=_choose_overhead(sampling),
-        is_even=sampling.is_even,
-        at_s=at_s,
-        contention=sampling.launch.measure_contention(),
+def _count(launch: TimedLaunch, window: int) -> TimedLaunch:
+    return TimedLaunch(
+        box=launch.box, window=window, duration_s=launch.duration_s, clock_s=launch.clock_s
     )
-
-
-def _choose_overhead(sampling: Sampling) -> float:
-    """Give what a launch pays once: the kernel's own where launches are slow, else the device's.
-
-    Where launches are quick, the samples themselves tell more than a pilot of two launches.
-    """
-    return sampling.paid_once_s if sampling.is_slow else sampling.launch.launch_overhead_s
-
-
-def _lower_median(rates: npt.NDArray[np.float64]) -> float:
-    return float(np.sort(rates)[(len(rates) - 1) // 2])
-
-
-def _mean_rate_s(launches: Sequence[TimedLaunch]) -> float:
-    windows = [one for one in launches if one.window != PILOT_WINDOW] or launches
-    groups = sum(one.box.work_group_count for one in windows)
-    return sum(one.duration_s for one in windows) / groups

@@ -4,10 +4,11 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 from cachetools import LRUCache
 
@@ -18,6 +19,7 @@ from kernelcast.records.device import (
     DispatchOrder,
     SaturationPoint,
 )
+from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.behaviour import (
@@ -36,19 +38,25 @@ from kernelcast.sampling.contention import measure_contention
 from kernelcast.sampling.core_turns import TURNS, CoreTurns
 from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.device_findings import DeviceFindings
-from kernelcast.sampling.mapped_windows import MappedForm
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.other_programs import count_others
-from kernelcast.sampling.prelude import add_prelude, needs_prelude
+from kernelcast.sampling.prelude import (
+    HIDDEN_ARGUMENTS,
+    add_prelude,
+    needs_prelude,
+    pass_sizes,
+)
 from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
 from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64
-_COPIES_KEPT = 16
+_PROGRAMS_KEPT = 32
 # A device that was busy so recently has not fallen asleep, in seconds.
 _STILL_AWAKE_S = 0.02
 _WHOLE = "as it is"
+_Text: TypeAlias = tuple[str, tuple[str, ...]]
+"""Source and build options."""
 # Of other programs.
 _TRIALS = 2
 
@@ -90,7 +98,6 @@ class DeviceSession:
         self.lock = threading.RLock()
         self.turns = TURNS if description.kind is DeviceKind.CPU else CoreTurns()
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
-        self.mapped_forms: dict[tuple[str, tuple[int, ...]], MappedForm | None] = {}
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.build_times_s: dict[str, float] = {}
         """What the compiler took for each kernel as it is, by its digest."""
@@ -101,7 +108,9 @@ class DeviceSession:
         self._store = ProgramStore(folder and folder / "programs")
         self._findings = DeviceFindings(description, folder)
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
-        self._programs: LRUCache[tuple[str, tuple[str, ...]], cl.Program] = LRUCache(_COPIES_KEPT)
+        self._programs: LRUCache[_Text, BuiltProgram] = LRUCache(_PROGRAMS_KEPT)
+        self._refused: set[str] = set()
+        """Kernels that cannot be told of the whole launch by arguments, by their digests."""
         self._limits: LRUCache[str, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
         self._trials: list[Contention] = []
@@ -214,51 +223,52 @@ class DeviceSession:
         return found
 
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
-        """Build, or find built, the kernel that runs boxes of `ndrange`.
+        """Build, or find built, the kernel that runs boxes of `ndrange`; see `enqueue_window`.
 
         It is the unchanged one where the kernel cannot notice that the launch is smaller, or where
-        launches of parts tell it of the whole.
+        launches of parts tell it of the whole. Else it is told by arguments, and one program serves
+        all launches of all kernels, unless the source hides from us who asks for what.
         """
-        if isinstance(self.device, OtherDriver):
+        is_other = isinstance(self.device, OtherDriver)
+        if is_other or not needs_prelude(kernel.source, kernel.build_options, kernel.name):
             return self.whole_kernel(kernel)
-        if not needs_prelude(kernel.source, kernel.build_options):
-            return self.whole_kernel(kernel)
-        return self._build_behind(kernel, ndrange)
+        source = pass_sizes(kernel.source, source_name=kernel.source_name)
+        if source is not None and kernel.digest not in self._refused:
+            try:
+                built = self._take(source, kernel)
+                hidden_from = built.kernel.num_args - HIDDEN_ARGUMENTS
+                if hidden_from == self.whole_kernel(kernel).kernel.num_args:
+                    return replace(built, hidden_from=hidden_from)
+            except (CompileError, KernelNotFoundError):
+                pass
+            self._refused.add(kernel.digest)
+        return self._take(
+            add_prelude(kernel.source, ndrange, source_name=kernel.source_name), kernel
+        )
 
-    def mapped_kernel(
-        self, kernel: Kernel, ndrange: NDRange, row_width: int, *, is_wide: bool = False
-    ) -> BuiltKernel:
-        """Build, or find built, the kernel for a row of work-groups mapped to several."""
-        return self._build_behind(kernel, ndrange, row_width, is_wide=is_wide)
-
-    def _build_behind(
-        self, kernel: Kernel, ndrange: NDRange, row_width: int = 0, *, is_wide: bool = False
-    ) -> BuiltKernel:
-        """Build, or find built, a kernel behind a prelude, the same for many index spaces."""
-        source = add_prelude(
-            kernel.source, ndrange, source_name=kernel.source_name,
-            build_options=kernel.build_options, row_width=row_width, is_wide=is_wide,
-        )  # fmt: skip
+    def _take(self, source: str, kernel: Kernel) -> BuiltKernel:
+        """Build, or find built, a kernel of a program; its signature is not read."""
 
         def build() -> BuiltKernel:
-            return take_kernel(self._build(source, kernel.build_options).program, kernel)
+            return take_kernel(self.program(source, kernel.build_options), kernel, parameters=())
 
         return self._remember((kernel.digest, source), build)
 
-    def counting_program(self, source: str, options: tuple[str, ...]) -> cl.Program:
-        """Build, or find built, a counting copy: most do not depend on the index space."""
-        key = (source, options)
-        program = self._programs.get(key)
-        if program is None:
-            program = self._programs[key] = self._build(source, options).program
-        return program
+    def program(self, source: str, options: tuple[str, ...]) -> cl.Program:
+        """Build, or find built, a program."""
+        return self._build(source, options).program
 
     def _build(self, source: str, options: tuple[str, ...]) -> BuiltProgram:
-        started_s = time.perf_counter()
-        try:
-            return self._store.build(self.context, self.device, source, options)
-        finally:
-            self.note_built(time.perf_counter() - started_s)
+        key = (source, options)
+        built = self._programs.get(key)
+        if built is None:
+            started_s = time.perf_counter()
+            try:
+                built = self._store.build(self.context, self.device, source, options)
+            finally:
+                self.note_built(time.perf_counter() - started_s)
+            self._programs[key] = built
+        return built
 
     def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
         built = self._kernels.get(key)

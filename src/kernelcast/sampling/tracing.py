@@ -170,13 +170,11 @@ class TracingLaunch(OpenCLLaunch):
     def _build(self, traced: Kernel, box: GroupBox, clock: KernelClock) -> cl.Program:
         """Build the kernel: our functions first, since the prelude renames what they call."""
         is_whole = box.shape == self.ndrange.group_counts
-        if is_whole or not needs_prelude(self._kernel.source, traced.build_options):
+        original = self._kernel
+        if is_whole or not needs_prelude(original.source, traced.build_options, original.name):
             text = mark_line(traced.source_name) + traced.source
         else:
-            text = add_prelude(
-                traced.source, self.ndrange,
-                source_name=traced.source_name, build_options=traced.build_options,
-            )  # fmt: skip
+            text = add_prelude(traced.source, self.ndrange, source_name=traced.source_name)
         options = (*traced.build_options, *clock.build_options)
         source = clock.declarations + _MARKS + text
         return build_program(self._session.context, self._session.device, source, options)
