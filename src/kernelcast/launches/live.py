@@ -18,7 +18,7 @@ from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.touched_ranges import TouchedRanges, find_touched
 from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.launches.source_check import tell_sizes
+from kernelcast.launches.source_check import list_parameters, tell_sizes
 from kernelcast.records.arguments import Access, HeldBuffer
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, NDRangeError
@@ -44,6 +44,7 @@ from kernelcast.sampling.user_arguments import (
 from kernelcast.sampling.user_names import name_arguments, name_kernel
 from kernelcast.sampling.user_objects import (
     UserKernel,
+    UserProgram,
     UserQueue,
     check_objects,
     read_kernel,
@@ -193,8 +194,13 @@ def _read_kernel(launch: Launch, session: DeviceSession, program: object) -> _Li
         launch.kernel, session.device, source=launch.source, options=launch.build_options
     )
     refuse_persistent(kernel)
+    is_own = launch.source is None and launch.build_options is None
+    parameters = list_parameters(kernel) if is_own else None
     with session.lock:
-        built = session.whole_kernel(kernel)
+        if parameters is not None and isinstance(program, UserProgram):
+            built = session.adopt(kernel, program, parameters)
+        else:
+            built = session.whole_kernel(kernel)
         session.ask_limits(built.kernel, kernel)
     decisive = find_decisive(kernel)
     places = (

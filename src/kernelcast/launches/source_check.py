@@ -37,13 +37,20 @@ def refuse_misfits(problem: Problem) -> None:
     InputError
         If a file of a buffer's content is not what it should be.
     """
-    facts = _read(problem.kernel)
-    if facts is not None:
-        parameters = [_describe(place, one) for place, one in enumerate(facts.parameters)]
+    parameters = list_parameters(problem.kernel)
+    if parameters is not None:
         check_arguments(problem.kernel.name, parameters, problem.arguments)
     for argument in problem.arguments:
         if isinstance(argument, BufferArgument):
             check_file(argument)
+
+
+def list_parameters(kernel: Kernel) -> tuple[Parameter, ...] | None:
+    """Give a kernel's signature by its source; None where that cannot be read without errors."""
+    facts = _read(kernel)
+    if facts is None:
+        return None
+    return tuple(_describe(place, one) for place, one in enumerate(facts.parameters))
 
 
 def tell_sizes(kernel: Kernel, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:

@@ -155,7 +155,7 @@ def _find_settled(probe: Probe, steps: int) -> float:
     """
     begin = time.perf_counter()
     best_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s
-    wait_s = 2 * _longest_settling_s(best_s, _LONGEST_SETTLING_S)
+    wait_s = _longest_settling_s(best_s, _LONGEST_SETTLING_S)
     last = begin
     while (now := time.perf_counter()) - last < wait_s and now - begin < wait_s + LONGEST_WAKING_S:
         duration_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s

@@ -1,18 +1,15 @@
 """Digests of what callers' buffers hold; who asks again is answered at the speed of memory.
 
-Observations are kept under SHA-256 digests, which take a processor half a second per gibibyte.
-XXH3 reads as fast as memory (64 MiB: 2 ms, SHA-256 34 ms) and tells whether it is the content that
-has a digest already.
+Small ones are kept under SHA-256 digests, as contents of files are. Of larger ones that would take
+longer than an answer (64 MiB: 34 ms); XXH3 reads as fast as memory (2 ms).
 """
 
 import hashlib
-import threading
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import xxhash
-from cachetools import LRUCache
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.sampling.mapping import map_memory, unmap_memory
@@ -23,10 +20,7 @@ MOST_HELD_BYTES: Final = 2**26
 """Of larger buffers, pieces all over tell contents apart: to read all might take longer than to
 sample."""
 _PIECE_BYTES = 2**20
-_MOST_KNOWN = 4096
-
-_known: LRUCache[tuple[int, bytes], str] = LRUCache(_MOST_KNOWN)
-_known_lock = threading.Lock()
+_SMALL_BYTES = 2**20
 
 
 def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
@@ -39,19 +33,9 @@ def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
     buffer : pyopencl.Buffer
         The buffer.
     """
-    quick = xxhash.xxh3_128()
-    for part in _read_pieces(session, buffer):
-        quick.update(part)
-    key = buffer.size, quick.digest()
-    with _known_lock:
-        known = _known.get(key)
-    if known is not None:
-        return known
-    found = hashlib.sha256()
+    found = hashlib.sha256() if buffer.size <= _SMALL_BYTES else xxhash.xxh3_128()
     for part in _read_pieces(session, buffer):
         found.update(part)
-    with _known_lock:
-        _known[key] = found.hexdigest()
     return found.hexdigest()
 
 

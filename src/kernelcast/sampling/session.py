@@ -40,6 +40,7 @@ from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.device_findings import DeviceFindings
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.other_programs import count_others
+from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import (
     HIDDEN_ARGUMENTS,
     add_prelude,
@@ -148,6 +149,24 @@ class DeviceSession:
         assert self.works_in_host_memory in {True, False}
         self.settle()
 
+    def try_timer(self) -> None:
+        """Find out whether the device works, and whether its events tell the time.
+
+        Raises
+        ------
+        BrokenDeviceError
+            If it does not work; holds the driver's reason.
+        """
+        timer = self._findings.recall_timer(
+            lambda: check_device(
+                self.description,
+                self.device,
+                context=self.context,
+                build=lambda: self._probe_program,
+            )
+        )
+        self.uses_event_timer = timer.agrees
+
     @cached_property
     def _probe_program(self) -> cl.Program:
         return self._build(Probe.SOURCE, ()).program
@@ -208,6 +227,14 @@ class DeviceSession:
             return take_kernel(found.program, kernel, parameters=found.signatures.get(kernel.name))
 
         return self._remember((kernel.digest, _WHOLE), build)
+
+    def adopt(
+        self, kernel: Kernel, program: cl.Program, parameters: tuple[Parameter, ...]
+    ) -> BuiltKernel:
+        """Use a caller's program for a kernel as it is: it need not be built again."""
+        return self._remember(
+            (kernel.digest, _WHOLE), lambda: take_kernel(program, kernel, parameters=parameters)
+        )
 
     def ask_limits(self, compiled: cl.Kernel, kernel: Kernel) -> tuple[tuple[int, ...], int]:
         """Give the local size that a kernel requires, zeros if none, and its local memory's bytes.
@@ -292,6 +319,6 @@ def session_in(
     folder: Path | None = None,
 ) -> DeviceSession:
     """Open a device in a context, after a trial of its timer."""
-    findings = DeviceFindings(description, folder)
-    timer = findings.recall_timer(lambda: check_device(description, device))
-    return DeviceSession(description, context, device, uses_event_timer=timer.agrees, folder=folder)
+    session = DeviceSession(description, context, device, uses_event_timer=False, folder=folder)
+    session.try_timer()
+    return session

@@ -18,6 +18,7 @@ from kernelcast.sampling.session import DeviceSession, session_in
 
 UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
+UserProgram: TypeAlias = cl.Program
 
 _SESSIONS_KEPT = 8
 _sessions: LRUCache[tuple[int, int], DeviceSession] = LRUCache(_SESSIONS_KEPT)
