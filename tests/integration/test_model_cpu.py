@@ -9,8 +9,7 @@ from kernelcast.launches.modelling.recording import record_accesses
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, measure_loop
-from kernelcast.sampling.loop_benchmark.measuring import find_compiler
+from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, find_compiler, measure_loop
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPS = ROOT / "examples/loops"

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
-from kernelcast.sampling.loop_benchmark.measuring import find_compiler
+from kernelcast.sampling.loop_benchmark import find_compiler
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOPS = ROOT / "examples/loops"

@@ -19,8 +19,7 @@ from kernelcast.launches.modelling.compiled_loops import (
 )
 from kernelcast.launches.modelling.cpu_loops import LoopModel, count_flops
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import FLAGS, LoopToRun, compile_to_assembly
-from kernelcast.sampling.loop_benchmark.measuring import find_compiler
+from kernelcast.sampling.loop_benchmark import FLAGS, LoopToRun, compile_to_assembly, find_compiler
 from support.loop_counting import count_passes
 from support.machines import IVY_BRIDGE
 

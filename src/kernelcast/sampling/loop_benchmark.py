@@ -1,0 +1,276 @@
+"""Compiles a C loop and times it: what the CPU model predicts, measured."""
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelcast.records.errors import InputError, MeasurementError
+
+__all__ = [
+    "FLAGS", "RUN", "LoopMeasurement", "LoopSampling", "LoopToRun", "compile_to_assembly",
+    "find_compiler", "measure_loop", "write_program",
+]  # fmt: skip
+
+RUN = "kc_run"
+"""The function that holds the loop."""
+FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast")
+_COMPILERS = ("cc", "gcc", "clang")
+_QUALIFIERS = frozenset({"const", "static", "register", "volatile", "restrict", "extern"})
+# Arrays stand at file scope, where they may be large, and are filled first: pages that were never
+# written all are one page of zeros, which every cache holds. Scalars are local variables whose
+# values the compiler does not know.
+_PROGRAM = """#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+{directives}
+volatile double kc_value = 0.5, kc_sink;
+{arrays}
+
+static double kc_now(clockid_t clock)
+{{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    return at.tv_sec + 1e-9 * at.tv_nsec;
+}}
+
+static void kc_fill(void)
+{{
+{fill}
+}}
+
+__attribute__((noinline)) static void kc_run(void)
+{{
+{scalars}
+    {loop}
+{keep}
+}}
+
+int main(int count, char **words)
+{{
+    const double least_s = count > 1 ? atof(words[1]) : 0.05;
+    const int samples = count > 2 ? atoi(words[2]) : 5;
+    kc_fill();
+    kc_run();
+    long repeats = 1;
+    for (;;) {{ /* warm up, and find how many passes are long enough */
+        const double start = kc_now(CLOCK_MONOTONIC);
+        for (long pass = 0; pass < repeats; ++pass) {{
+            kc_run();
+            __asm__ volatile("" ::: "memory");
+        }}
+        const double passed = kc_now(CLOCK_MONOTONIC) - start;
+        if (passed >= least_s || repeats >= 1L << 40)
+            break;
+        const double wanted = 1.2 * least_s / (passed > 1e-9 ? passed : 1e-9);
+        repeats = (long)(repeats * (wanted < 2 ? 2 : wanted > 100 ? 100 : wanted)) + 1;
+    }}
+    for (int sample = 0; sample < samples; ++sample) {{
+        const double start = kc_now(CLOCK_MONOTONIC);
+        const double cpu = kc_now(CLOCK_PROCESS_CPUTIME_ID);
+        for (long pass = 0; pass < repeats; ++pass) {{
+            kc_run();
+            __asm__ volatile("" ::: "memory");
+        }}
+        const double cpu_s = kc_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+        printf("%.9e %.9e\\n", (kc_now(CLOCK_MONOTONIC) - start) / repeats, cpu_s / repeats);
+    }}
+    return 0;
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSampling:
+    """How long to measure."""
+
+    least_s: float = 0.05
+    """Shortest time of a sample: the loop is repeated until it takes so long."""
+    samples: int = 5
+    limit_s: float = 600.0
+    """After which a program is taken for stuck."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopToRun:
+    """A loop of one size."""
+
+    source: str
+    """Declarations and one loop nest, in C."""
+    constants: Mapping[str, int]
+    """Values of its constants; the compiler knows them."""
+    array_bytes: int = 0
+    """Of all arrays."""
+    compiler: str = ""
+    """A C compiler; when empty, ``$CC`` or the first that there is."""
+    flags: Sequence[str] = FLAGS
+    """For the compiler."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopMeasurement:
+    """Times of one pass over the whole nest."""
+
+    wall_s: tuple[float, ...]
+    """Samples by the clock on the wall."""
+    cpu_s: tuple[float, ...]
+    """The same by the processor's time."""
+    compiler: str
+
+    @property
+    def seconds(self) -> float:
+        """Median of the wall times."""
+        return statistics.median(self.wall_s)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Median of the processor's times."""
+        return statistics.median(self.cpu_s)
+
+    @property
+    def shortest_s(self) -> float:
+        """The processor's time of the sample that other programs disturbed least."""
+        return min(self.cpu_s)
+
+
+def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopMeasurement:
+    """Compile, warm up and time a loop.
+
+    Raises
+    ------
+    InputError
+        If there is no C compiler, or it is no listing that can be compiled.
+    MeasurementError
+        If it ends with an error, or not in time.
+    """
+    sampling = sampling or LoopSampling()
+    compiler = _require_compiler(loop.compiler)
+    with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
+        program = _compile(loop, compiler, Path(folder))
+        command = [str(program), str(sampling.least_s), str(sampling.samples)]
+        try:
+            done = _run(command, timeout=sampling.limit_s)
+        except subprocess.TimeoutExpired as error:
+            msg = f"the loop did not end within {sampling.limit_s:g} s; give a smaller size"
+            raise MeasurementError(msg) from error
+    if done.returncode:
+        msg = (
+            f"the loop ended with status {done.returncode}; an index may lie outside its array, "
+            "or the arrays do not fit into memory"
+        )
+        raise MeasurementError(msg)
+    times = [float(word) for word in done.stdout.split()]
+    return LoopMeasurement(wall_s=tuple(times[::2]), cpu_s=tuple(times[1::2]), compiler=compiler)
+
+
+def compile_to_assembly(loop: LoopToRun) -> tuple[str, str]:
+    """Find the compiler's name, and the assembly of the program that `measure_loop` runs.
+
+    Raises
+    ------
+    InputError
+        If there is no C compiler for x86-64, or the loop cannot be compiled.
+    """
+    compiler = _require_compiler(loop.compiler)
+    target = _run([compiler, "-dumpmachine"]).stdout.strip()
+    if not target.startswith("x86_64"):
+        msg = f"{compiler} compiles for {target}; loops are found in x86_64 code only"
+        raise InputError(msg)
+    with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
+        made = _compile(loop, compiler, Path(folder), ["-S", "-fno-asynchronous-unwind-tables"])
+        return compiler, made.read_text(encoding="utf-8")
+
+
+def find_compiler(wanted: str = "") -> str | None:
+    """Find a C compiler; None if there is none."""
+    if wanted and shutil.which(wanted) is None:
+        msg = f"C compiler {wanted!r} is not found; give another one, or leave the choice"
+        raise InputError(msg)
+    names = [wanted] if wanted else [os.environ.get("CC", ""), *_COMPILERS]
+    return next((name for name in names if name and shutil.which(name)), None)
+
+
+def write_program(source: str) -> str:
+    """Write the program that runs a listing's loop.
+
+    Raises
+    ------
+    InputError
+        If there is no loop, or a declaration is not of arrays and scalars.
+    """
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", source, flags=re.DOTALL)
+    start = re.search(r"\b(?:for|while|do)\b", text)
+    if start is None:
+        msg = "no loop in the listing; give declarations and one loop nest"
+        raise InputError(msg)
+    before, loop = text[: start.start()], text[start.start() :].strip()
+    directive = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+    arrays, fill, scalars, keep = [], [], [], []
+    for statement in filter(str.strip, directive.sub(" ", before).split(";")):
+        for kind, name, dimensions, value in _read_declarations(statement):
+            if dimensions:
+                arrays.append(f"static {kind} {name}{dimensions} __attribute__((aligned(64)));")
+                fill.append(
+                    f"    for (size_t n = 0; n < sizeof {name} / sizeof({kind}); ++n)\n"
+                    f"        (({kind} *){name})[n] = ({kind})(1 + n % 7 * kc_value);"
+                )
+            else:
+                scalars.append(f"    {kind} {name} = {value or f'({kind})kc_value'};")
+                keep.append(f"    kc_sink = (double){name};")
+    parts = {"directives": map(str.strip, directive.findall(before)), "arrays": arrays,
+             "fill": fill, "scalars": scalars, "keep": keep}  # fmt: skip
+    return _PROGRAM.format(loop=loop, **{key: "\n".join(lines) for key, lines in parts.items()})
+
+
+def _read_declarations(statement: str) -> Iterator[tuple[str, str, str, str]]:
+    """Read type, name, dimensions and initial value of each variable of a declaration."""
+    parts = re.split(r",(?![^(\[{]*[)\]}])", statement)
+    words = re.split(r"[\[=]", parts[0])[0].split()
+    kind = " ".join(word for word in words[:-1] if word not in _QUALIFIERS)
+    if not kind:
+        msg = (
+            f"{' '.join(statement.split())!r} declares no array or scalar; only declarations may "
+            "stand before the loop"
+        )
+        raise InputError(msg)
+    for part in (parts[0].strip().split(None, len(words) - 1)[-1], *parts[1:]):
+        found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(\[[^=]*\])?\s*(?:=(.*))?", part, re.DOTALL)
+        if found is None or (found[2] and found[3]):
+            msg = f"{part.strip()!r} is no declaration of an array or a scalar that can be run"
+            raise InputError(msg)
+        yield kind, found[1], (found[2] or "").strip(), (found[3] or "").strip()
+
+
+def _require_compiler(wanted: str) -> str:
+    found = find_compiler(wanted)
+    if found is None:
+        names = ", ".join(_COMPILERS)
+        msg = f"no C compiler is found: install gcc or clang; looked for $CC, {names}"
+        raise InputError(msg)
+    return found
+
+
+def _compile(loop: LoopToRun, compiler: str, folder: Path, more: Sequence[str] = ()) -> Path:
+    source, made = folder / "loop.c", folder / "loop"
+    source.write_text(write_program(loop.source), encoding="utf-8")
+    constants = [f"-D{name}={value}" for name, value in loop.constants.items()]
+    # Larger static arrays do not fit the usual code model of x86-64.
+    model = ["-mcmodel=medium"] if loop.array_bytes >= 2**30 else []
+    options = [*loop.flags, *model, *constants, str(source), *more, "-o", str(made), "-lm"]
+    done = _run([compiler, *options])
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "error" in line]
+        complaint = (lines or [done.stderr.strip()])[0].replace(str(folder), "")
+        msg = f"{compiler} cannot compile the loop: {complaint}"
+        raise InputError(msg)
+    return made
+
+
+def _run(command: Sequence[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
