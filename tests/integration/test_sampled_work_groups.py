@@ -5,15 +5,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kernelcast.records.arguments import Access
-from kernelcast.records.device import DispatchOrder
 from kernelcast.records.errors import CompileError, DeviceLimitError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.launch import OpenCLLaunch, enqueue
-from kernelcast.sampling.mapped_windows import can_map, row_launch
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.windows import box_near, tile_of
 from support import strategies
 
 pytestmark = pytest.mark.device
@@ -225,128 +222,61 @@ def test_samples_at_the_edges(
     check(session, ndrange, boxes)
 
 
-@pytest.mark.parametrize(
-    ("ndrange", "box"),
-    [
-        (
-            NDRange(global_size=(96, 80), local_size=(4, 2), global_offset=(0, 3)),
-            GroupBox(start=(7, 21), shape=(3, 9)),
-        ),
-        (
-            NDRange(global_size=(30, 33), local_size=(1, 1), global_offset=(2**17, 2**18 + 1)),
-            GroupBox(start=(26, 28), shape=(4, 5)),
-        ),
-        (
-            NDRange(global_size=(96, 80, 3), local_size=(4, 2, 3), global_offset=(1, 2, 3)),
-            GroupBox(start=(7, 21, 0), shape=(3, 9, 1)),
-        ),
-    ],
-    ids=["2-D", "2-D with far offsets", "thick work-groups"],
-)  # fmt: skip
-def test_mapped_windows_are_the_work_groups_asked_for(
-    session: DeviceSession, ndrange: NDRange, box: GroupBox
-) -> None:
-    """Computes in a row of mapped work-groups what the box computes, to the last bit."""
-    width = tile_of(ndrange.group_counts)[0]
-    assert can_map(box, ndrange, width)
-    options = newest_standard(session)
-    kernel = Kernel(name="record", source=SOURCE, build_options=(*options, f"-DFIELDS={FIELDS}"))
-    expected = expect(ndrange, has_linear_id=bool(options))
-    before = np.full(expected.shape, SENTINEL, dtype=np.uint32)
-    out = cl.Buffer(
-        session.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=before
-    )
-    built = session.mapped_kernel(kernel, ndrange, width).kernel
-    built.set_args(
-        out,
-        np.array((*pad(ndrange.global_size, 1), 1), dtype=np.uint64),
-        np.array((*pad(ndrange.global_offset, 0), 0), dtype=np.uint64),
-    )
-    enqueue(session.queue, built, ndrange, *row_launch(box, ndrange))
-    sampled = read(session, out, expected.shape)
-    out.release()
-    inside = is_sampled(ndrange, (box,))
-    assert np.array_equal(sampled[inside], expected[inside])
-    assert (sampled[~inside] == SENTINEL).all()
-
-
-BARRIERS = """
-void helper(global uint *out, uint value) { out[get_global_id(1) * W + get_global_id(0)] = value; }
-kernel void other(global uint *out) { helper(out, get_global_id(0)); }
+HELPERS = """
+#define ROW get_group_id(1)
+uint columns(void);
+uint place(uint row) { return row * columns() + get_group_id(0); }
+uint columns(void) { return get_num_groups(0); }
+kernel void plain(global uint *out) { out[get_global_id(0)] = 7; }
 kernel __attribute__((reqd_work_group_size(4, 2, 1)))
-void k(global const uint *in, global uint *out)
-{
-    local uint staged[8];
-    uint own = get_local_id(1) * 4 + get_local_id(0);
-    staged[7 - own] = in[get_global_id(1) * W + get_global_id(0)];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    helper(out, staged[own] * 3);
+void k(global uint *out) {
+    uint at = get_global_id(1) * get_global_size(0) + get_global_id(0);
+    out[at] = place(ROW) + 1000 * (uint)get_global_size(1);
 }
 """
 
 
-def test_mapped_windows_share_local_memory(session: DeviceSession) -> None:
-    """Passes data between work-items of mapped work-groups of a fixed size."""
+def test_functions_are_told_too(session: DeviceSession) -> None:
+    """Computes in a sample what the whole does where functions ask, and are declared before."""
     ndrange = NDRange(global_size=(96, 80), local_size=(4, 2))
-    width, box = tile_of(ndrange.group_counts)[0], GroupBox(start=(5, 8), shape=(3, 7))
-    kernel = Kernel(name="k", source=BARRIERS, build_options=("-DW=96",))
-    given = np.arange(96 * 80, dtype=np.uint32)
+    kernel = Kernel(name="k", source=HELPERS)
+    assert session.window_kernel(kernel, ndrange).hidden_from == 1
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    results = []
-    for built, where in (
-        (session.whole_kernel(kernel).kernel, ndrange.work_items_of(box)),
-        (session.mapped_kernel(kernel, ndrange, width).kernel, row_launch(box, ndrange)),
-    ):
-        content = np.full(given.shape, SENTINEL, dtype=np.uint32)
-        buffers = [cl.Buffer(session.context, flags, hostbuf=one) for one in (given, content)]
-        built.set_args(*buffers)
-        enqueue(session.queue, built, ndrange, *where)
-        results.append(read(session, buffers[1], given.shape))
-    assert np.array_equal(*results)
-    assert (results[0] != SENTINEL).sum() == box.work_group_count * ndrange.work_group_size
-
-
-def test_windows_of_other_sizes_are_built_already(session: DeviceSession) -> None:
-    """Builds nothing for another index space of a kernel that cannot ask how large it is."""
-    source = "kernel void k(global int *a) { a[get_global_id(0)] = get_group_id(1); }"
-    kernel = Kernel(name="k", source=source)
-    built = set()
-    for columns in (80, 160):
-        ndrange = NDRange(global_size=(96, columns), local_size=(4, 2))
-        window = session.window_kernel(kernel, ndrange)
-        built.add((id(window), id(session.mapped_kernel(kernel, ndrange, 4))))
-    assert len(built) == 1
-
-
-def test_errors_of_mapped_windows_name_the_own_line(session: DeviceSession) -> None:
-    """Counts lines of a source from its own first, whatever stands in front."""
-    ndrange = NDRange(global_size=(96, 80), local_size=(4, 2))
-    kernel = Kernel(name="k", source="kernel void k(global int *a)\n{\n    a[0] = wrong;\n}")
-    with pytest.raises(CompileError, match=r":3:"):
-        session.mapped_kernel(kernel, ndrange, tile_of(ndrange.group_counts)[0])
-
-
-def test_windows_are_mapped_after_warming_up(session: DeviceSession) -> None:
-    """Maps windows where the device cuts tiles, and leaves in the output what boxes leave there."""
-    ndrange = NDRange(global_size=(32 * 96, 8 * 80), local_size=(32, 8))
-    source = """kernel void k(global const float *in, global float *out) {
-        int i = get_global_id(1) * 3072 + get_global_id(0);
-        out[i] = 2 * in[i] + get_group_id(1); }"""
-    given = np.arange(3072 * 640, dtype=np.float32)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    buffers = [cl.Buffer(session.context, flags, hostbuf=one) for one in (given, 0 * given)]
-    kernel = Kernel(name="k", source=source)
-    with OpenCLLaunch(session, kernel, ndrange, buffers, [Access.READ, Access.WRITE]) as launch:
-        box = box_near(ndrange.work_group_count // 2, 40, ndrange.group_counts, launch.order)
-        launch.warm_up(GroupBox(start=(50, 50), shape=(1, 1)))
-        launch.settle()
-        assert launch.walks_as_whole or launch.order is DispatchOrder.TILE_ROWS
-        assert launch.time_boxes([box])[0] > 0
-        out = np.empty_like(given)
-        cl.enqueue_copy(session.queue, out, launch._scratch.arguments[1])
+    before = np.full(96 * 80, SENTINEL, dtype=np.uint32)
+    user = cl.Buffer(session.context, flags, hostbuf=before)
+    box = GroupBox(start=(5, 8), shape=(3, 7))
+    with OpenCLLaunch(session, kernel, ndrange, [user], [Access.WRITE]) as launch:
+        launch.time_boxes([box])
+        sampled = read(session, launch._scratch.arguments[0], before.shape)
+        launch.time_whole()
+        whole = read(session, launch._scratch.arguments[0], before.shape)
     inside = is_sampled(ndrange, (box,))
-    rows = np.arange(given.size) // 3072 // 8
-    assert np.array_equal(out[inside], (2 * given + rows).astype(np.float32)[inside])
+    assert np.array_equal(sampled[inside], whole[inside])
+    assert (sampled[~inside] == SENTINEL).all()
+    assert len(np.unique(whole)) == ndrange.work_group_count
+
+
+def test_other_sizes_and_kernels_are_built_already(session: DeviceSession) -> None:
+    """Builds one program for all sizes and kernels of a source, none for those that never ask."""
+    sizes = (NDRange(global_size=(96, n), local_size=(4, 2)) for n in (80, 160))
+    windows = [session.window_kernel(Kernel(name="k", source=HELPERS), one) for one in sizes]
+    assert windows[0].program is windows[1].program
+    plain = Kernel(name="plain", source=HELPERS)
+    ndrange = NDRange(global_size=(64,), local_size=(4,))
+    assert session.window_kernel(plain, ndrange) is session.whole_kernel(plain)
+    source = HELPERS + "kernel void other(global uint *out) { out[0] = get_num_groups(0); }"
+    both = [
+        session.window_kernel(Kernel(name=one, source=source), ndrange) for one in ("k", "other")
+    ]
+    assert both[0].program is both[1].program
+
+
+def test_errors_of_windows_name_the_own_line(session: DeviceSession) -> None:
+    """Counts lines of a source from its own first, whatever stands in front."""
+    source = "kernel void k(global int *a)\n{\n    a[get_group_id(0)] = wrong;\n}"
+    ndrange = NDRange(global_size=(96, 80), local_size=(4, 2))
+    with pytest.raises(CompileError, match=r":3:"):
+        session.window_kernel(Kernel(name="k", source=source), ndrange)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
+from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.traits import Trait, TraitSource
 from support.builders import make_description
@@ -52,8 +52,6 @@ class SyntheticLaunch:
         What every launch costs beside its work-groups, in seconds.
     disturbance : Disturbance
         Noise, spikes, and what launches cost in secret; none when left out.
-    order : DispatchOrder
-        Order in which the device is said to start work-groups.
 
     Notes
     -----
@@ -75,11 +73,9 @@ class SyntheticLaunch:
         *,
         launch_overhead_s: float = 2e-6,
         disturbance: Disturbance | None = None,
-        order: DispatchOrder = DispatchOrder.ROWS,
     ) -> None:
         self.ndrange = ndrange
         self.launch_overhead_s = launch_overhead_s
-        self.order = order
         self.kernel_digest = "0" * 64
         self.device: DeviceDescription = make_description(compute_units=_CONCURRENCY)
         self.saturation = SaturationPoint(

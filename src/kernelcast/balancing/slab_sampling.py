@@ -9,7 +9,7 @@ from kernelcast.launches.settings import DEFAULT_COVERAGE
 from kernelcast.models.linear import fit_linear, make_interval
 from kernelcast.records.balance import SlabSpace, Span
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
+from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -50,7 +50,6 @@ class SlabLaunch:
     """Is told of the first speeds seen, in slabs per second."""
     spans: list[Span] = field(default_factory=list)
     rates: list[tuple[float, float]] = field(default_factory=list)
-    order: DispatchOrder = DispatchOrder.ROWS
     launch_overhead_s: float = _OVERHEAD_S
 
     @property

@@ -15,7 +15,7 @@ from kernelcast.records.samples import PILOT_WINDOW, SampleRun, find_intercepts
 # Prior scale of the intercept, in units of a shorter launch's time.
 _SCALE = 0.25
 # Largest share of a shorter launch's time that the intercept may be.
-_LARGEST_SHARE = 0.6
+_LARGEST_SHARE = 0.9
 # The same where the shortest launch may be of the pilot, which begins with next to no work.
 _LARGEST_OF_PILOT = 0.9
 # Launches worth timing are made to last about five times what they pay once.

@@ -15,17 +15,6 @@ class DeviceKind(StrEnum):
     CUSTOM = "custom"
 
 
-class DispatchOrder(StrEnum):
-    """In which order a device starts the work-groups of a two-dimensional index space."""
-
-    ROWS = "rows"
-    """Dimension 0 fastest: GPUs, PoCL, llvmpipe."""
-    TILES = "tiles"
-    """Cut recursively into tiles (Intel's CPU runtime, through TBB)."""
-    TILE_ROWS = "tile_rows"
-    """Likewise, where windows are rows of such a tile, launched as one row of work-groups."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDescription:
     """An OpenCL device as its driver reports it."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
+from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
 
 
@@ -42,11 +42,6 @@ class PreparedLaunch(Sampled, Protocol):
     @property
     def kernel_digest(self) -> str:
         """Identity of the kernel."""
-        ...
-
-    @property
-    def order(self) -> DispatchOrder:
-        """Order in which the device starts work-groups."""
         ...
 
     def warm_up(self, box: GroupBox) -> None:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernelcast.records.device import DispatchOrder
 from kernelcast.sampling.probes import Probe
 
 _GROUP_COUNTS = (1, 2, 4, 8, 16, 32)
@@ -25,8 +24,8 @@ _FULL_RATE = 1.2
 _SETTLED = 1.25
 _SETTLED_IN_A_ROW = 2
 _LONGEST_SETTLING_S = 0.03
-# A GPU takes so long to raise its clock.
-LONGEST_WAKING_S = 0.5
+# A GPU takes so long to raise its clock, in steps of at most the second number.
+LONGEST_WAKING_S, WAKING_STEP_S = 0.5, 0.06
 _BETTER = 0.97
 _MOST_PROBES = 20
 
@@ -35,8 +34,6 @@ _MOST_PROBES = 20
 class DeviceBehaviour:
     """What the probes found."""
 
-    order: DispatchOrder
-    """Order in which work-groups start."""
     launch_overhead_s: float
     """What a launch of many work-groups costs beside them, in seconds."""
     saturated_from: int
@@ -48,23 +45,21 @@ class DeviceBehaviour:
     """Best time of that probe, in seconds."""
 
 
-def measure_behaviour(probe: Probe, *, order: DispatchOrder | None = None) -> DeviceBehaviour:
+def measure_behaviour(probe: Probe, *, longest_s: float = _LONGEST_SETTLING_S) -> DeviceBehaviour:
     """Run the probes: some tens of milliseconds on a CPU, once per session.
 
     Parameters
     ----------
     probe : Probe
         Of the device.
-    order : DispatchOrder, optional
-        In which work-groups start, where that is known.
+    longest_s : float
+        What the device takes to run at its usual rate after it was idle, at most.
     """
-    order = order or probe.find_order()
     nothing_s = probe.time_nothing()
     steps = _choose_steps(probe, nothing_s)
-    settled_s = _find_settled(probe, steps)
+    settled_s = _find_settled(probe, steps, longest_s)
     overhead_s, saturated_from = read_steps(_time_steps(probe, steps), nothing_s=nothing_s)
     return DeviceBehaviour(
-        order=order,
         launch_overhead_s=overhead_s,
         saturated_from=saturated_from,
         settle_steps=steps,
@@ -148,14 +143,14 @@ def settle(
     return time.perf_counter() - begin
 
 
-def _find_settled(probe: Probe, steps: int) -> float:
+def _find_settled(probe: Probe, steps: int, longest_s: float) -> float:
     """Find the best time of the probe, long enough after any start and after it last got better.
 
     A GPU that was idle raises its clock in steps for some tenths of a second.
     """
     begin = time.perf_counter()
     best_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s
-    wait_s = _longest_settling_s(best_s, _LONGEST_SETTLING_S)
+    wait_s = _longest_settling_s(best_s, longest_s)
     last = begin
     while (now := time.perf_counter()) - last < wait_s and now - begin < wait_s + LONGEST_WAKING_S:
         duration_s = probe.run((SETTLE_GROUPS,), steps=steps).duration_s

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from kernelcast.records.device import DeviceDescription, DispatchOrder, TimerCheck
+from kernelcast.records.device import DeviceDescription, TimerCheck
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling.behaviour import DeviceBehaviour
 from kernelcast.sampling.other_programs import count_others
@@ -53,7 +53,7 @@ class DeviceFindings:
         """Give how the device behaves, or find it out."""
         held = self._read().get("behaviour", {})
         with suppress(TypeError, ValueError, KeyError):
-            return DeviceBehaviour(**{**held, "order": DispatchOrder(held["order"])})
+            return DeviceBehaviour(**held)
         found = find()
         if _is_quiet():
             self._keep("behaviour", _write_behaviour(found))
@@ -83,7 +83,6 @@ class DeviceFindings:
 def _write_behaviour(found: DeviceBehaviour) -> dict[str, Any]:
     """Give what JSON holds: times are floats there, whatever they were measured as."""
     return {
-        "order": found.order.value,
         "launch_overhead_s": float(found.launch_overhead_s),
         "saturated_from": found.saturated_from,
         "settle_steps": found.settle_steps,

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import DeviceDescription, DispatchOrder, SaturationPoint
+from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -26,6 +26,7 @@ from kernelcast.sampling.session import DeviceSession
 # What lies in the last cache of a CPU: reading it takes 0.3 to 1.2 ms.
 _MOST_CACHED_BYTES = 16 << 20
 _LINE_BYTES = 64
+
 
 class HeldArguments(Protocol):
     """A launch's arguments, which its kernel may write to."""
@@ -145,11 +146,6 @@ class OpenCLLaunch:
     def saturation(self) -> SaturationPoint:
         """P_sat of this kernel at this local size on this device."""
         return self._saturation
-
-    @property
-    def order(self) -> DispatchOrder:
-        """Order in which the device starts work-groups."""
-        return self._session.behaviour.order
 
     @property
     def launch_overhead_s(self) -> float:

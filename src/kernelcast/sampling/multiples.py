@@ -63,7 +63,7 @@ def sample_pairs(
     for place, multiple in zip(places, fitting, strict=False):
         boxes = []
         for size in (multiple * unit, (multiple + 1) * unit):
-            box = find_free_box(max(place, 1), size, counts, taken, launch.order)
+            box = find_free_box(max(place, 1), size, counts, taken)
             if box is not None:
                 taken.append(box)
                 boxes.append(box)

@@ -61,16 +61,18 @@ _NUMBERS = tuple(
 )
 HIDDEN_ARGUMENTS = len(_NUMBERS)
 """Arguments of 64 bits that a kernel takes behind its own, see `tell_launch`."""
-_PASSED = f"""\
+_PASSED = (
+    f"""\
 #define KC_PARAMETERS {", ".join(f"ulong {name}" for name in _NUMBERS)}
 #define KC_ARGUMENTS {", ".join(_NUMBERS)}
-""" + """\
+"""
+    + """\
 static inline size_t kc_pick(uint kc_axis, size_t kc_a, size_t kc_b, size_t kc_c, size_t kc_other)
 { return kc_axis == 0 ? kc_a : kc_axis == 1 ? kc_b : kc_axis == 2 ? kc_c : kc_other; }
-static inline size_t kc_group_id(uint kc_axis)
+static inline size_t kc_group_id(uint kc_axis, size_t kc_a, size_t kc_b, size_t kc_c)
 {
-    return kc_axis == 0 ? get_group_id(0) : kc_axis == 1 ? get_group_id(1)
-        : kc_axis == 2 ? get_group_id(2) : 0;
+    return kc_axis == 0 ? get_group_id(0) + kc_a : kc_axis == 1 ? get_group_id(1) + kc_b
+        : kc_axis == 2 ? get_group_id(2) + kc_c : 0;
 }
 static inline size_t kc_linear_id(size_t kc_0, size_t kc_1, size_t kc_2, size_t kc_n, size_t kc_m)
 {
@@ -78,14 +80,14 @@ static inline size_t kc_linear_id(size_t kc_0, size_t kc_1, size_t kc_2, size_t 
         + get_global_id(0) - kc_0;
 }
 #define KC_PICK(axis, name, other) kc_pick(axis, name##_0, name##_1, name##_2, other)
-#define KC_GROUP_ID(axis) (kc_group_id(axis) + KC_PICK(axis, kc_shift, 0))
-#define get_group_id(axis) KC_GROUP_ID(axis)
+#define get_group_id(axis) kc_group_id(axis, kc_shift_0, kc_shift_1, kc_shift_2)
 #define get_num_groups(axis) KC_PICK(axis, kc_groups, 1)
 #define get_global_size(axis) KC_PICK(axis, kc_size, 1)
 #define get_global_offset(axis) KC_PICK(axis, kc_offset, 0)
 #define get_global_linear_id() \\
     kc_linear_id(kc_offset_0, kc_offset_1, kc_offset_2, kc_size_0, kc_size_1)
 """
+)
 _BUILT_IN = """\
 #define KC_PICK(a, b, c, other) \\
     (kc_axis == 0 ? (a) : kc_axis == 1 ? (b) : kc_axis == 2 ? (c) : (size_t)(other))
@@ -284,13 +286,14 @@ def _read(source: str) -> _Read:
     }:
         asking |= more
     inside = "".join(code[begin:end] for _, begin, end in found)
+    is_split = len(_ASKS.findall(_CONTINUED_LINE.sub("", source))) > len(_ASKS.findall(source))
     counted = [sum(name in asking for name in _NAME.findall(one)) for one in (code, inside)]
     return _Read(
         text=text,
         declared=frozenset(begin for _, begin, _ in found),
         functions=frozenset(name for name, _, _ in found),
         asking=frozenset(asking - macros),
-        is_plain=counted[0] == counted[1] and not _HIDES.search(text),
+        is_plain=counted[0] == counted[1] and not is_split and not _HIDES.search(text),
     )
 
 

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.records.device import DispatchOrder
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.worker_clock import LaunchTimer
 
 _SOURCE = """
-kernel void kc_probe(global volatile int *counters, global int *tickets, global float *sink,
-                     int steps, local uchar *ballast)
+kernel void kc_probe(global volatile int *counters, global float *sink, int steps,
+                     local uchar *ballast)
 {
-    size_t group = get_group_id(0) + get_num_groups(0) * get_group_id(1);
     if (get_local_id(0) == 0) {
         ballast[0] = 1;
-        tickets[group] = atomic_inc(&counters[0]);
-        atomic_inc(&counters[1]);
+        atomic_inc(&counters[0]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     float x = (float)get_global_id(0);
@@ -26,8 +23,8 @@ kernel void kc_probe(global volatile int *counters, global int *tickets, global 
         x = x * 0.999f + 0.5f;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
-        atomic_max(&counters[2], counters[1]);
-        atomic_dec(&counters[1]);
+        atomic_max(&counters[1], counters[0]);
+        atomic_dec(&counters[0]);
     }
     if (x == -1.0f)
         *sink = x + ballast[0];
@@ -73,11 +70,6 @@ kernel void kc_nothing(global int *sink)
 """
 
 PROBE_LOCAL_SIZE = 64
-_ORDER_GRID = 64
-_ORDER_STEPS = 500
-# A run of 64 work-groups spans 1 to 3 rows of a 64-wide grid where rows are dispatched one after
-# the other (two threads, each in its row), and 8 or more where the grid is cut into tiles.
-_ROWS_OF_A_TILE = 5.0
 _OVERHEAD_LAUNCHES = 9
 _DECLARED_BYTES = 1024
 _STEPS_EACH = 64
@@ -90,8 +82,6 @@ class ProbeResult:
     duration_s: float
     concurrency: int
     """Most work-groups that were active together."""
-    tickets: np.ndarray[tuple[int], np.dtype[np.int32]]
-    """Order in which the work-groups started."""
 
 
 class Probe:
@@ -105,11 +95,8 @@ class Probe:
         self._program = program
         self._kernel = cl.Kernel(program, "kc_probe")
         self._touching = cl.Kernel(program, "kc_touch")
-        self._counters = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=12)
+        self._counters = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=8)
         self._sink = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4)
-        self._tickets = cl.Buffer(
-            queue.context, cl.mem_flags.READ_WRITE, size=4 * _ORDER_GRID * _ORDER_GRID
-        )
 
     def run(
         self,
@@ -120,16 +107,11 @@ class Probe:
         local_bytes: int = 1,
     ) -> ProbeResult:
         """Run work-groups that each do `steps` dependent operations per work-item."""
-        tickets = np.empty(int(np.prod(groups)), dtype=np.int32)
-        if tickets.nbytes > self._tickets.size:
-            flags = cl.mem_flags.READ_WRITE
-            self._tickets = cl.Buffer(self._queue.context, flags, size=tickets.nbytes)
-        counters = np.zeros(3, dtype=np.int32)
+        counters = np.zeros(2, dtype=np.int32)
         cl.enqueue_copy(self._queue, self._counters, counters)
         ballast: object = cl.LocalMemory(max(1, local_bytes))
         self._kernel.set_args(
             self._counters,
-            self._tickets,
             self._sink,
             np.int32(steps),
             ballast,  # type: ignore[arg-type]  # pyopencl's types leave local memory out
@@ -138,8 +120,7 @@ class Probe:
         local = (local_size, *(1 for _ in groups[1:]))
         duration_s = self._time(self._kernel, size, local)
         cl.enqueue_copy(self._queue, counters, self._counters)
-        cl.enqueue_copy(self._queue, tickets, self._tickets)
-        return ProbeResult(duration_s=duration_s, concurrency=int(counters[2]), tickets=tickets)
+        return ProbeResult(duration_s=duration_s, concurrency=int(counters[1]))
 
     def read_local_memory(self, kernel: cl.Kernel, device: cl.Device) -> int:
         """Ask how much local memory a work-group of a kernel takes, in bytes.
@@ -153,15 +134,6 @@ class Probe:
             for one in (own, kernel)
         ]
         return reported[1] // max(1, reported[0] // _DECLARED_BYTES)
-
-    def find_order(self) -> DispatchOrder:
-        """Tell rows from tiles by the order in which a square of work-groups starts."""
-        self.run((_ORDER_GRID, _ORDER_GRID), steps=1)  # compiles, starts threads
-        tickets = self.run((_ORDER_GRID, _ORDER_GRID), steps=_ORDER_STEPS).tickets
-        rows = np.argsort(tickets, kind="stable") // _ORDER_GRID
-        runs = rows.reshape(-1, _ORDER_GRID)
-        spanned = np.mean([len(np.unique(run)) for run in runs])
-        return DispatchOrder.TILES if spanned > _ROWS_OF_A_TILE else DispatchOrder.ROWS
 
     def writes_host_memory(self) -> bool:
         """Tell whether kernels write to the host's memory itself where a buffer is made of it.

@@ -17,6 +17,9 @@ No work-group runs twice: its data would be in the cache the second time.
 
 import time
 from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
 
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, clock_of
@@ -27,6 +30,7 @@ from kernelcast.sampling.windows import (
     GOLDEN,
     box_near,
     find_free_box,
+    position_of,
     split_box,
     spread_positions,
 )
@@ -36,14 +40,23 @@ _SLABS = 2
 _SLAB_SHARE = 1 / 3
 # Where two slabs differ by more, one of them was disturbed; time until the third, in seconds.
 _DISAGREE = 1.15
+# No disturbance makes so much of two places of even work.
+_CONTRADICTS = 3.0
 _LATER_S = 0.05
 # A launch is worth timing from so many times what it pays once.
 _TIMES_PAID_ONCE = 5.0
 # A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share.
 _SHORT_SLAB_S, _LARGEST_SHARE = 0.7e-3, 1 / 6
-_SURVEYED = 8
+_SURVEYED = 10
+# A place so much slower than the others is looked at again.
+_STICKS_OUT = 1.5
 _MOST_PLACES = 48
 _PILOT_GROWTH, _MOST_PILOTS = 4, 12
+# A launch of which more than this share is paid once says little of work-groups; one that lasts
+# longer than this, in seconds, is no mere start.
+_MOSTLY_PAID, _SURELY_WORK_S = 0.5, 0.5e-3
+# Growth of the time, over that of the work-groups, that only what is paid once explains.
+_HARDLY_GROWS = 0.4
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
 # Work-groups per thread that balance a launch of uneven work.
@@ -70,6 +83,8 @@ class Sampler:
         self._taken: list[GroupBox] = []
         self._timed: list[TimedLaunch] = []
         self._places = plan.seed
+        self._paid_s = launch.launch_overhead_s
+        """What each launch pays once, in seconds."""
         self._rate_s = 0.0
         """Seconds per work-group, by what was timed so far."""
         self._is_even = plan.is_known_even
@@ -95,11 +110,16 @@ class Sampler:
             device_id=self._launch.device.id,
             ndrange=self._launch.ndrange,
             launches=tuple(self._timed),
-            launch_overhead_s=self._launch.launch_overhead_s,
+            launch_overhead_s=self._paid_s,
             is_even=self._is_even,
             at_s=at_s,
             contention=self._launch.measure_contention(),
         )
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether an empty launch takes longer than one worth timing must."""
+        return self._launch.launch_overhead_s > self._plan.min_launch_s
 
     @property
     def _whole_s(self) -> float:
@@ -109,7 +129,7 @@ class Sampler:
     @property
     def _worth_s(self) -> float:
         """Duration from which on a launch is worth timing."""
-        return max(self._plan.min_launch_s, _TIMES_PAID_ONCE * self._launch.launch_overhead_s)
+        return max(self._plan.min_launch_s, _TIMES_PAID_ONCE * self._paid_s)
 
     @property
     def _slab_s(self) -> float:
@@ -138,15 +158,34 @@ class Sampler:
 
     def _run_pilot(self) -> None:
         """Grow launches until one is worth timing, or as long as the budget allows."""
-        size = self._unit
+        size, smaller = self._unit, None
         for _ in range(_MOST_PILOTS):
             if not self._run_at([self._next_place()], size, is_pilot=True):
                 break
             last = self._timed[-1]
+            if smaller is not None:
+                self._note_paid_once(smaller, last)
             self._note_rate([last])
-            if last.duration_s >= self._worth_s or 2 * last.duration_s >= self._slab_s:
+            # Time must grow with the work-groups before it says anything about them.
+            is_work = self._paid_s <= _MOSTLY_PAID * last.duration_s
+            is_long = last.duration_s >= self._worth_s or 2 * last.duration_s >= self._slab_s
+            if is_long and is_work and (smaller is not None or last.duration_s >= _SURELY_WORK_S):
                 break
-            size *= _PILOT_GROWTH
+            if 2 * _PILOT_GROWTH * size > self._total:
+                break
+            smaller, size = last, size * _PILOT_GROWTH
+
+    def _note_paid_once(self, smaller: TimedLaunch, larger: TimedLaunch) -> None:
+        """Note what each launch of this kernel seems to pay once: more than an empty one, at times.
+
+        Threads wake, and some drivers prepare a kernel anew at each launch.
+        """
+        n1, n2 = smaller.box.work_group_count, larger.box.work_group_count
+        grown = larger.duration_s / smaller.duration_s
+        self._paid_s = self._launch.launch_overhead_s
+        if n2 > n1 and (grown < _HARDLY_GROWS * n2 / n1 or self._is_slow):
+            slope_s = max((larger.duration_s - smaller.duration_s) / (n2 - n1), 0.0)
+            self._paid_s = max(self._paid_s, smaller.duration_s - n1 * slope_s)
 
     def _survey(self) -> None:
         """Tell even work from uneven by short launches all over the index space."""
@@ -158,9 +197,17 @@ class Sampler:
             shift=self._places,
         )
         seen = self._run_at(places, size)
-        if len(seen) > 1:
-            self._note_rate(seen)
-            self._is_even = is_even(rates_of(seen)) and not self._plan.is_known_uneven
+        if len(seen) < 2:
+            return
+        self._note_rate(seen)
+        rates = rates_of(seen)
+        heavy = rates > _STICKS_OUT * median(rates)
+        # A heavy region is as heavy beside the place; a disturbance does not repeat.
+        counts = self._launch.ndrange.group_counts
+        beside = [position_of(seen[one].box, counts) for one in np.flatnonzero(heavy)]
+        again = rates_of(self._run_at(beside, size)) if 0 < len(beside) <= len(seen) / 2 else []
+        is_heavy = any(one > _STICKS_OUT * median(rates) for one in again)
+        self._is_even = is_even(rates) and not is_heavy and not self._plan.is_known_uneven
         if self._is_even:  # slabs tell more
             self._timed = [_count(one, PILOT_WINDOW) for one in self._timed]
 
@@ -171,6 +218,11 @@ class Sampler:
         while len(slabs) <= _SLABS:
             if len(slabs) == _SLABS:
                 rates = rates_of(slabs)
+                if rates.max() > _CONTRADICTS * rates.min():
+                    self._is_even = False
+                    self._timed = [_count(one, PILOT_WINDOW) for one in self._timed]
+                    self._take_places()
+                    return
                 if rates.max() <= _DISAGREE * rates.min() or self._whole_s < _LATER_S:
                     return
                 time.sleep(_LATER_S)
@@ -182,6 +234,8 @@ class Sampler:
                 size //= 2
                 continue
             slabs += found
+            if self._is_slow:
+                self._note_paid_once(self._timed[-2], self._timed[-1])
             self._note_rate(slabs)
 
     def _take_places(self) -> None:
@@ -191,7 +245,7 @@ class Sampler:
         """
         size = max(self._size_of(self._worth_s), min(_BALANCED * self._unit, self._total // 64))
         for share in (0.5, 1.0):
-            spent_s = sum(one.duration_s for one in self._timed)
+            spent_s = sum(one.duration_s for one in self._timed if one.window != PILOT_WINDOW)
             left_s = share * max(_SLABS / _SLAB_SHARE / 2 * self._slab_s - spent_s, 0.0)
             affordable = int(left_s / (size * self._rate_s))
             if affordable > _MOST_PLACES:
@@ -209,7 +263,7 @@ class Sampler:
         return unit * max(1, min(round(seconds / (self._rate_s * unit)), self._total // unit // 4))
 
     def _note_rate(self, launches: Sequence[TimedLaunch]) -> None:
-        paid_s = self._launch.launch_overhead_s
+        paid_s = self._paid_s
         net_s = sum(max(one.duration_s - paid_s, 0.1 * one.duration_s) for one in launches)
         if launches:
             self._rate_s = net_s / sum(one.box.work_group_count for one in launches)

@@ -16,7 +16,6 @@ from kernelcast.records.contention import HOLDS_S, Contention, combine_contentio
 from kernelcast.records.device import (
     DeviceDescription,
     DeviceKind,
-    DispatchOrder,
     SaturationPoint,
 )
 from kernelcast.records.errors import CompileError, KernelNotFoundError
@@ -24,6 +23,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.behaviour import (
     LONGEST_WAKING_S,
+    WAKING_STEP_S,
     DeviceBehaviour,
     measure_behaviour,
     settle,
@@ -174,11 +174,14 @@ class DeviceSession:
     @cached_property
     def behaviour(self) -> DeviceBehaviour:
         """How the device behaves as a whole; measured at the first call."""
-        # A GPU starts thousands of work-groups at once: the order in which their first
-        # instructions come through says little of the order in which they were dispatched.
         is_gpu = self.description.kind is DeviceKind.GPU
-        order = DispatchOrder.ROWS if is_gpu else None
-        return self._findings.recall_behaviour(lambda: measure_behaviour(self.probe, order=order))
+        return self._findings.recall_behaviour(
+            lambda: (
+                measure_behaviour(self.probe, longest_s=WAKING_STEP_S)
+                if is_gpu
+                else measure_behaviour(self.probe)
+            )
+        )
 
     @cached_property
     def works_in_host_memory(self) -> bool:

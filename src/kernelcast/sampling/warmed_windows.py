@@ -119,13 +119,11 @@ def plan_windows(
         pair: list[WarmedWindow] = []
         begin = max(0, place - _UNITS_PER_PAIR * unit // 2)
         for multiple in MULTIPLES:
-            warm = find_free_box(begin, unit, active.shape, taken, launch.order)
+            warm = find_free_box(begin, unit, active.shape, taken)
             if warm is None:
                 break
             behind = position_of(warm, active.shape) + warm.work_group_count
-            timed = find_free_box(
-                behind, multiple * unit, active.shape, [*taken, warm], launch.order
-            )
+            timed = find_free_box(behind, multiple * unit, active.shape, [*taken, warm])
             if timed is None:
                 break
             taken += [warm, timed]
@@ -265,7 +263,7 @@ class WarmedSampler:
         origin = tuple(-one for one in self._active.start)
         ran = [_shift(one, origin) for one in self._ran]
         last = self._active.work_group_count - 1
-        found = find_free_box(last, 1, self._active.shape, ran, self._launch.order)
+        found = find_free_box(last, 1, self._active.shape, ran)
         return None if found is None else _shift(found, self._active.start)
 
     def _plan_pairs(self, places: int) -> list[WarmedWindow]:

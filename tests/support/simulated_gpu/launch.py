@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import DeviceDescription, DeviceKind, DispatchOrder, SaturationPoint
+from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.traits import Trait, TraitSource
@@ -49,7 +49,6 @@ class SimulatedLaunch:
             saturated_from=kernel.concurrency,
             computed=p_sat,
         )
-        self.order = DispatchOrder.ROWS
         self.launch_overhead_s = 0.0
         self._before: tuple[int, int] | None = None
 

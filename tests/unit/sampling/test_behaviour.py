@@ -1,11 +1,14 @@
 import time
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pytest
 
-from kernelcast.records.device import DispatchOrder
-from kernelcast.sampling.behaviour import measure_behaviour, read_steps, settle
+from kernelcast.sampling.behaviour import (
+    WAKING_STEP_S,
+    measure_behaviour,
+    read_steps,
+    settle,
+)
 from kernelcast.sampling.probes import ProbeResult
 
 STEP_S = 2e-8
@@ -20,10 +23,6 @@ class FakeProbe:
     slow_runs: int = 0
     runs: int = 0
 
-    def find_order(self) -> DispatchOrder:
-        """Start rows one after the other."""
-        return DispatchOrder.ROWS
-
     def time_nothing(self) -> float:
         """Give the overhead."""
         return self.overhead_s
@@ -33,9 +32,7 @@ class FakeProbe:
         self.runs += 1
         times = 2 if self.runs <= self.slow_runs else 1
         work_s = times * STEP_S * groups[0] * steps
-        return ProbeResult(
-            duration_s=self.overhead_s + work_s, concurrency=2, tickets=np.arange(groups[0])
-        )
+        return ProbeResult(duration_s=self.overhead_s + work_s, concurrency=2)
 
 
 @pytest.mark.parametrize("overhead_s", [5e-6, 1e-4, 1e-3])
@@ -60,10 +57,6 @@ class FakeGpu(FakeProbe):
 
     held: int = 132 * 8
 
-    def find_order(self) -> DispatchOrder:
-        """Start in the order in which atomics come through."""
-        return DispatchOrder.TILES
-
     def run(self, groups: tuple[int, ...], *, steps: int) -> ProbeResult:
         """Take a wave's time until the device is full, and in proportion from there on."""
         self.runs += 1
@@ -71,7 +64,6 @@ class FakeGpu(FakeProbe):
         return ProbeResult(
             duration_s=self.overhead_s + waves * 32 * STEP_S * steps,
             concurrency=min(groups[0], self.held),
-            tickets=np.arange(groups[0]),
         )
 
 
@@ -88,13 +80,6 @@ def test_a_device_that_never_fills_keeps_its_empty_launch() -> None:
     behaviour = measure_behaviour(FakeGpu(4e-6, held=10**6))  # type: ignore[arg-type]
     assert behaviour.launch_overhead_s == 4e-6
     assert read_steps({16: 2.0, 32: 1.9}, nothing_s=0.3) == (0.3, 32)
-
-
-def test_a_known_order_is_believed() -> None:
-    """Does not ask a device for an order that is known."""
-    gpu = FakeGpu(4e-6)
-    behaviour = measure_behaviour(gpu, order=DispatchOrder.ROWS)  # type: ignore[arg-type]
-    assert behaviour.order is DispatchOrder.ROWS
 
 
 @dataclass
@@ -114,6 +99,6 @@ def test_a_clock_that_rises_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
     """Finds the time at the highest clock, though it comes later than a probe usually settles."""
     gpu = WakingGpu(4e-6)
     monkeypatch.setattr(time, "perf_counter", lambda: gpu.now_s)
-    behaviour = measure_behaviour(gpu)  # type: ignore[arg-type]
+    behaviour = measure_behaviour(gpu, longest_s=WAKING_STEP_S)  # type: ignore[arg-type]
     expected = 4e-6 + 32 * STEP_S * behaviour.settle_steps
     assert behaviour.settled_s == pytest.approx(expected)

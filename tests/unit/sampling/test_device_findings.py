@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.records.device import DispatchOrder, TimerCheck
+from kernelcast.records.device import TimerCheck
 from kernelcast.records.samples import LaunchTime
 from kernelcast.sampling import device_findings
 from kernelcast.sampling.behaviour import DeviceBehaviour
@@ -14,7 +14,7 @@ from support.builders import make_description
 DEVICE = make_description()
 TIMER = TimerCheck(event_s=0.01, host_s=0.0101, agrees=True)
 BEHAVIOUR = DeviceBehaviour(
-    order=DispatchOrder.TILES, launch_overhead_s=1e-5, saturated_from=4, settle_steps=512,
+    launch_overhead_s=1e-5, saturated_from=4, settle_steps=512,
     settled_s=LaunchTime(3e-4, clock_s=3.1e-4),
 )  # fmt: skip
 

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
+from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.sampling.prelude import (
+    HIDDEN_ARGUMENTS,
+    add_prelude,
+    mark_line,
+    needs_prelude,
+    pass_sizes,
+    tell_launch,
+)
 from support import strategies
 
 CORRECTED = (
@@ -17,6 +24,13 @@ RIGHT_ANYWAY = (
     "get_enqueued_local_size",
 )  # fmt: skip
 USES_ALL = " ".join(f"{name}(0);" for name in CORRECTED)
+
+
+def asks(source: str, build_options: tuple[str, ...] = ()) -> bool:
+    """Tell whether kernel `k` of a source needs the prelude."""
+    return needs_prelude(source, build_options, "k")
+
+
 SOURCES = st.text(st.sampled_from('abc_ ;{}()"#\n/*\\'), max_size=60)
 
 
@@ -26,25 +40,13 @@ SOURCES = st.text(st.sampled_from('abc_ ;{}()"#\n/*\\'), max_size=60)
 )
 def test_sees_every_corrected_function(name: str, use: str) -> None:
     """Asks for the prelude wherever a function that tells of the launch is named."""
-    assert needs_prelude("kernel void k() { " + use.format(name) + " }")
+    assert asks("kernel void k() { " + use.format(name) + " }")
 
 
 @pytest.mark.parametrize("name", RIGHT_ANYWAY)
 def test_leaves_kernels_alone_that_cannot_notice(name: str) -> None:
     """Leaves a kernel as it is that uses only functions which are right in any launch."""
-    assert not needs_prelude(f"kernel void k() {{ size_t a = {name}(0); }}")
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "// get_group_id(0)\nkernel void k() {}",
-        "/* uses get_num_groups(0)\n * and get_global_size(0) */ kernel void k() {}",
-    ],
-)
-def test_comments_count(source: str) -> None:
-    """Asks for the prelude too often rather than too seldom: a needless one changes nothing."""
-    assert needs_prelude(source)
+    assert not asks(f"kernel void k() {{ size_t a = {name}(0); }}")
 
 
 @pytest.mark.parametrize("option", ["-DNUMBER={}", "-DNUMBER={}(0)", "-DCALL(f)=f##_id"])
@@ -52,8 +54,8 @@ def test_comments_count(source: str) -> None:
 def test_build_options_count(name: str, option: str) -> None:
     """Asks for the prelude where a build option names a function or pastes names."""
     source = "kernel void k(global int *a) { a[0] = NUMBER(0); }"
-    assert needs_prelude(source, ("-w", option.replace("{}", name)))
-    assert not needs_prelude(source, ("-w", "-DNUMBER=get_local_id"))
+    assert asks(source, ("-w", option.replace("{}", name)))
+    assert not asks(source, ("-w", "-DNUMBER=get_local_id"))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_build_options_count(name: str, option: str) -> None:
 )  # fmt: skip
 def test_hidden_uses_count(source: str) -> None:
     """Asks for the prelude where the preprocessor may bring in such a function."""
-    assert needs_prelude(source)
+    assert asks(source)
 
 
 @given(ndrange=strategies.ndranges(), source=SOURCES)
@@ -110,44 +112,49 @@ def test_every_corrected_function_is_redefined(ndrange: NDRange) -> None:
     assert sorted(defined) == sorted(CORRECTED)
 
 
-@given(ndrange=strategies.ndranges(), source=SOURCES)
-def test_mapped_rows_rename_global_ids_too(ndrange: NDRange, source: str) -> None:
-    """Redefines global ids where a row is mapped, and still ends with the source."""
-    text = add_prelude(USES_ALL + source, ndrange, source_name="k.cl", row_width=3)
-    defined = re.findall(r"^#define (get_\w+) kc_\w+$", text, re.MULTILINE)
-    assert sorted(defined) == sorted((*CORRECTED, "get_global_id"))
-    assert text.endswith('\n#line 1 "k.cl"\n' + USES_ALL + source)
+def test_hands_numbers_on_to_all_who_ask() -> None:
+    """Kernels and functions that ask take them, callers give them, others stay as they are."""
+    source = """/* get_num_groups(0) */
+#define TWICE(x) twice(x)
+int twice(int x);
+int twice(int x) { return 2 * x + get_num_groups(0); }
+void quiet(void) {}
+kernel void plain(global int *a) { quiet(); a[0] = get_global_id(0); }
+kernel void none(void) { twice((1)); }
+kernel __attribute__((reqd_work_group_size(4, 1, 1))) void k(global int *a) { a[0] = TWICE(3); }
+"""
+    text = pass_sizes(source, source_name="k.cl")
+    assert text is not None
+    _, _, changed = text.partition('#line 1 "k.cl"\n')
+    expected = source
+    for old, new in (
+        ("#define TWICE(x) twice(x)", "#define TWICE(x) twice(x, KC_ARGUMENTS)"),
+        ("int twice(int x)", "int twice(int x, KC_PARAMETERS)"),
+        ("none(void) { twice((1));", "none(KC_PARAMETERS) { twice((1), KC_ARGUMENTS);"),
+        ("void k(global int *a)", "void k(global int *a, KC_PARAMETERS)"),
+    ):
+        expected = expected.replace(old, new)
+    assert changed == expected
+    assert [needs_prelude(source, (), one) for one in ("plain", "none", "k")] == [False, True, True]
 
 
-@pytest.mark.parametrize("row_width", [0, 3])
-@pytest.mark.parametrize("name", CORRECTED)
-def test_only_kernels_that_may_ask_for_sizes_differ_by_them(name: str, row_width: int) -> None:
-    """Gives the same text for index spaces of other sizes unless the kernel may ask for these."""
-    ndranges = [NDRange(global_size=(size, 64), local_size=(8, 8)) for size in (512, 1024)]
-    for source, options in ((f"{name}(0);", ()), ("", (f"-DNUMBER={name}",))):
-        one, other = (
-            add_prelude(source, ndrange, source_name="k.cl",
-                        build_options=options, row_width=row_width)
-            for ndrange in ndranges
-        )  # fmt: skip
-        assert (one == other) is (name == "get_group_id")
+def test_nothing_is_handed_on_where_nobody_asks() -> None:
+    """Gives nothing of a source whose functions ask for nothing, whatever macros do."""
+    assert pass_sizes("#define G get_group_id(0)\nkernel void k() {}", source_name="k") is None
 
 
-@pytest.mark.parametrize(
-    ("ndrange", "integer"),
-    [
-        (NDRange(global_size=(2**15, 2**15), local_size=(8, 8)), "int"),
-        (NDRange(global_size=(2**16, 2**15), local_size=(8, 8)), "long"),
-        (NDRange(global_size=(64, 64), local_size=(8, 8), global_offset=(0, 2**31)), "long"),
-    ],
-    ids=["fits", "many work-items", "far offset"],
-)  # fmt: skip
-def test_mapped_ids_never_overflow(ndrange: NDRange, integer: str) -> None:
-    """Sums ids in 32 bits only where the row's last one fits."""
-    text = add_prelude("", ndrange, source_name="k.cl", row_width=8)
-    assert f"({integer})get_global_id(0)" in text
-    wide = add_prelude("", ndrange, source_name="k.cl", row_width=8, is_wide=True)
-    assert "(long)get_global_id(0)" in wide
+@given(ndrange=strategies.ndranges(), data=st.data())
+def test_tells_what_functions_answer(ndrange: NDRange, data: st.DataObject) -> None:
+    """Tells first work-group, group counts, size and offset, ones and zeros beyond."""
+    first = tuple(data.draw(st.integers(0, one - 1)) for one in ndrange.group_counts)
+    offset, _ = ndrange.work_items_of(GroupBox(start=first, shape=(1,) * len(first)))
+    told = tell_launch(ndrange, offset)
+    assert len(told) == HIDDEN_ARGUMENTS
+    missing = 3 - ndrange.dimensions
+    assert told[:3] == (*first, *[0] * missing)
+    assert told[3:6] == (*ndrange.group_counts, *[1] * missing)
+    assert told[6:9] == (*ndrange.global_size, *[1] * missing)
+    assert told[9:] == (*ndrange.global_offset, *[0] * missing)
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,7 @@ def test_a_launch_of_milliseconds_is_sampled_by_a_small_part_of_it() -> None:
     )
     launch.device = replace(launch.device, kind=DeviceKind.GPU)
     sampler = open_sampler(launch, SamplingPlan(is_known_even=True))
-    runs = [run for _ in range(2) if (run := sampler.take_moment()) is not None]
-    assert sum(run.sampling_s for run in runs) <= 0.05 * whole_s
-    assert fit_linear(runs[0]).seconds == pytest.approx(whole_s, rel=0.05)
+    run = sampler.take_moment()
+    assert run is not None
+    assert run.sampling_s <= 0.05 * whole_s
+    assert fit_linear(run).seconds == pytest.approx(whole_s, rel=0.05)

@@ -1,15 +1,12 @@
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.records.device import DispatchOrder
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.windows import box_near, find_free_box, position_of, split_box
 
 COUNTS = st.lists(st.integers(1, 300), min_size=1, max_size=3).map(tuple)
-ORDERS = st.sampled_from(DispatchOrder)
 
 
 def is_inside(box: GroupBox, counts: tuple[int, ...]) -> bool:
@@ -20,23 +17,21 @@ def is_inside(box: GroupBox, counts: tuple[int, ...]) -> bool:
     )
 
 
-@given(data=st.data(), counts=COUNTS, order=ORDERS)
-def test_boxes_lie_inside(
-    data: st.DataObject, counts: tuple[int, ...], order: DispatchOrder
-) -> None:
+@given(data=st.data(), counts=COUNTS)
+def test_boxes_lie_inside(data: st.DataObject, counts: tuple[int, ...]) -> None:
     """Gives a box inside the index space for any place and any size."""
     position = data.draw(st.integers(0, math.prod(counts) - 1))
     work_groups = data.draw(st.integers(1, 2 * math.prod(counts)))
-    assert is_inside(box_near(position, work_groups, counts, order), counts)
+    assert is_inside(box_near(position, work_groups, counts), counts)
 
 
-@given(data=st.data(), counts=COUNTS, order=ORDERS)
+@given(data=st.data(), counts=COUNTS)
 def test_boxes_are_about_as_large_as_asked_for(
-    data: st.DataObject, counts: tuple[int, ...], order: DispatchOrder
+    data: st.DataObject, counts: tuple[int, ...]
 ) -> None:
     """Gives between half and twice the work-groups asked for, where there are so many."""
     work_groups = data.draw(st.integers(1, math.prod(counts)))
-    box = box_near(0, work_groups, counts, order)
+    box = box_near(0, work_groups, counts)
     assert work_groups / 2 <= box.work_group_count <= 2 * work_groups
 
 
@@ -44,22 +39,20 @@ def test_boxes_are_about_as_large_as_asked_for(
 def test_runs_begin_where_they_are_asked_to(data: st.DataObject, counts: tuple[int, ...]) -> None:
     """Begins a single work-group's box at the place asked for, whose number it gives back."""
     position = data.draw(st.integers(0, math.prod(counts) - 1))
-    box = box_near(position, 1, counts, DispatchOrder.ROWS)
+    box = box_near(position, 1, counts)
     assert box.work_group_count == 1
     assert position_of(box, counts) == position
 
 
-@given(data=st.data(), counts=COUNTS, order=ORDERS)
-def test_free_boxes_never_overlap(
-    data: st.DataObject, counts: tuple[int, ...], order: DispatchOrder
-) -> None:
+@given(data=st.data(), counts=COUNTS)
+def test_free_boxes_never_overlap(data: st.DataObject, counts: tuple[int, ...]) -> None:
     """Gives boxes inside the index space that share no work-group, however often it is asked."""
     total = math.prod(counts)
     taken: list[GroupBox] = []
     for _ in range(data.draw(st.integers(1, 12))):
         position = data.draw(st.integers(0, total - 1))
         work_groups = data.draw(st.integers(1, max(1, total // 6)))
-        box = find_free_box(position, work_groups, counts, taken, order)
+        box = find_free_box(position, work_groups, counts, taken)
         if box is None:
             continue
         assert is_inside(box, counts)
@@ -68,11 +61,10 @@ def test_free_boxes_never_overlap(
     assert taken
 
 
-@pytest.mark.parametrize("order", DispatchOrder)
-def test_no_room_gives_no_box(order: DispatchOrder) -> None:
+def test_no_room_gives_no_box() -> None:
     """Gives None where every work-group is taken."""
     everything = GroupBox(start=(0, 0), shape=(20, 10))
-    assert find_free_box(37, 3, (20, 10), [everything], order) is None
+    assert find_free_box(37, 3, (20, 10), [everything]) is None
 
 
 def test_a_neighbour_is_preferred() -> None:
@@ -81,14 +73,6 @@ def test_a_neighbour_is_preferred() -> None:
     box = find_free_box(500, 10, (1000,), taken)
     assert box is not None
     assert abs(box.start[0] - 500) <= 20
-
-
-def test_neighbours_of_a_tile_do_not_lie_at_the_other_end_of_a_row() -> None:
-    """Gives a box of the same part of the plane where a place at its edge is taken."""
-    taken = [GroupBox(start=(0, 14), shape=(4, 4))]
-    box = find_free_box(16 * 32, 48, (32, 32), taken, DispatchOrder.TILE_ROWS)
-    assert box is not None
-    assert box.start[0] <= 8
 
 
 @given(

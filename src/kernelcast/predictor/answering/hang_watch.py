@@ -108,7 +108,6 @@ class WatchedLaunch:
         self.device = launch.device
         self.ndrange = launch.ndrange
         self.saturation = launch.saturation
-        self.order = launch.order
         self.launch_overhead_s = launch.launch_overhead_s
 
     def warm_up(self, box: GroupBox) -> None:
