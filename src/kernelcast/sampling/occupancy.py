@@ -1,0 +1,327 @@
+"""How many work-groups are active at once per compute unit (P_sat), from public limits.
+
+Knows devices by their names and numbers only. The limits, with their sources, are in
+`kernelcast/data/occupancy.yaml`; P_sat of a device that has none there has to be measured.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+from kernelcast.records.errors import DeviceLimitError
+
+
+class Limiter(StrEnum):
+    """What keeps one more work-group from becoming active; ties go to the first in this order."""
+
+    WORK_GROUPS = "work_groups"
+    WARPS = "warps"
+    REGISTERS = "registers"
+    LOCAL_MEMORY = "local_memory"
+
+
+_ADVICE = {
+    Limiter.WORK_GROUPS: "give a smaller local size",
+    Limiter.WARPS: "give a smaller local size",
+    Limiter.REGISTERS: "give a smaller local size or build the kernel with fewer registers",
+    Limiter.LOCAL_MEMORY: "use less local memory",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnitLimits:
+    """Limits of one hardware unit. A warp is also a wavefront or an EU thread.
+
+    0 stands for "does not limit", and registers are 32 bits wide.
+    """
+
+    vendor: str
+    name: str
+    """Compute capability, gfx number or architecture."""
+    devices: str = ""
+    """Pattern of the names that drivers give to such devices, where it is not `name`."""
+    warp_sizes: Sequence[int]
+    """Work-items per warp; the first is what compilers choose by default."""
+    max_work_group_size: int
+    max_work_groups: int = 0
+    """Slots of the unit."""
+    max_warps: int
+    warp_granule: int = 1
+    """Warps a work-group is rounded up to when it takes its slots."""
+    barriers: int = 0
+    """Work-groups with a barrier that can be active: AMD's of more than one warp."""
+    takes_barriers_if_used: bool = False
+    """Whether only kernels that wait at barriers take one, whatever their size."""
+    registers: int = 0
+    """Of the unit."""
+    work_group_registers: int = 0
+    """The most that one work-group may take of them."""
+    max_registers: int = 0
+    """The most of a work-item."""
+    register_granule: int = 1
+    """Registers are handed out in multiples of this to a warp, or to a work-group."""
+    register_partitions: int = 1
+    """Equal parts of the register file; a warp takes its registers from one of them."""
+    register_check_warps: int = 1
+    """Warps a work-group is rounded up to when it is checked against `work_group_registers`."""
+    allocates_registers_by_work_group: bool = False
+    """Whether registers go to whole work-groups (cc 1.x)."""
+    coarse_registers: Sequence[int] = ()
+    """Registers per work-item that take twice the granule (Fermi's irregularity)."""
+    warp_registers: int = 0
+    """What each warp has, however many it needs (Intel)."""
+    has_large_registers: bool = False
+    """Whether a kernel can be built for twice these registers and half the warps."""
+    scalar_registers: int = 0
+    """SGPRs of a partition."""
+    max_scalar_registers: int = 0
+    """The most of a warp."""
+    scalar_register_granule: int = 1
+    local_bytes: int
+    """Local memory of the unit: NVIDIA's largest partition, which drivers give a kernel when it is
+    what limits."""
+    work_group_local_bytes: int
+    """The most that one work-group may take of it."""
+    local_granule_bytes: int = 1
+    """It is handed out in multiples of this."""
+    local_sizes_bytes: Sequence[int] = ()
+    """Or in these sizes, ascending."""
+    reserved_local_bytes: int = 0
+    """What the driver adds to every work-group."""
+    compute_units_sharing: int = 1
+    """OpenCL compute units that make up the unit: Intel's driver counts EUs, all others the unit
+    itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelResources:
+    """What one launch of a kernel asks for; None stands for "not known"."""
+
+    work_group_size: int
+    """Work-items per work-group."""
+    registers_per_work_item: int | None = None
+    """32-bit registers per work-item: NVIDIA's registers, AMD's VGPRs (on CDNA 2 and later with the
+    accumulation VGPRs), on Intel the 32-bit values that live in the register file."""
+    local_memory_bytes: int = 0
+    """Local memory per work-group, static and passed as arguments."""
+    sub_group_size: int | None = None
+    """Work-items per warp, as the compiler chose."""
+    scalar_registers_per_sub_group: int | None = None
+    """SGPRs per wavefront; counts on AMD's GCN and CDNA only."""
+    uses_barriers: bool | None = None
+    """Whether the kernel waits at barriers; counts on Intel only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccupancyResult:
+    """How many work-groups of one launch are active at once per compute unit."""
+
+    p_sat: int
+    """Active work-groups per hardware unit."""
+    limiter: Limiter
+    """What keeps it from being more."""
+    occupancy: float
+    """Active over possible warps, in (0, 1]."""
+    assumed: tuple[str, ...] = ()
+    """Fields of `KernelResources` that were unknown and could have lowered the result."""
+    compute_units_sharing: int = 1
+    """As of `UnitLimits`."""
+
+    def count_active_work_groups(self, compute_units: int) -> int:
+        """Count the work-groups active at once on a whole device, of so many OpenCL compute units.
+
+        Examples
+        --------
+        >>> result = OccupancyResult(
+        ...     p_sat=8, limiter=Limiter.WARPS, occupancy=1.0, compute_units_sharing=16
+        ... )
+        >>> result.count_active_work_groups(512)
+        256
+        """
+        return self.p_sat * max(1, compute_units // self.compute_units_sharing)
+
+
+@cache
+def load_limits() -> dict[str, UnitLimits]:
+    """Load the limits of all known units, by name."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = (files("kernelcast") / "data" / "occupancy.yaml").read_text(encoding="utf-8")
+    vendors = yaml.load(text, loader)
+    found = {}
+    for vendor, rows in vendors.items():
+        for names, row in rows.items():
+            # A row of AMD's is of several gfx numbers.
+            for name in names.split() if vendor == "amd" else [names]:
+                found[name] = UnitLimits(vendor=vendor, name=name, **row)
+    return found
+
+
+def find_limits(
+    platform_vendor: str, device_name: str, compute_capability: tuple[int, int] | None = None
+) -> UnitLimits | None:
+    """Find what one compute unit of a device can hold.
+
+    Parameters
+    ----------
+    platform_vendor, device_name : str
+        As OpenCL reports them (``CL_PLATFORM_VENDOR``, ``CL_DEVICE_NAME``).
+    compute_capability : tuple of (int, int) or None
+        Major and minor number, where the device offers ``cl_nv_device_attribute_query``.
+
+    Returns
+    -------
+    UnitLimits or None
+        None for processors and for devices that no table here knows; their P_sat is measured.
+
+    Notes
+    -----
+    A compute capability decides whatever the platform is (PoCL drives NVIDIA devices too). Mesa's
+    platform is left to measurement: it counts compute units in its own way.
+
+    Examples
+    --------
+    >>> find_limits("NVIDIA Corporation", "NVIDIA A100-SXM4-40GB", (8, 0)).max_warps
+    64
+    >>> find_limits("Intel(R) Corporation", "Intel(R) Arc(TM) A770 Graphics").name
+    'Xe-HPG'
+    >>> find_limits("Intel(R) Corporation", "Intel(R) Xeon(R) Gold 6154 CPU @ 3.00GHz") is None
+    True
+    """
+    if compute_capability is not None:
+        return load_limits().get("cc {}.{}".format(*compute_capability))
+    given = platform_vendor.strip().lower()
+    is_amd = given.startswith(("advanced micro devices", "amd"))
+    vendor = "amd" if is_amd else "intel" if given.startswith("intel") else ""
+    name = re.sub(r"\((r|tm)\)|[®™]", "", device_name.strip().lower())
+    number = re.search(r"\bgfx[0-9a-f]+", name)
+    if is_amd and number:
+        return load_limits().get(number.group())
+    known = (one for one in load_limits().values() if one.vendor == vendor and one.devices)
+    return next((one for one in known if re.search(one.devices, name)), None)
+
+
+def compute_p_sat(limits: UnitLimits, resources: KernelResources) -> OccupancyResult:
+    """Compute the saturation point of a launch from what its work-groups ask for.
+
+    ``p_sat = min(work-groups that fit by slots, warps, registers, local memory)`` and
+    ``occupancy = p_sat * warps_per_group / max_warps``; a limiter whose demand is unknown is
+    skipped and named in the result.
+
+    Raises
+    ------
+    DeviceLimitError
+        If not even one work-group fits.
+
+    Examples
+    --------
+    The GTX 580 (compute capability 2.0) holds 48 warps: six work-groups of 256 work-items.
+
+    >>> result = compute_p_sat(load_limits()["cc 2.0"], KernelResources(work_group_size=256))
+    >>> result.p_sat, result.occupancy, result.assumed
+    (6, 1.0, ('registers_per_work_item',))
+    """
+    size = resources.sub_group_size or limits.warp_sizes[0]
+    _check_demands(limits, resources, size)
+    warps = -(-resources.work_group_size // size)
+    slots = _round_up(warps, limits.warp_granule)
+    is_barrier_taken = resources.uses_barriers if limits.takes_barriers_if_used else warps > 1
+    by_slots = limits.max_work_groups or limits.max_warps
+    if limits.barriers and is_barrier_taken:
+        by_slots = min(by_slots, limits.barriers)
+    counts = {Limiter.WORK_GROUPS: by_slots, Limiter.WARPS: limits.max_warps // slots}
+    by_registers = _count_by_registers(limits, resources, size, slots)
+    if by_registers:
+        counts[Limiter.REGISTERS] = min(by_registers)
+    used_bytes = resources.local_memory_bytes + limits.reserved_local_bytes
+    if used_bytes:
+        sizes = limits.local_sizes_bytes or (_round_up(used_bytes, limits.local_granule_bytes),)
+        taken_bytes = next(one for one in sizes if one >= used_bytes)
+        counts[Limiter.LOCAL_MEMORY] = limits.local_bytes // taken_bytes
+    limiter = min(counts, key=counts.__getitem__)
+    p_sat = counts[limiter]
+    if p_sat == 0:
+        registers = resources.registers_per_work_item
+        msg = (
+            f"{limits.name}: a work-group of {resources.work_group_size} work-items with "
+            f"{'unknown' if registers is None else registers} registers each and "
+            f"{resources.local_memory_bytes} bytes of local memory does not fit into an empty "
+            f"compute unit, limited by {limiter.value}; {_ADVICE[limiter]}"
+        )
+        raise DeviceLimitError(msg)
+    matters = {
+        "registers_per_work_item": True,
+        "scalar_registers_per_sub_group": limits.scalar_registers > 0,
+        "sub_group_size": len(limits.warp_sizes) > 1,
+        "uses_barriers": limits.takes_barriers_if_used and p_sat > limits.barriers,
+    }
+    return OccupancyResult(
+        p_sat=p_sat,
+        limiter=limiter,
+        occupancy=p_sat * warps / limits.max_warps,
+        assumed=tuple(
+            name for name, does in matters.items() if does and getattr(resources, name) is None
+        ),
+        compute_units_sharing=limits.compute_units_sharing,
+    )
+
+
+def _count_by_registers(
+    limits: UnitLimits, resources: KernelResources, size: int, warps: int
+) -> list[int]:
+    """Count the work-groups that each kind of registers allows, of those that are known."""
+    counts = []
+    registers, scalars = (
+        resources.registers_per_work_item, resources.scalar_registers_per_sub_group
+    )  # fmt: skip
+    granule, partitions = limits.register_granule, limits.register_partitions
+    if registers is not None and limits.warp_registers:
+        # A kernel that needs more is taken to be built for large registers where the architecture
+        # has them; elsewhere it spills.
+        is_large = limits.has_large_registers and registers * size > limits.warp_registers
+        counts.append(limits.max_warps // (2 if is_large else 1) // warps)
+    elif registers and limits.allocates_registers_by_work_group:
+        counts.append(limits.registers // _round_up(registers * size * warps, granule))
+    elif registers:
+        granule *= 2 if registers in limits.coarse_registers else 1
+        taken = _round_up(registers * size, granule)
+        checked = taken * _round_up(warps, limits.register_check_warps)
+        is_refused = 0 < limits.work_group_registers < checked
+        fitting = limits.registers // partitions // taken * partitions
+        counts.append(0 if is_refused else fitting // warps)
+    if scalars and limits.scalar_registers:
+        taken = _round_up(scalars, limits.scalar_register_granule)
+        counts.append(limits.scalar_registers // taken * partitions // warps)
+    return counts
+
+
+def _check_demands(limits: UnitLimits, resources: KernelResources, size: int) -> None:
+    """Refuse demands that this device never grants."""
+    if size not in limits.warp_sizes:
+        msg = (
+            f"{limits.name}: sub-group size {size} given, the device has "
+            f"{' or '.join(map(str, limits.warp_sizes))}; give one of these or None"
+        )
+        raise DeviceLimitError(msg)
+    for what, given, largest, advice in (
+        ("the work-group size", resources.work_group_size, limits.max_work_group_size,
+         "give a smaller local size"),
+        ("local memory per work-group, in bytes,", resources.local_memory_bytes,
+         limits.work_group_local_bytes, "use less local memory"),
+        ("the number of registers per work-item", resources.registers_per_work_item,
+         limits.max_registers, "give the number the compiler reports"),
+        ("the number of scalar registers per sub-group",
+         resources.scalar_registers_per_sub_group if limits.scalar_registers else None,
+         limits.max_scalar_registers, "give the number the compiler reports"),
+    ):  # fmt: skip
+        if largest and given and given > largest:
+            msg = f"{limits.name}: {what} is {given}, the device allows {largest}; {advice}"
+            raise DeviceLimitError(msg)
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
