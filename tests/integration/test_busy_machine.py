@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def busy() -> Iterator[None]:
         subprocess.Popen([sys.executable, "-S", "-c", COMPUTE])
         for _ in range(2 * (os.cpu_count() or 1))
     ]
+    time.sleep(1.1)  # children younger than a second may be a runtime's linker
     yield
     for one in programs:
         one.kill()

@@ -138,9 +138,11 @@ import os, struct, sys, time
 
 def shout(arguments, report):
     report(str(os.getpid()))
-    for descriptor in range(3, 64):
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
         try:
-            os.write(descriptor, b"garbage" * 1000)
+            os.set_blocking(descriptor, False)
+            if descriptor > 2:
+                os.write(descriptor, b"garbage" * 1000)
         except OSError:
             pass
     time.sleep(600)
@@ -148,7 +150,7 @@ def shout(arguments, report):
 
 def hang_up(arguments, report):
     report(str(os.getpid()))
-    os.closerange(3, 64)
+    os.closerange(3, 4096)
     time.sleep(600)
 """
 
