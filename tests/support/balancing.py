@@ -13,7 +13,6 @@ from kernelcast.balancing.messages import (
     Command,
     Failed,
     Finish,
-    Hint,
     MemoryRange,
     Opened,
     Prepare,
@@ -21,15 +20,11 @@ from kernelcast.balancing.messages import (
     Ran,
     Reply,
     Run,
-    Sample,
-    Sampled,
 )
 from kernelcast.balancing.shared_memory import SharedMemory
-from kernelcast.balancing.slab_sampling import SlabLaunch, sample_slabs
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import GroupBox
-from support.builders import make_description
 
 Arrays = Sequence[Any]
 Compute = Callable[[Arrays, npt.NDArray[np.int64]], None]
@@ -49,6 +44,8 @@ class FakeDevice:
     """Seconds of each work-item, or of work-items by their numbers."""
     launch_s: float = 10e-6
     """What every launch costs beside its work-items."""
+    first_s: float = 0.0
+    """What the first launch costs beyond that."""
     prepare_s: float = 1e-3
     """What building and taking buffers cost."""
     upload_s: float = 0.0
@@ -96,7 +93,8 @@ class FakeDevice:
             self.compute(self.arrays, items)
             cost = self.item_s(items).sum() if callable(self.item_s) else self.item_s * items.size
             factor = float(np.exp(self.rng.normal(0.0, self.noise)))
-            durations.append((self.launch_s + float(cost)) * factor)
+            durations.append((self.launch_s + float(cost)) * factor + self.first_s)
+            self.first_s = 0.0
         self.busy_s += sum(durations)
         return durations
 
@@ -151,6 +149,14 @@ class FakeDevices:
         one.free_s = reply.end_s
         self._push(device, reply)
 
+    def has_reply(self, within_s: float) -> bool:
+        """Let so much time pass at most."""
+        waiting = [one[0] for one in self._replies if one[2] not in self.resting]
+        if waiting and min(waiting) <= self._now_s + within_s:
+            return True
+        self._now_s += within_s
+        return False
+
     def receive(self) -> tuple[int, Reply]:
         """Let time pass until the next reply."""
         waiting = min(one for one in self._replies if one[2] not in self.resting)
@@ -177,11 +183,14 @@ class FakeDevices:
         match command:
             case Prepare():
                 return self._prepare(one, command, start_s)
-            case Sample():
-                return self._sample(device, command, start_s)
             case Run():
-                spent_s = sum(one.run([command.space.box(span) for span in command.spans]))
-                return Ran(start_s=start_s, end_s=start_s + spent_s, spans=command.spans)
+                took_s = one.run([command.space.box(span) for span in command.spans])
+                return Ran(
+                    start_s=start_s,
+                    end_s=start_s + sum(took_s),
+                    spans=command.spans,
+                    durations_s=tuple(took_s),
+                )
             case Collect():
                 for index, spans in command.spans.items():
                     for first, stop in spans:
@@ -220,29 +229,6 @@ class FakeDevices:
         view = self.memory.view(value)
         own = view if index in command.in_place else view.copy()
         return own.view(described.element.dtype)
-
-    def _sample(self, device: int, command: Sample, start_s: float) -> Sampled:
-        one = self.devices[device]
-        before_s = one.busy_s
-
-        def tell(rate: float) -> None:
-            now_s = start_s + one.busy_s - before_s
-            self._push(device, Hint(start_s=start_s, end_s=now_s, rate=rate))
-
-        slabs = SlabLaunch(
-            launch=one,
-            space=command.space,
-            device=make_description(),
-            kernel_digest="0" * 64,
-            tell=tell,
-        )
-        samples = sample_slabs(slabs, command)
-        for index, place in command.restored.items():
-            one.arrays[index].view(np.uint8)[:] = self.memory.view(place)
-        if command.restored:
-            one.ran = set()
-        end_s = start_s + one.busy_s - before_s
-        return Sampled(start_s=start_s, end_s=end_s, samples=samples)
 
     def _push(self, device: int, reply: Reply) -> None:
         self._count += 1

@@ -8,7 +8,7 @@ from kernelcast.balancing.device_processes import DeviceProcesses, Devices
 from kernelcast.balancing.device_state import Execution, SplitLaunch, join_errors
 from kernelcast.balancing.host_arguments import HostArguments
 from kernelcast.balancing.launch_buffers import LaunchBuffers
-from kernelcast.balancing.messages import Failed, Finish, Hint, MemoryRange, Opened, Prepare
+from kernelcast.balancing.messages import Failed, Finish, Opened, Prepare
 from kernelcast.balancing.reports import HostTimes, make_report
 from kernelcast.balancing.scheduler import Scheduler
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
@@ -84,8 +84,6 @@ class Balancer:
         """Wait until every device is open, or has failed to open, and idle."""
         while any(self._outstanding[n] for n in range(len(self._places)) if n not in self._errors):
             number, reply = self._devices.receive()
-            if isinstance(reply, Hint):
-                continue
             self._outstanding[number] -= 1
             if isinstance(reply, Failed):
                 self._errors[number] = reply.error
@@ -206,7 +204,6 @@ class Balancer:
             collect=buffers.collect,
             result_bytes=buffers.result_bytes,
             is_known_even=_is_known_even(problem),
-            restored=_list_restored(problem, safety, buffers),
         )
 
     def _finish(
@@ -270,16 +267,6 @@ def _find_in_place(problem: Problem, safety: SplitSafety) -> frozenset[int]:
         for index, name in _name_buffers(problem, safety).items()
         if safety.rules[name] is MergeRule.READ or name in safety.unread
     )
-
-
-def _list_restored(
-    problem: Problem, safety: SplitSafety, buffers: LaunchBuffers
-) -> dict[int, MemoryRange]:
-    """List the devices' own copies that samples change, if results are compared at the end."""
-    if safety.is_proven:
-        return {}
-    untouched = _find_in_place(problem, safety)
-    return {i: buffers.places[i] for i in _name_buffers(problem, safety) if i not in untouched}
 
 
 def _is_known_even(problem: Problem) -> bool:

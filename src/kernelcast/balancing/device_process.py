@@ -23,9 +23,9 @@ def open_device(order: OpenDevice, _: Reporter) -> Opened:
     return worker.opened
 
 
-def answer(command: Command, report: Reporter) -> Reply:
+def answer(command: Command, _: Reporter) -> Reply:
     """Do what a command says on the device that was opened before."""
     if not _opened:
         msg = "the device is not open"
         raise KernelcastError(msg)
-    return _opened[0].answer(command, report)
+    return _opened[0].answer(command)

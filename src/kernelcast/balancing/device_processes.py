@@ -15,7 +15,6 @@ from kernelcast.balancing.messages import (
     Command,
     Failed,
     Finish,
-    Hint,
     OpenDevice,
     Opened,
     Prepare,
@@ -23,8 +22,6 @@ from kernelcast.balancing.messages import (
     Ran,
     Reply,
     Run,
-    Sample,
-    Sampled,
 )
 from kernelcast.balancing.settings import DevicePlace
 from kernelcast.balancing.shared_memory import SharedMemory
@@ -41,9 +38,9 @@ _FOR_EVER_S = 1e9
 _MODULE = "kernelcast.balancing.device_process"
 _OPEN = Task(entry=f"{_MODULE}:open_device", returns=Opened)
 _TASKS: dict[type[Command], Task[Any]] = {
-    command: Task(entry=f"{_MODULE}:answer", returns=reply, gives=Hint)
+    command: Task(entry=f"{_MODULE}:answer", returns=reply)
     for command, reply in (
-        (Prepare, Prepared), (Sample, Sampled), (Run, Ran), (Collect, Collected), (Finish, Reply),
+        (Prepare, Prepared), (Run, Ran), (Collect, Collected), (Finish, Reply),
     )
 }  # fmt: skip
 
@@ -64,6 +61,9 @@ class Devices(Protocol):
 
     def send(self, device: int, command: Command) -> None:
         """Give a device a command; it does them one after the other."""
+
+    def has_reply(self, within_s: float) -> bool:
+        """Wait so long for a reply; tell whether there is one."""
 
     def receive(self) -> tuple[int, Reply]:
         """Wait for the next reply; a device that has failed for good says nothing more."""
@@ -113,11 +113,9 @@ class _Device:
         return self._take(message)
 
     def _take(self, message: Message) -> Reply:
-        reply: Reply = message.content
-        if message.kind is MessageKind.ITEM:
-            return reply
         if message.kind is MessageKind.RESULT:
             self.expected.popleft()
+            reply: Reply = message.content
             return reply
         if message.kind is MessageKind.ERROR:
             # A launch that cannot be prepared is not the end.
@@ -155,7 +153,7 @@ class DeviceProcesses:
         except BaseException:
             self.close()
             raise
-        prepare(Hint, *(task.returns for task in (_OPEN, *_TASKS.values())))
+        prepare(*(task.returns for task in (_OPEN, *_TASKS.values())))
 
     def __enter__(self) -> Self:
         return self
@@ -175,6 +173,15 @@ class DeviceProcesses:
     def send(self, device: int, command: Command) -> None:
         """Give a device a command."""
         self._devices[device].order(_TASKS[type(command)], command, within_s=self._timeout_s)
+
+    def has_reply(self, within_s: float) -> bool:
+        """Wait so long for a reply."""
+        channels = [one.child.channel for one in self._devices if one.is_alive]
+        return (
+            bool(self._overdue)
+            or any(one.is_readable() for one in channels)
+            or bool(wait([one.socket for one in channels], within_s))
+        )
 
     def receive(self) -> tuple[int, Reply]:
         """Wait for the next reply."""

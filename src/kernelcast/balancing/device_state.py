@@ -8,7 +8,8 @@ from enum import Enum, auto
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.messages import Collect, MemoryRange, Prepare, SlabSamples
+from kernelcast.balancing.messages import Collect, Prepare
+from kernelcast.balancing.work_queue import mark
 from kernelcast.records.balance import Bar, SlabSpace, Span
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 
@@ -19,19 +20,17 @@ _ROUGHLY = 2.0
 # A device that would do less than this share of the work is left out: devices that share
 # processors or memory take more from each other than that.
 _LEAST_SHARE = 0.05
-# So long, as a share of the others' time for everything, a device may take for its first slabs:
-# drivers do at the first launch what they have put off.
-_PATIENCE = 0.25
-# And so long in any case: what short launches cost beside their work tells nothing of long ones.
+# So long it may take in any case: what short launches cost beside their work tells nothing of long
+# ones.
 _FAIR_CHANCE_S = 20e-3
-# So many places it must have been too slow at: one may be where the work is heavy.
-_FEWEST_HINTS = 2
 
 
 class Stage(Enum):
     """What a device is doing."""
 
     PREPARING = auto()
+    WARMING = auto()
+    """Running its first slab: drivers do at the first launch what they have put off."""
     SAMPLING = auto()
     RUNNING = auto()
     IDLE = auto()
@@ -45,10 +44,10 @@ class DeviceState:
 
     anchor: float
     """From where it takes slabs: 0 is the first, 1 the last."""
-    ran: BoolArray
-    """Slabs that it has run."""
+    given: BoolArray
+    """Slabs that it was ever given."""
     owned: BoolArray
-    """Those that its results are to be taken of."""
+    """Those that its results are, or will be, taken of."""
     handed_over: BoolArray
     """Those whose results it was told to hand over."""
     collected: BoolArray
@@ -59,37 +58,33 @@ class DeviceState:
     """Slabs that it has been given and has not reported, and their work."""
     rate: float | None = None
     """Work per second while it runs, without the transfer of results."""
-    lately: float | None = None
-    """Seconds per work of its latest runs; None before the first."""
-    hints: list[float] = field(default_factory=list)
-    """Work per second of its first samples, each at another place."""
-    seen_work: float = 0.0
-    seen_s: float = 0.0
-    """Work of its samples and runs, and the time they took."""
+    samples: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    """What it ran at each place that all devices sample, and how long that took."""
+    runs: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    """What it ran beyond its samples, and how long that took."""
+    doubt: float = _ROUGHLY
+    """By which factor its speed may differ from what is known, either way."""
     transfer_s: float = 0.0
     """Time that the results of a unit of work take, in seconds."""
     begun_s: float = 0.0
     """When it began what it is at, about."""
-    has_begun: bool = False
-    """Whether it has been given work beyond its samples."""
-    sampled: SlabSamples | None = None
     estimated_share: float = 0.0
+    estimated_s: float | None = None
+    """What it would need for the whole launch by its samples, in seconds."""
+    error_factor: float = 1.0
+    """By which that may be wrong either way."""
     real_s: float = 0.0
     error: KernelcastError | None = None
     is_gone: bool = False
     """Whether it has failed for good, and not this launch alone."""
-    is_told: bool = False
-    """Whether it was told that no more samples are wanted."""
-    is_late: bool = False
-    """Whether it took its buffers while results were already being written into them."""
     is_left_out: bool = False
     """Whether it is too slow to be of use, and rests until the others are done."""
 
     @classmethod
     def make(cls, count: int, anchor: float) -> "DeviceState":
         """Make one that has done nothing."""
-        ran, owned, given, collected = (np.zeros(count, dtype=np.bool_) for _ in range(4))
-        return cls(anchor=anchor, ran=ran, owned=owned, handed_over=given, collected=collected)
+        given, owned, handed, collected = (np.zeros(count, dtype=np.bool_) for _ in range(4))
+        return cls(anchor=anchor, given=given, owned=owned, handed_over=handed, collected=collected)
 
     @property
     def is_alive(self) -> bool:
@@ -99,7 +94,18 @@ class DeviceState:
     @property
     def can_work(self) -> bool:
         """Whether it may be given slabs, now or later."""
-        return self.is_alive and not self.is_late and not self.is_left_out
+        return self.is_alive and not self.is_left_out
+
+    @property
+    def done(self) -> BoolArray:
+        """Slabs that it has run, and of which its results are to be taken."""
+        waiting = [slabs for spans, _ in self.queued for slabs in spans]
+        return self.owned & ~mark(waiting, self.owned.size)
+
+    @property
+    def slowest_rate(self) -> float:
+        """Slabs per second at the place where its samples took longest; 0 before the first."""
+        return 1 / max((pace for _, pace in self.list_paces()), default=math.inf)
 
     @property
     def effective_rate(self) -> float | None:
@@ -107,21 +113,11 @@ class DeviceState:
         return None if self.rate is None else 1 / (1 / self.rate + self.transfer_s)
 
     @property
-    def doubt(self) -> float:
-        """By which factor its speed may differ from what is known, either way."""
-        if self.has_begun:
-            return 1.0
-        interval = None if self.sampled is None else self.sampled.interval
-        if interval is None or not interval.low or not interval.high:
-            return _ROUGHLY
-        return math.sqrt(interval.high / interval.low)
-
-    @property
     def free_at_s(self) -> float:
         """When it will have done and handed over what it has been given, about."""
         rate = self.effective_rate
         working_s = sum(work for _, work in self.queued) / rate if rate else 0.0
-        owed = int(np.count_nonzero(self.owned & ~self.collected))
+        owed = int((self.done & ~self.collected).sum())
         return self.begun_s + working_s + owed * self.transfer_s
 
     def is_too_slow(self, others_rate: float) -> bool:
@@ -130,39 +126,48 @@ class DeviceState:
         return rate is not None and rate * self.doubt < _LEAST_SHARE * others_rate
 
     def is_hopeless(self, now_s: float, others_rate: float) -> bool:
-        """Tell whether its samples so far, or that there are none yet, show that it is too slow."""
-        spent_s = now_s - self.begun_s
-        if spent_s < _FAIR_CHANCE_S:
-            return False
-        if len(self.hints) >= _FEWEST_HINTS:
-            return max(self.hints) < _LEAST_SHARE * others_rate
-        return spent_s * others_rate > _PATIENCE * self.ran.size
+        """Tell whether it has been at its samples for so long that it must be too slow.
 
-    def note_hint(self, rate: float) -> None:
-        """Learn from one of the first samples."""
-        self.hints.append(rate)
-        self.rate = rate
-
-    def note_sampled(self, work: float, rate: float) -> None:
-        """Learn from samples: so much work, at an estimated rate."""
-        self.rate = rate
-        self.seen_work, self.seen_s = work, work / rate
-
-    def note_speed(self, weight: float, seconds: float) -> None:
-        """Learn from a run: the latest tells most, for work may differ from place to place.
-
-        But a light place does not make a device fast: it counts as no faster than it has been on
-        all its work so far, samples included.
+        Parameters
+        ----------
+        others_rate : float
+            What the others do per second at least, together.
         """
-        if weight <= 0 or seconds <= 0:
+        spent_s = now_s - self.begun_s
+        work = sum(_count(spans) for spans, _ in self.queued)
+        return spent_s > _FAIR_CHANCE_S and work < _LEAST_SHARE * others_rate * spent_s
+
+    def learn(self, weigh: Callable[[Sequence[Span]], float]) -> None:
+        """Tell its speed from all that it ran.
+
+        The latest runs tell most, for work may differ from place to place. But a light place does
+        not make a device fast: it counts as no faster than it has been on all its work so far.
+        """
+        if not self.samples and not self.runs:
             return
-        lately = seconds / weight
-        if self.lately is not None:
-            lately = (lately + self.lately) / 2
-        self.lately = lately
-        self.seen_work += weight
-        self.seen_s += seconds
-        self.rate = min(1 / lately, self.seen_work / self.seen_s)
+        paces = [(weigh(spans), max(spent_s, 1e-9)) for spans, spent_s in self.samples + self.runs]
+        self.rate = sum(work for work, _ in paces) / sum(spent_s for _, spent_s in paces)
+        count = len(self.samples)
+        if self.runs:
+            self.doubt, lately = 1.0, 0.0
+            for work, spent_s in paces[count:]:
+                lately = (lately + spent_s / work) / 2 if lately else spent_s / work
+            self.rate = min(self.rate, 1 / lately)
+        elif count > 1:
+            self.doubt = _spread([spent_s / work for work, spent_s in paces])
+
+    def list_paces(self) -> list[tuple[float, float]]:
+        """Give the middle of each sample as a share of the slabs, and its seconds per slab."""
+        return [
+            ((spans[0][0] + spans[-1][1]) / 2 / self.given.size, spent_s / _count(spans))
+            for spans, spent_s in self.samples
+        ]
+
+    def predict(self, count: int) -> None:
+        """Estimate its time for the whole launch of so many slabs, by its samples."""
+        if self.rate is not None and self.samples:
+            self.estimated_s = count / self.rate
+            self.error_factor = _spread([pace for _, pace in self.list_paces()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +181,6 @@ class SplitLaunch:
     result_bytes: Mapping[int, int] = field(default_factory=dict)
     """Bytes that all devices together give back, by buffer, unless they write in place."""
     is_known_even: bool = False
-    restored: Mapping[int, MemoryRange] = field(default_factory=dict)
-    """What buffers hold again after samples, by position, where results are compared."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -189,7 +192,7 @@ class Execution:
     estimated_end_s: float | None = None
     """When all results would be there, said once all speeds were known."""
     first_s: float = 0.0
-    """Begin of the first sample."""
+    """When all devices were prepared."""
     last_s: float = 0.0
     """When the last result was there."""
 
@@ -203,3 +206,14 @@ def join_errors(errors: Sequence[KernelcastError]) -> KernelcastError:
     if len(errors) == 1 or all(isinstance(one, InputError) for one in errors):
         return errors[0]
     return DeviceError("; ".join(str(one) for one in errors))
+
+
+def _count(spans: Sequence[Span]) -> int:
+    return sum(stop - first for first, stop in spans)
+
+
+def _spread(paces: Sequence[float]) -> float:
+    """Give the factor by which the mean of some times may be off: two standard errors."""
+    if len(paces) < 2:
+        return _ROUGHLY
+    return math.exp(2 * float(np.std(np.log(paces), ddof=1)) / math.sqrt(len(paces)))

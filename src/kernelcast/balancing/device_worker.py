@@ -7,7 +7,6 @@ from kernelcast.balancing.messages import (
     Collected,
     Command,
     Finish,
-    Hint,
     MemoryRange,
     OpenDevice,
     Opened,
@@ -16,15 +15,11 @@ from kernelcast.balancing.messages import (
     Ran,
     Reply,
     Run,
-    Sample,
-    Sampled,
 )
 from kernelcast.balancing.shared_memory import SharedMemory
-from kernelcast.balancing.slab_sampling import SlabLaunch, sample_slabs
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.partial_launch import Content, InPlace, PartialLaunch, open_place
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.workers.task import Reporter
 
 
 class DeviceWorker:
@@ -47,17 +42,20 @@ class DeviceWorker:
         )
         return cls(session, SharedMemory(order.memory), opened)
 
-    def answer(self, command: Command, report: Reporter) -> Reply:
+    def answer(self, command: Command) -> Reply:
         """Do what a command says."""
         start_s = time.monotonic()
         match command:
             case Prepare():
                 return self._prepare(command, start_s)
-            case Sample():
-                return self._sample(command, report, start_s)
             case Run():
-                self._started.run([command.space.box(span) for span in command.spans])
-                return Ran(start_s=start_s, end_s=time.monotonic(), spans=command.spans)
+                took_s = self._started.run([command.space.box(span) for span in command.spans])
+                return Ran(
+                    start_s=start_s,
+                    end_s=time.monotonic(),
+                    spans=command.spans,
+                    durations_s=tuple(took_s),
+                )
             case Collect():
                 for index, spans in command.spans.items():
                     self._started.read(index, spans, self._memory.view(command.targets[index]))
@@ -97,21 +95,6 @@ class DeviceWorker:
             return one
         view = self._memory.view(one)
         return InPlace(array=view) if index in command.in_place else view
-
-    def _sample(self, command: Sample, report: Reporter, start_s: float) -> Sampled:
-        launch = self._started
-        slabs = SlabLaunch(
-            launch=launch,
-            space=command.space,
-            device=self._session.description,
-            kernel_digest=launch.kernel.digest,
-            is_stopped=report.has_order,
-            tell=lambda rate: report.give(Hint(start_s=start_s, end_s=time.monotonic(), rate=rate)),
-        )
-        samples = sample_slabs(slabs, command)
-        for index, place in command.restored.items():
-            launch.write(index, self._memory.view(place))
-        return Sampled(start_s=start_s, end_s=time.monotonic(), samples=samples)
 
     def _drop(self) -> None:
         if self._launch is not None:

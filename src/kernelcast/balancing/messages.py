@@ -1,14 +1,13 @@
 """What the host and the devices' processes tell each other. Times are CLOCK_MONOTONIC's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from kernelcast.records.arguments import Argument, LocalArgument
 from kernelcast.records.balance import SlabSpace, Span
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.estimates import Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
@@ -49,23 +48,8 @@ class Prepare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """Run a few slabs and tell the speed; `budget` is a share of the whole launch's time.
-
-    Buffers at `restored` get their contents again, and nothing that was sampled is done: what two
-    devices have run comes out alike only where they round alike.
-    """
-
-    space: SlabSpace
-    budget: float
-    seed: int
-    is_known_even: bool = False
-    restored: Mapping[int, MemoryRange] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Run some slabs."""
+    """Run some slabs, each span as a launch of its own."""
 
     space: SlabSpace
     spans: tuple[Span, ...]
@@ -84,7 +68,7 @@ class Finish:
     """Drop the buffers; the device stays open."""
 
 
-Command = Prepare | Sample | Run | Collect | Finish
+Command = Prepare | Run | Collect | Finish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,37 +102,12 @@ class Prepared(Reply):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hint(Reply):
-    """A first idea of the speed, in slabs per second, while samples run; answers no command."""
-
-    rate: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlabSamples:
-    """What came of sampling slabs, which are done."""
-
-    spans: tuple[Span, ...]
-    interval: Interval | None = None
-    """Time of the whole launch on this device; None if too little ran to tell."""
-    rates: tuple[tuple[float, float], ...] = ()
-    """Middle of each timed launch as a share of the slabs, and seconds per slab."""
-    is_even: bool = True
-    """Whether work seems the same everywhere."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled(Reply):
-    """What the samples say."""
-
-    samples: SlabSamples
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ran(Reply):
     """Slabs are done."""
 
     spans: tuple[Span, ...]
+    durations_s: tuple[float, ...]
+    """What each span took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

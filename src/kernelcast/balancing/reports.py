@@ -78,15 +78,15 @@ def make_report(
 
 def _describe(state: DeviceState, safety: SplitSafety, **named: Any) -> DeviceShare:  # noqa: ANN401
     done = safety.space.work_groups(spans_of(state.owned.nonzero()[0]))
-    interval = None if state.sampled is None else state.sampled.interval
+    alone_s = state.estimated_s
     return DeviceShare(
         **named,
         work_groups=done,
         share=done / safety.space.ndrange.work_group_count,
         estimated_share=state.estimated_share,
-        estimated_s=None if interval is None else interval.seconds,
-        low_s=None if interval is None else interval.low,
-        high_s=None if interval is None else interval.high,
+        estimated_s=alone_s,
+        low_s=None if alone_s is None else alone_s / state.error_factor,
+        high_s=None if alone_s is None else alone_s * state.error_factor,
         real_s=state.real_s,
     )
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from kernelcast.balancing.settings import BalanceSettings
 
 _LEAST_SHARE = 0.5
+# Part of the work left that is given at a time while somebody samples.
+_WHILE_UNKNOWN = 0.01
 # Parts of a fair share that are given where speeds have been seen at work: small parts cost time,
 # large ones are a risk where work differs from place to place.
 _LATER_EVEN, _LATER_UNEVEN = 0.7, 0.5
@@ -74,10 +76,11 @@ class SharePolicy:
             what has been given out cannot be taken back.
         """
         own = speeds[device]
-        if own.rate is None or any(one.rate is None for one in speeds):
-            # Somebody's speed is unknown: a cautious part of an even share.
-            even = left / len(speeds) / (2 if is_first else 1)
-            return even if own.rate is None else max(even, own.rate * self.shortest_s)
+        if own.rate is None:
+            return left / len(speeds)
+        if any(one.rate is None for one in speeds):
+            # Somebody's speed is unknown: a small part, for what is given cannot be taken back.
+            return own.rate * self.shortest_s + _WHILE_UNKNOWN * left
         fair = own.rate * (finish_time(speeds, left, now_s) - max(own.free_at_s, now_s))
         least = own.rate * self.shortest_s
         if fair >= left - least and left <= _LITTLE * least:

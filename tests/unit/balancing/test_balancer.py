@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernelcast.balancing.balancer import Balancer
 from kernelcast.balancing.host_arguments import read_host_arguments
-from kernelcast.balancing.messages import Collect, Prepare, Run, Sample
+from kernelcast.balancing.messages import Collect, Prepare, Run
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.errors import InputError, KernelcastError
@@ -193,7 +193,7 @@ def test_conflicting_writes_are_refused() -> None:
 
 @pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER])
 @pytest.mark.parametrize(
-    "failing", [{Prepare: 0}, {Sample: 0}, {Run: 0}, {Run: 1}, {Run: 2}, {Collect: 0}]
+    "failing", [{Prepare: 0}, {Run: 0}, {Run: 1}, {Run: 2}, {Run: 11}, {Collect: 0}]
 )
 def test_others_finish_the_work_of_one_that_fails(failing: dict[type, int], kernel: Kernel) -> None:
     """Whenever a device breaks, the results are right and the report says so."""
@@ -218,16 +218,26 @@ def test_error_says_who_failed_when_nobody_is_left() -> None:
         _balance(devices)
 
 
-def test_slow_device_is_not_waited_for() -> None:
-    """A device a thousand times slower costs little more than leaving it out."""
-    devices = [
-        FakeDevice(compute=_update, item_s=2e-6),
-        FakeDevice(compute=_update, item_s=2e-6, prepare_s=10.0),
-    ]
+@pytest.mark.parametrize("late", [0, 1])
+def test_no_share_is_given_before_all_are_prepared(late: int) -> None:
+    """A device that takes long to build does as much as one that was ready at once."""
+    devices = [FakeDevice(compute=_update, item_s=2e-5) for _ in range(2)]
+    devices[late].prepare_s = 10.0
     report, found, expected = _balance(devices)
     assert np.array_equal(found, expected)
-    assert report.real_s < 1.1 * _ITEMS * 2e-6
-    assert report.shares[1].work_groups == 0
+    assert report.shares[late].share == pytest.approx(0.5, abs=0.03)
+    assert report.real_s < 1.1 * _ITEMS * 2e-5 / 2
+
+
+@pytest.mark.parametrize("slower", [1, 19])
+def test_a_first_launch_that_compiles_is_waited_for(slower: float) -> None:
+    """What a driver puts off to the first launch is no part of its speed."""
+    devices = [FakeDevice(compute=_update, item_s=s) for s in (2e-5 * slower, 2e-5)]
+    devices[1].first_s = 0.2
+    report, found, expected = _balance(devices)
+    assert np.array_equal(found, expected)
+    assert report.shares[0].estimated_share == pytest.approx(1 / (1 + slower), abs=0.03)
+    assert report.shares[0].share == pytest.approx(1 / (1 + slower), abs=0.03)
 
 
 @pytest.mark.parametrize("slow_s", [1e-2, 1e-1])
@@ -283,7 +293,7 @@ def test_shares_may_be_fixed(share: float) -> None:
     report, found, expected = _balance(devices, chosen=chosen)
     assert np.array_equal(found, expected)
     assert report.shares[0].share == pytest.approx(share, abs=0.001)
-    assert not devices[0].seen.get(Sample)
+    assert devices[0].seen.get(Run, 0) == (share > 0)
 
 
 @pytest.mark.parametrize("late", [0, 1])
@@ -347,7 +357,7 @@ def test_device_that_refuses_one_launch_takes_the_next() -> None:
     st.lists(st.floats(min_value=1e-7, max_value=1e-4), min_size=1, max_size=4),
     st.integers(min_value=1, max_value=700),
     st.floats(min_value=0.1, max_value=1.0),
-    st.dictionaries(st.sampled_from([Prepare, Sample, Run, Collect]), st.integers(0, 3)),
+    st.dictionaries(st.sampled_from([Prepare, Run, Collect]), st.integers(0, 12)),
     st.integers(min_value=0, max_value=99),
 )
 def test_every_work_item_counts_once(
