@@ -17,15 +17,10 @@ their versions; models refuse samples of revisions that they have not learned fr
    compiled as the whole launch is (ADR 0004).
 3. With every page of the buffers read before (ADR 0020), and every work-group of a window counted
    where index buffers tell the work (ADR 0019).
-4. At two moments, in windows of which the first part pays for cold caches (ADR 0032), and that
-   threads walk as they walk the whole launch (ADR 0034).
-   On GPUs in pairs of warmed windows (ADR 0039), without a number of its own: nobody has
-   observations of GPUs from before.
-   Launches below `short_s` get `unnoticed_s` of samples, and unknown work among them no survey,
-   without a number of their own either: models learn from longer ones.
+4. At two moments, in windows of which the first part pays for cold caches (ADR 0032).
+   On GPUs in pairs of warmed windows (ADR 0039).
+5. Slabs: two long launches, each behind a shorter one, the lesser of which counts (ADR 0042).
 """
-# Of the least launch worth timing: what a short launch lasts at most, and what its samples may.
-_SHORT, _UNNOTICED = 1000, 40
 # A GPU's events tell times from so many empty launches on; below the second, they tick too coarse.
 _GPU_LAUNCHES, _LEAST_LAUNCH_S = 8, 10e-6
 
@@ -37,9 +32,8 @@ class SamplingPlan:
     Parameters
     ----------
     budget : float
-        Share of the predicted time that sampling may cost in all, or of short launches
-        `unnoticed_s` where that is more, half of the launch at most; up to 1.5 times that share
-        where work is uneven.
+        Share of the predicted time that sampling may cost in all. Short launches are sampled for
+        a millisecond or two even where that is more, for half of the launch at most.
     min_launch_s : float
         Duration below which a launch is mostly noise, in seconds.
     moments : int
@@ -76,19 +70,6 @@ class SamplingPlan:
         if not all(0 <= one < 1 for one in self.places):
             msg = f"places {self.places}: give shares of the work-groups, from 0 to below 1"
             raise InputError(msg)
-
-    @property
-    def short_s(self) -> float:
-        """Time below which launches are short, in seconds."""
-        return _SHORT * self.min_launch_s
-
-    @property
-    def unnoticed_s(self) -> float:
-        """Time that samples of a short launch may take in all, in seconds, whatever the budget.
-
-        The first part of it tells what cold caches cost, and little else.
-        """
-        return _UNNOTICED * self.min_launch_s
 
     @property
     def is_known_uneven(self) -> bool:

@@ -46,7 +46,7 @@ _LATER_S = 0.05
 # A launch is worth timing from so many times what it pays once.
 _TIMES_PAID_ONCE = 5.0
 # A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share.
-_SHORT_SLAB_S, _LARGEST_SHARE = 0.7e-3, 1 / 6
+_SHORT_SLAB_S, _LARGEST_SHARE = 0.7e-3, 1 / 8
 _SURVEYED = 10
 # A place so much slower than the others is looked at again.
 _STICKS_OUT = 1.5
@@ -168,7 +168,7 @@ class Sampler:
             self._note_rate([last])
             # Time must grow with the work-groups before it says anything about them.
             is_work = self._paid_s <= _MOSTLY_PAID * last.duration_s
-            is_long = last.duration_s >= self._worth_s or 2 * last.duration_s >= self._slab_s
+            is_long = last.duration_s >= self._worth_s or 3 * last.duration_s >= self._slab_s
             if is_long and is_work and (smaller is not None or last.duration_s >= _SURELY_WORK_S):
                 break
             if 2 * _PILOT_GROWTH * size > self._total:
@@ -205,8 +205,8 @@ class Sampler:
         # A heavy region is as heavy beside the place; a disturbance does not repeat.
         counts = self._launch.ndrange.group_counts
         beside = [position_of(seen[one].box, counts) for one in np.flatnonzero(heavy)]
-        again = rates_of(self._run_at(beside, size)) if 0 < len(beside) <= len(seen) / 2 else []
-        is_heavy = any(one > _STICKS_OUT * median(rates) for one in again)
+        again = self._run_at(beside, size) if 0 < len(beside) <= len(seen) / 2 else []
+        is_heavy = bool((rates_of(again) > _STICKS_OUT * median(rates)).any())
         self._is_even = is_even(rates) and not is_heavy and not self._plan.is_known_uneven
         if self._is_even:  # slabs tell more
             self._timed = [_count(one, PILOT_WINDOW) for one in self._timed]
