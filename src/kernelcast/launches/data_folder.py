@@ -31,6 +31,14 @@ def data_folder() -> Path:
     return Path(chosen) if chosen else _users_data() / "kernelcast"
 
 
+def kept_folder() -> Path | None:
+    """Give the data folder; None for a user without a home, for whom nothing is kept."""
+    try:
+        return data_folder()
+    except InputError:
+        return None
+
+
 def protect_data_folder() -> bool:
     """Close the data folder to other users, if a usual umask alone has opened it.
 

@@ -17,6 +17,7 @@ from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.touched_ranges import TouchedRanges, find_touched
 from kernelcast.launches.bounds_check import refuse_overruns
+from kernelcast.launches.data_folder import kept_folder
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.source_check import list_parameters, tell_sizes
 from kernelcast.records.arguments import Access, HeldBuffer
@@ -137,7 +138,7 @@ def describe_live(launch: Launch, name: "LiveName | None" = None) -> LiveLaunch:
     )
     check_objects(launch.kernel, launch.queue)
     given_arguments = list_arguments(launch.args)
-    session = session_of(launch.queue)
+    session = session_of(launch.queue, kept_folder())
     known = _find_kernel(launch, session, name)
     kernel, places = known.kernel, known.places
     check_count(kernel.name, known.built.parameters, len(given_arguments))

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from ctypes import c_bool, c_int32, c_size_t
 from functools import lru_cache
+from pathlib import Path
 from typing import TypeAlias, cast
 
 from cachetools import LRUCache
@@ -113,8 +114,15 @@ def _ask_context(
         return None
 
 
-def session_of(queue: cl.CommandQueue) -> DeviceSession:
+def session_of(queue: cl.CommandQueue, folder: Path | None = None) -> DeviceSession:
     """Give the session of a queue's context and device; the last few are kept.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        The queue.
+    folder : Path, optional
+        Where programs, and what is found out about the device, are kept for other processes.
 
     Measurements run on a queue of our own in the same context.
     """
@@ -123,7 +131,7 @@ def session_of(queue: cl.CommandQueue) -> DeviceSession:
     with _sessions_lock:
         session = _sessions.get(key)
         if session is None:
-            session = session_in(context, describe_device(device), device)
+            session = session_in(context, describe_device(device), device, folder)
             _sessions[key] = session
     return session
 

@@ -5,14 +5,14 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 
-from kernelcast.launches.data_folder import data_folder
+from kernelcast.launches.data_folder import kept_folder
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
-from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.contents import draw_ahead
 from kernelcast.sampling.core_turns import TURNS
 from kernelcast.sampling.discovery import choose_device, find_devices_once
-from kernelcast.sampling.problem_arguments import list_recipes
+from kernelcast.sampling.problems import list_recipes
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.task import Reporter
 
@@ -57,8 +57,4 @@ def _open(device_id: str) -> DeviceSession:
 
 @cache
 def _open_once(device_id: str) -> DeviceSession:
-    try:
-        folder = data_folder()
-    except InputError:  # a user without a home keeps nothing
-        folder = None
-    return open_session(*choose_device(device_id, find_devices_once()), folder)
+    return open_session(*choose_device(device_id, find_devices_once()), kept_folder())
