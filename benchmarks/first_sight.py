@@ -140,7 +140,7 @@ def hold_problem(session: Any, path: Path) -> Iterator[_Kernel]:  # noqa: ANN401
     import pyopencl as cl
 
     from kernelcast import Launch, read_problem
-    from kernelcast.sampling.problems import put_arguments, release_arguments
+    from kernelcast.sampling.problems import put_arguments
 
     problem = read_problem(path)
     program = cl.Program(session.context, problem.kernel.source)
@@ -161,7 +161,10 @@ def hold_problem(session: Any, path: Path) -> Iterator[_Kernel]:  # noqa: ANN401
     try:
         yield _Kernel(make, max(1, ndrange.global_size[-1] // unit))
     finally:
-        release_arguments(session, arguments)
+        session.queue.finish()
+        for one in arguments:
+            if isinstance(one, cl.Buffer):
+                one.release()
         del program
 
 

@@ -11,7 +11,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.sampling.content_digests import MOST_HELD_BYTES, digest_buffer
 from kernelcast.sampling.contents import make_array, shape_of
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problems import put_argument
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -41,8 +40,8 @@ def test_contents_keep_their_digest(session: DeviceSession, size: int) -> None:
 def test_buffers_hold_their_recipe(session: DeviceSession, init: Init, lanes: int) -> None:
     """Fills a buffer of the device with exactly what the recipe gives on the host."""
     described = BufferArgument(element=ElementType("float32", lanes), count=70_001, init=init)
-    buffer = put_argument(session, 2, described, seed=4)
-    assert isinstance(buffer, cl.Buffer)
+    [held] = session.buffers.take([(described, 4002)])
+    buffer = held.buffer
     found = np.empty(shape_of(described), dtype=np.float32)
     cl.enqueue_copy(session.queue, found, buffer)
     buffer.release()
@@ -57,9 +56,9 @@ def test_device_goes_on_after_a_content_that_cannot_be_made(
         element=ElementType("int32"), count=8, init=Init.FILE, path=tmp_path / "none.npy"
     )
     with pytest.raises(InputError, match=r"none\.npy: cannot be read"):
-        put_argument(session, 0, described, seed=0)
+        session.buffers.take([(described, 0)])
     np.save(tmp_path / "none.npy", np.arange(8, dtype=np.int32))
-    buffer = put_argument(session, 0, described, seed=0)
+    buffer = session.buffers.take([(described, 0)])[0].buffer
     found = np.empty(8, dtype=np.int32)
     cl.enqueue_copy(session.queue, found, buffer)
     assert found.tolist() == [*range(8)]

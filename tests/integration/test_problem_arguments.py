@@ -18,7 +18,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problem_arguments import ProblemArguments, seed_of
+from kernelcast.sampling.problems import ProblemArguments, seed_of
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device

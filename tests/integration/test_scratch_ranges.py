@@ -1,6 +1,7 @@
 """Copies of what samples touch only: the same results, and buffers of the program as they were."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from kernelcast.launches.live import LiveLaunch, describe_live
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, Init
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.buffer_pool import BufferPool
-from kernelcast.sampling.contents import FillOrder, fill_ranges, make_array
+from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.scratch import ScratchArguments
@@ -209,38 +210,29 @@ def test_kept_copies_stay_within_their_limit(session: DeviceSession) -> None:
     assert pool.kept_bytes == 0
 
 
-def test_a_smaller_buffer_begins_a_larger_one_of_the_same_recipe(
+def test_what_nobody_has_written_to_is_not_filled_again(
     session: DeviceSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is filled anew until somebody has written to it; the larger one comes back whole."""
+    """A buffer is given again with the recipe that it holds, and filled where that is unknown."""
+    recipe = BufferArgument(element=ElementType("float32"), count=ITEMS, init=Init.UNIFORM), 5
+    expected = make_array(recipe[0], seed=5)
     filled: list[int] = []
+    fill = BufferPool.fill
 
-    def spy(orders: Sequence[FillOrder]) -> None:
-        filled.extend(one.argument.count for one in orders)
-        fill_ranges(orders)
+    def spy(pool: BufferPool, parts: Sequence[tuple[Any, Any, Any]]) -> None:
+        filled.append(len(parts))
+        fill(pool, parts)
 
-    monkeypatch.setattr("kernelcast.sampling.buffer_pool.fill_ranges", spy)
+    monkeypatch.setattr(BufferPool, "fill", spy)
     pool = BufferPool(session.context, session.queue, session.description)
-    if not pool.fills_in_place:
-        pytest.skip("the device has memory of its own")
-    large, small = (
-        BufferArgument(element=ElementType("float32"), count=one, init=Init.UNIFORM)
-        for one in (ITEMS, ITEMS // 3)
-    )
-    expected = make_array(large, seed=5)
-    first = pool.take([(large, 5)])
-    pool.give_back(first)
-    begun = pool.take([(small, 5)])
-    assert filled == [ITEMS]
-    assert begun[0].buffer.size == small.bytes
-    assert np.array_equal(read(session, begun[0].buffer, expected[: ITEMS // 3]),
-                          expected[: ITEMS // 3])  # fmt: skip
-    begun[0].content = None  # somebody writes to it
-    pool.give_back(begun)
-    again = pool.take([(large, 5)])
-    assert again[0] is first[0]
-    assert filled == [ITEMS, ITEMS]
-    assert np.array_equal(read(session, again[0].buffer, expected), expected)
-    pool.give_back(again)
-    assert pool.kept_bytes == large.bytes
+    [first] = pool.take([recipe])
+    for is_written, count in ((False, 0), (True, 1)):
+        if is_written:
+            first.content = None
+        pool.give_back([first])
+        [again] = pool.take([recipe])
+        assert (again is first, filled[-1]) == (True, count)
+        assert np.array_equal(read(session, again.buffer, expected), expected)
+    pool.give_back([again])
+    assert pool.kept_bytes == recipe[0].bytes
     pool.close()

@@ -18,7 +18,6 @@ from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problems import release_arguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments
 
@@ -160,7 +159,10 @@ class PartialLaunch:
 
     def release(self) -> None:
         """Give the buffers' memory back."""
-        release_arguments(self._session, self._held)
+        self._session.queue.finish()
+        for one in self._held:
+            if isinstance(one, cl.Buffer):
+                one.release()
         self._held = []
         self._in_place = {}
 

@@ -1,32 +1,213 @@
-"""Puts a problem's arguments onto a device."""
+"""A problem's arguments on a device: buffers that are ours, so that kernels may write to them.
 
-from collections.abc import Callable, Iterator, Sequence
+Nothing has to be copied before a kernel writes: what it may have changed is filled anew by its
+recipe. Only where that takes longer than to copy (permutations, files, memory that the host cannot
+write to) a copy is kept. Of buffers that a kernel writes only those parts are filled that its
+samples touch, where the source tells which; of those that it only reads all, since samples must not
+find in caches what was filled just before them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
 from kernelcast.records.arguments import (
     Access,
-    Argument,
     BufferArgument,
+    Init,
     LocalArgument,
     ScalarArgument,
     make_scalar,
 )
-from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.contents import fill_array, make_array, shape_of
+from kernelcast.sampling.buffer_pool import Part, PooledBuffer, Recipe
+from kernelcast.sampling.building import BuiltKernel
 from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problem_arguments import ProblemArguments, seed_of
-from kernelcast.sampling.scratch import KernelArgument, Reach
+from kernelcast.sampling.scratch import SMALL_BYTES, KernelArgument, Reach, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments, infer_access
 
+_SLOW_TO_MAKE = frozenset({Init.PERMUTATION, Init.FILE})
+
 Launch = TypeVar("Launch", bound=OpenCLLaunch)
+
+
+class ProblemArguments(WrittenArguments):
+    """A problem's arguments with true contents.
+
+    Parameters
+    ----------
+    accesses : sequence of Access or None
+        What the kernel may do with each; None where it is no buffer.
+    seed : int
+        Seed of random contents, of each together with its position.
+    reach : Reach, optional
+        Which bytes boxes of work-groups touch.
+
+    Raises
+    ------
+    InputError
+        If a content cannot be made.
+    """
+
+    def __init__(
+        self,
+        session: DeviceSession,
+        problem: Problem,
+        accesses: Sequence[Access | None],
+        *,
+        seed: int,
+        reach: Reach | None = None,
+    ) -> None:
+        pool = self._pool = session.buffers
+        recipes = self._recipes = list_recipes(problem, seed=seed)
+        written = {place for place in recipes if accesses[place] is not Access.READ}
+        known = () if reach is None or not pool.fills_in_place else reach.places
+        super().__init__(
+            session.queue,
+            {place: recipes[place][0].bytes for place in written},
+            {place: (place, 0) for place in written},
+            {place for place in written if accesses[place] is not Access.WRITE},
+            reach,
+        )
+        parts = {
+            place
+            for place in written & {*known}
+            if recipes[place][0].init not in _SLOW_TO_MAKE
+            and recipes[place][0].bytes >= SMALL_BYTES
+        }
+        copied = [
+            place
+            for place in self._noticed
+            if recipes[place][0].init in _SLOW_TO_MAKE or not pool.fills_in_place
+        ]
+        filled = [place for place in recipes if place not in parts]
+        self._held = dict(zip(filled, pool.take([recipes[one] for one in filled]), strict=True))
+        # Nobody writes to a copy: what it holds is found again by the next launch.
+        self._copies = {place: self._held[place] for place in copied}
+        self._held |= {place: pool.get(recipes[place][0].bytes) for place in (*copied, *parts)}
+        for place in written:
+            self._held[place].content = None  # from now on
+            if place not in parts:
+                self._ready[place].add([(0, self._sizes[place])])
+        self._load(dict.fromkeys(copied, ()))
+        buffers = {place: one.buffer for place, one in self._held.items()}
+        self.arguments = _make_arguments(problem, buffers)
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that are copied."""
+        return sum(self._sizes[place] for place in self._copies)
+
+    def release(self) -> None:
+        """Give the buffers back."""
+        self._queue.finish()
+        self._pool.give_back([*self._held.values(), *self._copies.values()])
+        self.arguments, self._held, self._copies = [], {}, {}
+
+    def _load(self, parts: Mapping[int, Sequence[Part]]) -> None:
+        wanting: list[tuple[PooledBuffer, Recipe, Sequence[Part]]] = []
+        for place, ranges in parts.items():
+            held, copy = self._held[place], self._copies.get(place)
+            if copy is not None:
+                size_bytes = self._sizes[place]
+                cl.enqueue_copy(self._queue, held.buffer, copy.buffer, byte_count=size_bytes)
+            elif ranges:
+                wanting.append((held, self._recipes[place], ranges))
+        self._pool.fill(wanting)
+        self._queue.finish()
+
+
+def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
+    """List the recipe of each buffer and the seed of its content, by its position."""
+    return {
+        place: (one, seed_of(seed, place))
+        for place, one in enumerate(problem.arguments)
+        if isinstance(one, BufferArgument)
+    }
+
+
+def seed_of(seed: int, place: int) -> int:
+    """Make the seed of an argument's content from a problem's seed and its position."""
+    return seed * 1000 + place
+
+
+def put_arguments(session: DeviceSession, problem: Problem, *, seed: int) -> list[KernelArgument]:
+    """Make a problem's arguments for a caller to keep, or to release."""
+    recipes = list_recipes(problem, seed=seed)
+    taken = session.buffers.take([*recipes.values()])
+    return _make_arguments(
+        problem, {place: one.buffer for place, one in zip(recipes, taken, strict=True)}
+    )
+
+
+def _make_arguments(problem: Problem, buffers: Mapping[int, cl.Buffer]) -> list[KernelArgument]:
+    made: list[KernelArgument] = []
+    for place, argument in enumerate(problem.arguments):
+        match argument:
+            case BufferArgument():
+                made.append(buffers[place])
+            case ScalarArgument():
+                made.append(make_scalar(argument))
+            case LocalArgument():
+                made.append(cl.LocalMemory(argument.bytes))
+    return made
+
+
+def check_problem(
+    session: DeviceSession,
+    problem: Problem,
+    built: BuiltKernel,
+    inferred: Sequence[Access | None] | None = None,
+) -> tuple[Problem, list[Access | None]]:
+    """Check a problem against a device and the kernel that was built for it.
+
+    Returns
+    -------
+    problem : Problem
+        With a local size.
+    accesses : list of Access or None
+        What the kernel may do with each argument.
+    """
+    kernel, parameters, device = problem.kernel, built.parameters, session.description
+    check_arguments(kernel.name, parameters, problem.arguments)
+    # Before a large host array is made in vain.
+    for index, argument in enumerate(problem.arguments):
+        if isinstance(argument, BufferArgument) and argument.bytes > device.max_allocation_bytes:
+            msg = (
+                f"{device.id}: argument {index} is a buffer of {argument.bytes:,} bytes, the "
+                f"device's largest is {device.max_allocation_bytes:,}; predict a smaller problem"
+            )
+            raise DeviceLimitError(msg)
+    if problem.buffer_bytes > device.global_memory_bytes:
+        msg = (
+            f"{device.id}: the buffers take {problem.buffer_bytes:,} bytes together, the "
+            f"device has {device.global_memory_bytes:,}; predict a smaller problem"
+        )
+        raise DeviceLimitError(msg)
+    local_bytes = sum(a.bytes for a in problem.arguments if isinstance(a, LocalArgument))
+    if local_bytes > device.local_memory_bytes:
+        msg = (
+            f"{device.id}: the local-memory arguments take {local_bytes:,} bytes, a compute "
+            f"unit has {device.local_memory_bytes:,}"
+        )
+        raise DeviceLimitError(msg)
+    ndrange = choose_local_size(session, built.kernel, problem.ndrange)
+    check_launch(session, built.kernel, kernel, ndrange)
+    accesses = [
+        infer_access(parameter, argument.access or known)
+        if isinstance(argument, BufferArgument)
+        else None
+        for parameter, argument, known in zip(
+            parameters, problem.arguments, inferred or [None] * len(parameters), strict=True
+        )
+    ]
+    return replace(problem, ndrange=ndrange), accesses
 
 
 @contextmanager
@@ -49,103 +230,14 @@ def prepared_problem(
         What source analysis found each argument to be; the problem's own words go first.
     find_reach : callable, optional
         Finds which bytes boxes of the problem's work-groups touch, once the local size is chosen.
-
     """
     built = session.whole_kernel(problem.kernel)
-    compiled, parameters = built.kernel, built.parameters
-    check_arguments(problem.kernel.name, parameters, problem.arguments)
-    _check_memory(session.description, problem)
-    ndrange = choose_local_size(session, compiled, problem.ndrange)
-    check_launch(session, compiled, problem.kernel, ndrange)
-    found = inferred or [None] * len(parameters)
-    accesses = [
-        infer_access(parameter, argument.access or known)
-        if isinstance(argument, BufferArgument)
-        else None
-        for parameter, argument, known in zip(parameters, problem.arguments, found, strict=True)
-    ]
+    problem, accesses = check_problem(session, problem, built, inferred)
     with explained_errors(problem.kernel, session.description):
-        reach = find_reach(replace(problem, ndrange=ndrange))
+        reach = find_reach(problem)
         held = ProblemArguments(session, problem, accesses, seed=seed, reach=reach)
     try:
-        with launch_type(session, problem.kernel, ndrange, (), (), held=held) as launch:
+        with launch_type(session, problem.kernel, problem.ndrange, (), (), held=held) as launch:
             yield launch
     finally:
         held.release()
-
-
-def put_arguments(session: DeviceSession, problem: Problem, *, seed: int) -> list[KernelArgument]:
-    """Make a problem's arguments: buffers on the device, scalars, local memory."""
-    return [
-        put_argument(session, index, argument, seed=seed)
-        for index, argument in enumerate(problem.arguments)
-    ]
-
-
-def put_argument(
-    session: DeviceSession, index: int, argument: Argument, *, seed: int
-) -> KernelArgument:
-    """Make an argument; a buffer's content depends on `seed` and its position only."""
-    match argument:
-        case BufferArgument():
-            return _put_buffer(session, argument, seed=seed_of(seed, index))
-        case ScalarArgument():
-            return make_scalar(argument)
-        case LocalArgument():
-            return cl.LocalMemory(argument.bytes)
-
-
-def _put_buffer(session: DeviceSession, argument: BufferArgument, *, seed: int) -> cl.Buffer:
-    """Make a buffer; one in the host's memory is filled in place, without a copy beside it."""
-    if session.description.kind is not DeviceKind.CPU:
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        return cl.Buffer(session.context, flags, hostbuf=make_array(argument, seed=seed))
-    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=argument.bytes)
-    try:
-        array, _ = cl.enqueue_map_buffer(
-            session.queue, buffer, cl.map_flags.WRITE, 0,
-            shape_of(argument), argument.element.dtype,
-        )  # fmt: skip
-        try:
-            fill_array(argument, array, seed=seed)
-        finally:
-            array.base.release(session.queue)
-    except BaseException:
-        buffer.release()
-        raise
-    return buffer
-
-
-def release_arguments(session: DeviceSession, arguments: Sequence[KernelArgument]) -> None:
-    """Give the buffers' memory back."""
-    session.queue.finish()
-    for argument in arguments:
-        if isinstance(argument, cl.Buffer):
-            argument.release()
-
-
-def _check_memory(description: DeviceDescription, problem: Problem) -> None:
-    """Refuse before a large host array is made in vain."""
-    for index, argument in enumerate(problem.arguments):
-        if isinstance(argument, BufferArgument) and (
-            argument.bytes > description.max_allocation_bytes
-        ):
-            msg = (
-                f"{description.id}: argument {index} is a buffer of {argument.bytes:,} bytes, the "
-                f"device's largest is {description.max_allocation_bytes:,}; "
-                "predict a smaller problem"
-            )
-            raise DeviceLimitError(msg)
-    if problem.buffer_bytes > description.global_memory_bytes:
-        msg = (
-            f"{description.id}: the buffers take {problem.buffer_bytes:,} bytes together, the "
-            f"device has {description.global_memory_bytes:,}; predict a smaller problem"
-        )
-        raise DeviceLimitError(msg)
-    local_bytes = sum(a.bytes for a in problem.arguments if isinstance(a, LocalArgument))
-    if local_bytes > description.local_memory_bytes:
-        msg = (
-            f"{description.id}: the local-memory arguments take {local_bytes:,} bytes, a compute "
-            f"unit has {description.local_memory_bytes:,}"
-        )
-        raise DeviceLimitError(msg)

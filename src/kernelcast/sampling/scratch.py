@@ -7,18 +7,20 @@ exception, Ctrl-C, a crashed driver or a killed process leave the user's buffers
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.sampling.buffer_pool import BufferPool
-from kernelcast.sampling.byte_ranges import Ranges
+from kernelcast.sampling.buffer_pool import BufferPool, Part
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.scratch_images import ScratchImages
 
+SMALL_BYTES = 1 << 20
+"""Smaller buffers are made ready as a whole: that takes less time than to find out what is
+touched."""
 _PAGE_BYTES = 4096
-# Smaller buffers are copied whole: that takes less time than to find out what is touched.
-_SMALL_BYTES = 1 << 20
 
 KernelArgument: TypeAlias = Any
 """What `pyopencl.Kernel.set_arg` takes: a buffer, a NumPy scalar, local memory, None.
@@ -39,12 +41,119 @@ class Reach(Protocol):
         """Leave out some arguments."""
         ...
 
-    def list_ranges(self, box: GroupBox) -> Mapping[int, Sequence[tuple[int, int]]]:
+    def list_ranges(self, box: GroupBox) -> Mapping[int, Sequence[Part]]:
         """Give first bytes and those behind the last, by place; they may leave the buffer."""
         ...
 
 
-class ScratchArguments:
+class _Pages:
+    """Which pages of a buffer hold what they should."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+        self._ready = np.zeros(-(-size_bytes // _PAGE_BYTES), dtype=bool)
+
+    @property
+    def are_all_ready(self) -> bool:
+        return bool(self._ready.all())
+
+    def add(self, ranges: Iterable[Part]) -> list[Part]:
+        """Add ranges, page by page; give the parts of the buffer that were not ready."""
+        wanted = np.zeros_like(self._ready)
+        for low, high in ranges:
+            wanted[max(low, 0) // _PAGE_BYTES : max(-(-high // _PAGE_BYTES), 0)] = True
+        missing = wanted & ~self._ready
+        self._ready |= missing
+        return self._list(missing)
+
+    def list_all(self) -> list[Part]:
+        """Give all parts that are ready."""
+        return self._list(self._ready)
+
+    def _list(self, pages: npt.NDArray[np.bool_]) -> list[Part]:
+        edges = np.flatnonzero(np.diff(pages, prepend=False, append=False)) * _PAGE_BYTES
+        ends = np.minimum(edges, self._size_bytes).reshape(-1, 2)
+        return [(low, high) for low, high in ends.tolist()]
+
+
+class WrittenArguments:
+    """Arguments of a launch whose kernel may write to memory of ours; `HeldArguments`.
+
+    Memory has keys. What of it work-groups touch is made ready before they run, where the source
+    tells; all is at once where it does not.
+
+    Parameters
+    ----------
+    sizes : mapping of int to int
+        Bytes of each memory that the kernel may write.
+    places : mapping of int to (int, int)
+        By an argument's position, the key of the memory that it lies in and where it begins there.
+    noticed : collection of int
+        Keys of what the kernel may read too: what it only writes it cannot notice.
+    reach : Reach or None
+        Which bytes boxes touch, where that is known.
+    """
+
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        sizes: Mapping[int, int],
+        places: Mapping[int, tuple[int, int]],
+        noticed: Collection[int],
+        reach: Reach | None,
+    ) -> None:
+        self._queue, self._sizes, self._places, self._reach = queue, sizes, places, reach
+        self._noticed = [key for key in sizes if key in noticed]
+        self._ready = {key: _Pages(size) for key, size in sizes.items()}
+        self.arguments: list[KernelArgument] = []
+
+    @property
+    def whole_buffers(self) -> list[cl.Buffer]:
+        """Buffers among the arguments that hold all of their content."""
+        parts = {
+            place for place, (key, _) in self._places.items() if not self._ready[key].are_all_ready
+        }
+        return [
+            one
+            for place, one in enumerate(self.arguments)
+            if isinstance(one, cl.Buffer) and place not in parts
+        ]
+
+    def prepare(self, boxes: Iterable[GroupBox]) -> None:
+        """Have in the buffers what boxes of work-groups touch.
+
+        Samples are as fast as those from whole copies: 0.93 to 1.12 of them, for three
+        streaming kernels that write 512 MiB, on PoCL and Intel's runtime, both busy.
+        """
+        wanted: dict[int, list[Part]] = {
+            key: [] for key, pages in self._ready.items() if not pages.are_all_ready
+        }
+        if not wanted or self._reach is None:
+            return
+        for box in boxes:
+            for place, ranges in self._reach.list_ranges(box).items():
+                key, start = self._places.get(place, (-1, 0))
+                if key in wanted:
+                    wanted[key] += [(start + low, start + high) for low, high in ranges]
+        self._load({key: self._ready[key].add(ranges) for key, ranges in wanted.items()})
+
+    def prepare_whole(self) -> None:
+        """Have in the buffers what the whole launch touches."""
+        self._make_whole(self._sizes)
+
+    def _make_whole(self, keys: Iterable[int]) -> None:
+        self._load({key: self._ready[key].add([(0, self._sizes[key])]) for key in keys})
+
+    def refresh(self) -> None:
+        """Give what the kernel may have changed, and may read, its true content again."""
+        self._load({key: self._ready[key].list_all() for key in self._noticed})
+
+    def _load(self, parts: Mapping[int, Sequence[Part]]) -> None:
+        """Give parts of memory their true content."""
+        raise NotImplementedError
+
+
+class ScratchArguments(WrittenArguments):
     """A launch's arguments, with copies for all buffers and images that the kernel may write.
 
     Parameters
@@ -52,8 +161,7 @@ class ScratchArguments:
     accesses : sequence of Access or None
         One per argument; None where it is no buffer or image.
     reach : Reach, optional
-        Which bytes boxes touch: the others are copied where they are needed, see `prepare`. All
-        are copied at once where that is not known.
+        Which bytes boxes touch: the others are copied where they are needed.
     pool : BufferPool, optional
         Where copies come from and go to.
 
@@ -67,6 +175,7 @@ class ScratchArguments:
     A copy is at least as large as its original, whatever of it has been copied: an access that goes
     where nobody expected it finds other content, and never the original. Sub-buffers are copied
     with their parent, and the same parent is copied once, so that arguments that overlap still do.
+    Images are copied as a whole: no source says which pixels are touched.
     """
 
     def __init__(
@@ -79,142 +188,121 @@ class ScratchArguments:
         reach: Reach | None = None,
         pool: BufferPool | None = None,
     ) -> None:
-        self._queue, self._reach = queue, reach
         self._pool = pool or BufferPool(queue.context, queue, description, most_bytes=0)
-        written = [
-            argument
-            for argument, access in zip(arguments, accesses, strict=True)
-            if isinstance(argument, cl.Buffer) and access is not Access.READ
-        ]
-        self._originals = {_parent(memory).int_ptr: _parent(memory) for memory in written}
-        self._images = ScratchImages(queue, arguments, accesses)
-        held = _hold(arguments)
-        if not _has_room(held, self.copied_bytes + self._pool.kept_bytes, description):
-            self._pool.close()
-        _check_room(held, self.copied_bytes, description)
-        self._images.make()
-        self._pooled = {key: self._pool.get(parent.size) for key, parent in self._originals.items()}
-        # What a kernel only writes it cannot notice: most of what is copied, and a copy of
-        # gigabytes takes longer than the launches.
-        self._noticed = {
-            _parent(argument).int_ptr
-            for argument, access in zip(arguments, accesses, strict=True)
-            if isinstance(argument, cl.Buffer) and access is not Access.WRITE
+        parents = {
+            place: _find_parent(one)
+            for place, one in enumerate(arguments)
+            if isinstance(one, cl.Buffer)
         }
-        self._places = {
-            place: (_parent(argument).int_ptr, _start(argument))
-            for place, argument in enumerate(arguments)
-            if isinstance(argument, cl.Buffer) and _parent(argument).int_ptr in self._originals
+        self._originals = {
+            parent.int_ptr: parent
+            for place, parent in parents.items()
+            if accesses[place] is not Access.READ
         }
-        if reach is not None:
-            self._reach = reach.without({*reach.places} - self._places.keys())
-        self._ready: dict[int, Ranges] = {key: Ranges() for key in self._originals}
-        self.arguments = [self._replace(argument) for argument in arguments]
+        self._images = {
+            one.int_ptr: one
+            for one, access in zip(arguments, accesses, strict=True)
+            if isinstance(one, cl.Image) and access is not Access.READ
+        }
+        places = {
+            place: (parent.int_ptr, _find_start(arguments[place], parent))
+            for place, parent in parents.items()
+            if parent.int_ptr in self._originals
+        }
+        noticed = {
+            parent.int_ptr
+            for place, parent in parents.items()
+            if accesses[place] is not Access.WRITE
+        }
         known = () if reach is None else reach.places
-        wholes = {key for place, (key, _) in self._places.items() if place not in known}
-        small = {key for key, one in self._originals.items() if one.size <= _SMALL_BYTES}
-        self._copy_whole(wholes | small)
+        if reach is not None:
+            reach = reach.without({*known} - places.keys())
+        sizes = {key: parent.size for key, parent in self._originals.items()}
+        super().__init__(queue, sizes, places, noticed, reach)
+        self._make_room(arguments, description)
+        self._image_copies = {key: _make_alike(one) for key, one in self._images.items()}
+        self._copy_images()
+        self._copies = {key: self._pool.get(size) for key, size in sizes.items()}
+        self.arguments = [
+            self._replace(one, parents.get(place)) for place, one in enumerate(arguments)
+        ]
+        unknown = {key for place, (key, _) in places.items() if place not in known}
+        self._make_whole(unknown | {key for key, size in sizes.items() if size <= SMALL_BYTES})
 
     @property
     def copied_bytes(self) -> int:
         """Bytes of the buffers and images that have a copy."""
-        return self._images.bytes + sum(parent.size for parent in self._originals.values())
-
-    @property
-    def whole_buffers(self) -> list[cl.Buffer]:
-        """Buffers among the arguments, whole copies where there are copies."""
-        parts = {place for place, (key, _) in self._places.items() if not self._is_whole(key)}
-        return [
-            one
-            for place, one in enumerate(self.arguments)
-            if isinstance(one, cl.Buffer) and place not in parts
-        ]
-
-    def prepare(self, boxes: Iterable[GroupBox]) -> None:
-        """Copy what boxes of work-groups touch and is not there yet.
-
-        Samples are as fast as those from whole copies: 0.93 to 1.12 of them, for three
-        streaming kernels that write 512 MiB, on PoCL and Intel's runtime, both busy.
-        """
-        parts = [key for key in self._originals if not self._is_whole(key)]
-        if not parts or self._reach is None:
-            return
-        wanted: dict[int, list[tuple[int, int]]] = {key: [] for key in parts}
-        for box in boxes:
-            for place, ranges in self._reach.list_ranges(box).items():
-                key, start = self._places.get(place, (0, 0))
-                if key in wanted:
-                    wanted[key] += [(start + low, start + high) for low, high in ranges]
-        self._copy(
-            {
-                key: self._ready[key].add(clip_to_pages(ranges, self._originals[key].size))
-                for key, ranges in wanted.items()
-            }
-        )
-
-    def prepare_whole(self) -> None:
-        """Copy all that is not there yet: the whole launch is to run."""
-        self._copy_whole(self._originals.keys())
+        return sum(self._sizes.values()) + sum(one.size for one in self._images.values())
 
     def refresh(self) -> None:
         """Give the copies that the kernel may read the originals' content again."""
-        keys = self._noticed & self._originals.keys()
-        self._images.refresh()
-        self._copy({key: self._ready[key].list_all() for key in keys})
-
-    def _is_whole(self, key: int) -> bool:
-        return self._ready[key].list_all() == [(0, self._originals[key].size)]
-
-    def _copy_whole(self, keys: Iterable[int]) -> None:
-        self._copy({key: self._ready[key].add([(0, self._originals[key].size)]) for key in keys})
-
-    def _copy(self, ranges: Mapping[int, Iterable[tuple[int, int]]]) -> None:
-        for key, parts in ranges.items():
-            for low, high in parts:
-                cl.enqueue_copy(
-                    self._queue, self._pooled[key].buffer, self._originals[key],
-                    src_offset=low, dst_offset=low, byte_count=high - low,
-                )  # fmt: skip
-        self._queue.finish()
+        self._copy_images()
+        super().refresh()
 
     def release(self) -> None:
         """Give the copies' memory back, or keep it for the next launch."""
         self._queue.finish()
-        self.arguments = []
-        self._images.release()
-        self._pool.give_back([*self._pooled.values()])
-        self._pooled = {}
+        self._pool.give_back([*self._copies.values()])
+        self.arguments, self._copies, self._image_copies = [], {}, {}
 
-    def _replace(self, argument: KernelArgument) -> KernelArgument:
+    def _make_room(
+        self, arguments: Sequence[KernelArgument], description: DeviceDescription
+    ) -> None:
+        """Refuse copies that do not fit beside the caller's memory; let kept buffers go."""
+        memory = [one for one in arguments if isinstance(one, cl.MemoryObjectHolder)]
+        owners = [_find_parent(one) if isinstance(one, cl.Buffer) else one for one in memory]
+        held_bytes = sum({owner.int_ptr: owner.size for owner in owners}.values())
+        free_bytes = description.global_memory_bytes - held_bytes - self.copied_bytes
+        if free_bytes < self._pool.kept_bytes:
+            self._pool.close()
+        if free_bytes < 0:
+            held, copied, most = (
+                f"{size_bytes / 2**20:,.0f} MiB"
+                for size_bytes in (held_bytes, self.copied_bytes, description.global_memory_bytes)
+            )
+            msg = (
+                f"{description.id}: the buffers take {held} and copies of those that the kernel "
+                f"may write {copied} more, the device has {most}; declare `access: read` for "
+                "buffers that the kernel only reads, or predict a smaller problem"
+            )
+            raise DeviceLimitError(msg)
+
+    def _replace(self, argument: KernelArgument, parent: cl.Buffer | None) -> KernelArgument:
         """Give the copy that stands for an argument; arguments overlapping a copied one too."""
-        if not isinstance(argument, cl.Buffer):
-            return self._images.replace(argument)
-        copy = self._pooled.get(_parent(argument).int_ptr)
-        if copy is None:
+        if isinstance(argument, cl.Image):
+            return self._image_copies.get(argument.int_ptr, argument)
+        copy = None if parent is None else self._copies.get(parent.int_ptr)
+        if parent is None or copy is None:
             return argument
-        if _parent(argument) is argument:
+        if parent is argument:
             return copy.buffer
-        return copy.buffer.get_sub_region(_start(argument), argument.size)
+        return copy.buffer.get_sub_region(_find_start(argument, parent), argument.size)
+
+    def _load(self, parts: Mapping[int, Sequence[Part]]) -> None:
+        for key, ranges in parts.items():
+            for low, high in ranges:
+                cl.enqueue_copy(
+                    self._queue, self._copies[key].buffer, self._originals[key],
+                    src_offset=low, dst_offset=low, byte_count=high - low,
+                )  # fmt: skip
+        self._queue.finish()
+
+    def _copy_images(self) -> None:
+        for key, copy in self._image_copies.items():
+            width, height, depth = (*_find_shape(copy), 1)[:3]
+            cl.enqueue_copy(
+                self._queue, copy, self._images[key],
+                src_origin=(0, 0, 0), dest_origin=(0, 0, 0), region=(width, height, depth),
+            )  # fmt: skip
 
 
-def clip_to_pages(ranges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """Cut ranges to a buffer, page by page."""
-    pages = (
-        (max(low, 0) // _PAGE_BYTES * _PAGE_BYTES, min(-(-high // _PAGE_BYTES) * _PAGE_BYTES, size))
-        for low, high in ranges
-    )
-    return [(low, high) for low, high in pages if low < high]
+def _find_start(argument: cl.Buffer, parent: cl.Buffer) -> int:
+    """Find where a buffer begins in its parent, in bytes."""
+    return 0 if parent is argument else cast("int", argument.get_info(cl.mem_info.OFFSET))
 
 
-def _start(argument: cl.Buffer) -> int:
-    """Give where a buffer begins in its parent, in bytes."""
-    if _parent(argument) is argument:
-        return 0
-    return cast("int", argument.get_info(cl.mem_info.OFFSET))
-
-
-def _parent(buffer: cl.Buffer) -> cl.Buffer:
-    """Give the buffer that a sub-buffer lies in; itself where there is none, or none any more.
+def _find_parent(buffer: cl.Buffer) -> cl.Buffer:
+    """Find the buffer that a sub-buffer lies in; itself where there is none, or none any more.
 
     Its memory outlives a parent that the caller has let go, but Intel's runtime (2026.22) does
     not let anybody ask for that parent. What lay in it is copied piece by piece then.
@@ -226,27 +314,28 @@ def _parent(buffer: cl.Buffer) -> cl.Buffer:
     return buffer if parent is None else parent
 
 
-def _hold(arguments: Sequence[KernelArgument]) -> int:
-    """Give the bytes of the caller's buffers and images."""
-    memory = [one for one in arguments if isinstance(one, cl.MemoryObjectHolder)]
-    owners = [_parent(one) if isinstance(one, cl.Buffer) else one for one in memory]
-    return sum({owner.int_ptr: owner.size for owner in owners}.values())
+_IMAGE_AXES = {
+    cl.mem_object_type.IMAGE2D: ("width", "height"),
+    cl.mem_object_type.IMAGE2D_ARRAY: ("width", "height", "array_size"),
+    cl.mem_object_type.IMAGE3D: ("width", "height", "depth"),
+}
 
 
-def _has_room(held_bytes: int, more_bytes: int, description: DeviceDescription) -> bool:
-    return held_bytes + more_bytes <= description.global_memory_bytes
+def can_be_copied(image: cl.Image) -> bool:
+    """Tell whether pyopencl copies such images, and nothing else shares their memory."""
+    shared = image.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+    return image.type in _IMAGE_AXES and shared is None
 
 
-def _check_room(held_bytes: int, copied_bytes: int, description: DeviceDescription) -> None:
-    if not _has_room(held_bytes, copied_bytes, description):
-        msg = (
-            f"{description.id}: the buffers take {_mib(held_bytes)} and copies of those "
-            f"that the kernel may write {_mib(copied_bytes)} more, the device has "
-            f"{_mib(description.global_memory_bytes)}; declare `access: read` for buffers that "
-            "the kernel only reads, or predict a smaller problem"
-        )
-        raise DeviceLimitError(msg)
+def _make_alike(image: cl.Image) -> cl.Image:
+    is_array = image.type == cl.mem_object_type.IMAGE2D_ARRAY
+    return cl.create_image(
+        image.context, cl.mem_flags.READ_WRITE, image.format,
+        shape=_find_shape(image), is_array=is_array,
+    )  # fmt: skip
 
 
-def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / 2**20:,.0f} MiB"
+def _find_shape(image: cl.Image) -> tuple[int, ...]:
+    """Find how many pixels, rows and slices or images an image has."""
+    kind = cast("cl.mem_object_type", image.type)  # pyopencl types it as a number
+    return tuple(getattr(image, axis) for axis in _IMAGE_AXES[kind])

@@ -21,8 +21,7 @@ from kernelcast.sampling.content_digests import MOST_HELD_BYTES, digest_buffer
 from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.parameters import Parameter
-from kernelcast.sampling.scratch import KernelArgument
-from kernelcast.sampling.scratch_images import can_be_copied
+from kernelcast.sampling.scratch import KernelArgument, can_be_copied
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import infer_access, is_image
 from kernelcast.sampling.user_names import Span, compare_spans, find_memory, find_span

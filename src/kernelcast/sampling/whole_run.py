@@ -6,16 +6,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.arguments import BufferArgument
+from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contents import shape_of
 from kernelcast.sampling.launch import enqueue, explained_errors
-from kernelcast.sampling.launch_limits import check_launch
-from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problems import put_arguments, release_arguments
-from kernelcast.sampling.scratch import KernelArgument
+from kernelcast.sampling.problems import ProblemArguments, check_problem
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import check_arguments
 
 Value: TypeAlias = npt.NDArray[Any] | np.generic | None
 
@@ -34,33 +31,27 @@ class WholeRun:
 def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRun:
     """Run a problem once on buffers of its own."""
     built = session.whole_kernel(problem.kernel)
-    check_arguments(problem.kernel.name, built.parameters, problem.arguments)
-    ndrange = choose_local_size(session, built.kernel, problem.ndrange)
-    check_launch(session, built.kernel, problem.kernel, ndrange)
+    problem, _ = check_problem(session, problem, built)
     with explained_errors(problem.kernel, session.description):
-        arguments = put_arguments(session, problem, seed=seed)
+        accesses = [Access.WRITE] * len(problem.arguments)  # nothing is restored
+        held = ProblemArguments(session, problem, accesses, seed=seed)
+
+        def read() -> tuple[Value, ...]:
+            values: list[Value] = []
+            for described, given in zip(problem.arguments, held.arguments, strict=True):
+                if isinstance(described, BufferArgument):
+                    array = np.empty(shape_of(described), dtype=described.element.dtype)
+                    cl.enqueue_copy(session.queue, array, given)
+                    values.append(array)
+                else:
+                    values.append(given if isinstance(given, np.ndarray | np.generic) else None)
+            return tuple(values)
+
         try:
-            before = _read(session, problem, arguments)
-            for index, argument in enumerate(arguments):
-                built.kernel.set_arg(index, argument)
-            enqueue(session.queue, built.kernel, ndrange)
+            before = read()
+            built.kernel.set_args(*held.arguments)
+            enqueue(session.queue, built.kernel, problem.ndrange)
             session.queue.finish()
-            return WholeRun(before=before, after=_read(session, problem, arguments))
+            return WholeRun(before=before, after=read())
         finally:
-            release_arguments(session, arguments)
-
-
-def _read(
-    session: DeviceSession, problem: Problem, arguments: list[KernelArgument]
-) -> tuple[Value, ...]:
-    values: list[Value] = []
-    for described, held in zip(problem.arguments, arguments, strict=True):
-        if isinstance(described, BufferArgument):
-            lanes = described.element.stored_lanes
-            shape = (described.count,) if lanes == 1 else (described.count, lanes)
-            array = np.empty(shape, dtype=described.element.dtype)
-            cl.enqueue_copy(session.queue, array, held)
-            values.append(array)
-        else:
-            values.append(held if isinstance(held, (np.ndarray, np.generic)) else None)
-    return tuple(values)
+            held.release()

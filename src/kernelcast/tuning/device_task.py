@@ -13,7 +13,7 @@ from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.tuning_runs import SharedBuffers, TimedLaunch
+from kernelcast.sampling.tuning_runs import TimedLaunch
 from kernelcast.tuning.device_runs import (
     EventKind,
     MeasureTask,
@@ -40,13 +40,12 @@ def run_tuning(task: MeasureTask | SampleTask, report: Reporter) -> None:
 
 def _measure(session: DeviceSession, task: MeasureTask, report: Reporter) -> None:
     """Build all, then run them in turn: what slows the machine down for a while slows all."""
-    buffers = SharedBuffers(session, seed=task.seed)
     built: dict[int, TimedLaunch] = {}
 
     def build(number: int, problem: Problem) -> _Outcome:
         started_s, used_s = time.perf_counter(), time.process_time()
         accesses = infer_accesses(problem.kernel, len(problem.arguments))
-        launch = TimedLaunch(session, problem, buffers, accesses)
+        launch = TimedLaunch(session, problem, accesses, seed=task.seed)
         launch.run()
         built[number] = launch
         cpu_s = time.process_time() - used_s
@@ -57,7 +56,6 @@ def _measure(session: DeviceSession, task: MeasureTask, report: Reporter) -> Non
     for turn in range(max(task.runs.values(), default=0)):
         for number in [one for one in built if task.runs[one] > turn]:
             _try(number, report, partial(_run, built[number]))
-    buffers.release()
 
 
 def _run(launch: TimedLaunch) -> _Outcome:
