@@ -77,9 +77,12 @@ class Api:
         """Send a request that is refused in the one shape; give the error."""
         answer = self.send(operation, **options)
         assert answer.status_code == status, answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
         content = answer.json()
-        assert set(content) == {"error"}
         error: Plain = content["error"]
+        assert content["type"] == f"urn:kernelcast:error:{code}"
+        assert content["title"]
+        assert (content["status"], content["detail"]) == (status, error["message"])
         assert set(error) == {"code", "message", "detail"}
         assert error["code"] == code
         assert error["message"]
@@ -142,8 +145,9 @@ def test_the_description_is_the_reference(api: Api) -> None:
         for route in methods.values():
             assert route["description"]
             for status in ("4XX", "422", "503"):
-                schema = route["responses"][status]["content"]["application/json"]["schema"]
-                assert schema == {"$ref": "#/components/schemas/ErrorAnswer"}
+                ((kind, content),) = route["responses"][status]["content"].items()
+                assert kind == "application/problem+json"
+                assert content["schema"] == {"$ref": "#/components/schemas/ErrorAnswer"}
 
 
 def test_the_service_says_who_it_is_and_what_it_counts(api: Api) -> None:
@@ -160,7 +164,8 @@ def test_the_service_says_who_it_is_and_what_it_counts(api: Api) -> None:
     assert answer.headers["x-kernelcast-instance"] == health["instance"]
     assert answer.headers["x-request-id"] == "mine"
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["cache-control"] == "private, no-cache"
+    assert api.send("GET /v1/jobs").headers["cache-control"] == "no-store"
     for path in ("/health", "/ready", "/assets/style.css"):
         head, whole = api.http.head(path), api.http.get(path)
         assert (head.status_code, head.content) == (200, b"")
@@ -183,8 +188,12 @@ def test_devices_and_machine_descriptions(api: Api) -> None:
     assert not device["is_calibrated"]
     machines = api.call("GET /v1/machines")["machines"]
     assert {"name": "v100", "is_shipped": True} in machines
-    told = api.call("GET /v1/machines/{name}", names={"name": "v100"})
-    assert "V100" in told["machine"]["name"]
+    answer = api.send("GET /v1/machines/{name}", names={"name": "v100"})
+    assert "V100" in answer.json()["machine"]["name"]
+    assert answer.headers["content-encoding"] == "gzip"
+    known = {"if-none-match": answer.headers["etag"]}
+    again = api.send("GET /v1/machines/{name}", names={"name": "v100"}, headers=known)
+    assert (again.status_code, again.content) == (304, b"")
     error = api.refuse(
         404, "unknown_device", "GET /v1/devices/{device_id}", names={"device_id": "no"}
     )
@@ -267,6 +276,9 @@ def test_observations_answer_and_can_be_taken_back(api: Api) -> None:
         lambda answers: answers[0]["tier"] == "history",
     )
     assert answer["seconds"] == pytest.approx(told_s, rel=0.01)
+    other = {"observations": [{**batch[0], "seconds": 2 * told_s}]}
+    error = api.refuse(409, "key_used_otherwise", "POST /v1/observations", json=other)
+    assert error["detail"]["key"] == "run-0"
     impossible = {**batch[0], "key": "typo", "seconds": 1e-12}
     (doubt,) = api.call("POST /v1/observations", {"observations": [impossible]})["doubted"]
     assert doubt["key"] == "typo"
@@ -377,6 +389,7 @@ def test_bad_input_is_refused_in_one_shape(api: Api) -> None:
     """Each mistake has its status and its code, and the message says what to do."""
     json_type = {"content-type": "application/json"}
     estimates, observations = "POST /v1/estimates", "POST /v1/observations"
+    report = {"key": "a", "problem": SCALE, "device": FAR, "seconds": 0.1}
     with_file = [{"buffer": "float32", "count": 4, "init": "file"}]
     for status, code, operation, options, told in (
         (404, "not_found", "GET /v1/nothing", {}, "Not Found"),
@@ -397,7 +410,20 @@ def test_bad_input_is_refused_in_one_shape(api: Api) -> None:
          api.device),
         (413, "too_many_problems", estimates, {"json": {"problems": [{"problem": SCALE}] * 65}},
          "at most 64"),
+        (422, "invalid_input", estimates,
+         {"json": {"problem": {**SCALE, "global_size": [2**63 - 64]}}}, "work-items"),
+        (422, "invalid_request", estimates,
+         {"json": {"problem": {**SCALE, "global_size": [True]}}}, "global_size"),
         (422, "invalid_request", observations, {"json": {"observations": []}}, "observations"),
+        *(
+            (422, "invalid_request", observations,
+             {"json": {"observations": [{**report, **change}]}}, told)
+            for change, told in (
+                ({"seconds": True}, "seconds"), ({"seconds": "0.1"}, "seconds"),
+                ({"measured_at": "2999-01-01T00:00:00Z"}, "in the future"),
+                ({"measured_at": "1900-01-01T00:00:00Z"}, "before OpenCL"),
+            )
+        ),
         (400, "invalid_text", observations, {"content": b'{"a": "\\u0000"}', "headers": json_type},
          "NUL"),
         (415, "unsupported_media_type", observations, {"data": {"a": "b"}}, "send JSON"),
@@ -417,7 +443,8 @@ def test_bad_input_is_refused_in_one_shape(api: Api) -> None:
     ):  # fmt: skip
         error = api.refuse(status, code, operation, **options)
         assert told in error["message"]
-    assert api.http.put("/v1/jobs").status_code == 405
+    refused = api.http.put("/v1/jobs")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST, HEAD")
 
 
 def test_a_job_is_started_once_followed_and_cancelled(api: Api, trained: str) -> None:
@@ -427,6 +454,7 @@ def test_a_job_is_started_once_followed_and_cancelled(api: Api, trained: str) ->
     answer = api.send("POST /v1/jobs", json=asked, headers={**key, "x-request-id": "r-1"})
     assert answer.status_code == 202
     job = answer.json()
+    assert answer.headers["location"] == f"/v1/jobs/{job['id']}"
     entry = api.call("GET /v1/audit")["entries"][0]
     assert (entry["action"], entry["subject"], entry["request_id"]) == (
         "start_job", job["id"], "r-1",
@@ -445,7 +473,10 @@ def test_a_job_is_started_once_followed_and_cancelled(api: Api, trained: str) ->
     assert api.follow(done) == [("end", done)]
     assert (done["progress"]["done"], done["has_result"]) == (1, True)
     result = api.call("GET /v1/jobs/{job_id}/result", names={"job_id": done["id"]})["result"]
+    schemas = api.send("GET /v1/openapi.json").json()["components"]["schemas"]
+    assert set(result) == set(schemas["TrainResult"]["properties"])
     (model,) = result["models"]
+    assert set(model) == set(schemas["PublishedModel"]["properties"])
     assert (model["name"], model["devices"]) == (trained, [ROWS_DEVICE])
     assert model["rows"] > 40
     compared = {"first": "linear", "second": "ridge", "resamples": 1000}
@@ -511,7 +542,18 @@ def test_the_client_does_all_of_it(api: Api, trained: str) -> None:
         assert client.observe([{**report, "key": "k"}, {**report, "key": "k"}]).known == 1
         doubted = client.observe([{**report, "key": "typo", "seconds": 1e-12}]).doubted
         assert "impossible" in doubted["typo"]
-        api.call("DELETE /v1/observations", params={"device": "far-away"})
+        (row,) = client.observations(device="far-away", measurement=["k"])
+        assert row.seconds == 0.1
+        fixed = client.correct_observation(row.key, seconds=0.2, is_contaminated=True)
+        assert (fixed.seconds, fixed.flags) == (0.2, ("contaminated",))
+        with pytest.raises(ServiceError, match="stands for another time"):
+            client.observe([{**report, "key": "k"}])
+        assert client.remove_observations(device="far-away", dry_run=True) == 4
+        assert len(client.observations(device="far-away")) == 4
+        assert client.remove_observation(row.key).key == row.key
+        assert client.remove_observations(device="far-away") == 3
+        assert "v100" in [one.name for one in client.machines()]
+        assert "V100" in client.machine("v100")["name"]
         (model,) = [one for one in client.models() if one.name == trained]
         report = client.model_report(trained, model.versions[0])
         assert report["version"] == model.versions[0]
@@ -524,6 +566,9 @@ def test_the_client_does_all_of_it(api: Api, trained: str) -> None:
         assert last.is_over
         assert client.job(job.id) == last
         assert job.id in [one.id for one in client.jobs(kind="train", state=last.state)]
+        comparison = client.compare("linear", "ridge", resamples=100)
+        assert comparison.id in [one.id for one in client.comparisons()]
+        assert client.cancel_job(comparison.id).kind == "compare"
         (done, _) = client.jobs(kind="train", state="done")
         assert client.job_result(done.id)["models"][0]["name"] == trained
         with pytest.raises(ServiceError, match="its result comes when it is done") as refused:

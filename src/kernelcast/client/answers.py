@@ -94,6 +94,41 @@ class StoredRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObservation(_Answer):
+    """An observation that the service holds."""
+
+    key: str
+    """Its key in the store."""
+    measurement: str
+    """What its reporter calls it."""
+    kernel: str
+    device_id: str
+    """What ran where."""
+    seconds: float
+    """Median time of the whole launch, in seconds."""
+    runs: int
+    """How many there were."""
+    origin: str
+    """``observed``, ``collected`` or ``imported``."""
+    flags: tuple[str, ...]
+    """Reasons for care, such as ``contaminated``."""
+    measured_at: str | None = None
+    """In ISO 8601."""
+    content: Plain = field(repr=False)
+    """The whole answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine(_Answer):
+    """A machine description that the service has."""
+
+    name: str
+    """What it is asked for by."""
+    is_shipped: bool
+    """Whether it came with kernelcast; else it was calibrated there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model(_Answer):
     """Versions of a learned model."""
 

@@ -10,7 +10,15 @@ from typing import Any, Final, Self
 import httpx
 import yaml
 
-from kernelcast.client.answers import Device, EstimateAnswer, Job, Model, StoredRows
+from kernelcast.client.answers import (
+    Device,
+    EstimateAnswer,
+    Job,
+    Machine,
+    Model,
+    StoredObservation,
+    StoredRows,
+)
 from kernelcast.client.errors import ConnectionFailedError, ServiceError
 from kernelcast.client.identity import ServiceIdentity
 from kernelcast.client.transport import Patience, Transport
@@ -93,6 +101,15 @@ class Client:
         """
         return tuple(map(Device.read, self._get("/v1/devices")["devices"]))
 
+    def machines(self) -> tuple[Machine, ...]:
+        """List machine descriptions: of devices that were calibrated, and those shipped."""
+        return tuple(map(Machine.read, self._get("/v1/machines")["machines"]))
+
+    def machine(self, name: str) -> Mapping[str, Any]:
+        """Give a machine description, as its YAML file has it."""
+        found: Mapping[str, Any] = self._get(f"/v1/machines/{name}")["machine"]
+        return found
+
     def send_problem(self, problem: Mapping[str, Any]) -> str:
         """Send a problem once; give the digest that names it from then on."""
         digest: str = self._post("/v1/problems", dict(problem))["problem_digest"]
@@ -153,6 +170,55 @@ class Client:
         found = self._post("/v1/observations", {"observations": keyed})
         return StoredRows.read(found)
 
+    def observations(self, *, most: int = 100, **wanted: Any) -> tuple[StoredObservation, ...]:  # noqa: ANN401 - parameters of the query
+        """List observations.
+
+        Parameters
+        ----------
+        most : int
+            How many at most.
+        **wanted
+            Which: ``key``, ``measurement``, ``kernel``, ``device``, ``launch``, ``origin``,
+            ``flag`` (each one value or several), ``measured_from``, ``measured_before``,
+            ``least_seconds``, ``most_seconds``; all where nothing is said.
+        """
+        found = self._get("/v1/observations", {"most": most, **wanted})["observations"]
+        return tuple(map(StoredObservation.read, found))
+
+    def remove_observations(self, *, dry_run: bool = False, **wanted: Any) -> int:  # noqa: ANN401 - parameters of the query
+        """Remove observations, which are chosen as `observations` chooses; give how many.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Whether to count them only.
+        **wanted
+            Which; at least one parameter.
+        """
+        params = {"most": 0, "dry_run": dry_run, **wanted}
+        found = self._transport.ask("DELETE", "/v1/observations", params=params)
+        count: int = found["count" if dry_run else "removed"]
+        return count
+
+    def remove_observation(self, key: str) -> StoredObservation:
+        """Remove one observation by its key in the store; give what it was."""
+        found = self._transport.ask("DELETE", f"/v1/observations/{key}")
+        return StoredObservation.read(found["observations"][0])
+
+    def correct_observation(self, key: str, **changes: Any) -> StoredObservation:  # noqa: ANN401 - JSON
+        """Correct one observation by its key in the store; its launch stays.
+
+        Parameters
+        ----------
+        key : str
+            Of the observation.
+        **changes
+            ``seconds`` or ``durations_seconds``, ``measured_at`` (ISO 8601 with its time zone),
+            ``is_first_launch``, ``is_contaminated``, ``is_doubted``.
+        """
+        found = self._transport.ask("PATCH", f"/v1/observations/{key}", content=changes)
+        return StoredObservation.read(found)
+
     def models(self) -> tuple[Model, ...]:
         """List learned models."""
         return tuple(map(Model.read, self._get("/v1/models")["models"]))
@@ -160,9 +226,7 @@ class Client:
     def model_report(self, name: str, version: str | None = None) -> Mapping[str, Any]:
         """Say what a model has learned from and how good it was found to be."""
         params = None if version is None else {"version": version}
-        found: Mapping[str, Any] = self._transport.ask(
-            "GET", f"/v1/models/{name}/report", params=params
-        )
+        found: Mapping[str, Any] = self._get(f"/v1/models/{name}/report", params)
         return found
 
     def activate_model(self, name: str, version: str | None) -> Model:
@@ -187,15 +251,30 @@ class Client:
         key : str, optional
             A second request with it starts nothing; given one of its own when left out.
         """
-        asked = {"kind": kind, "options": dict(options or {})}
-        headers = {"idempotency-key": key or uuid.uuid4().hex}
-        return Job.read(self._transport.ask("POST", "/v1/jobs", content=asked, headers=headers))
+        return self._start("/v1/jobs", {"kind": kind, "options": dict(options or {})}, key)
+
+    def compare(self, first: str, second: str, *, key: str | None = None, **options: Any) -> Job:  # noqa: ANN401 - JSON
+        """Start a job that compares two models on what neither has seen.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of models.
+        key : str, optional
+            As of `start_job`.
+        **options
+            ``devices``, ``split``, ``shortest_seconds``, ``least_work_groups``, ``resamples``.
+        """
+        return self._start("/v1/comparisons", {"first": first, "second": second, **options}, key)
+
+    def comparisons(self) -> tuple[Job, ...]:
+        """List comparisons, newest first."""
+        return tuple(map(Job.read, self._get("/v1/comparisons")["jobs"]))
 
     def jobs(self, *, kind: str | None = None, state: str | None = None) -> tuple[Job, ...]:
         """List jobs, newest first."""
         asked = {name: one for name, one in (("kind", kind), ("state", state)) if one is not None}
-        found = self._transport.ask("GET", "/v1/jobs", params=asked)
-        return tuple(map(Job.read, found["jobs"]))
+        return tuple(map(Job.read, self._get("/v1/jobs", asked)["jobs"]))
 
     def job(self, job_id: str) -> Job:
         """Show where a job stands."""
@@ -234,8 +313,12 @@ class Client:
                 elif name == "data":
                     yield Job.read(json.loads(content))
 
-    def _get(self, path: str) -> Any:  # noqa: ANN401 - JSON
-        return self._transport.ask("GET", path)
+    def _start(self, path: str, asked: Mapping[str, Any], key: str | None) -> Job:
+        headers = {"idempotency-key": key or uuid.uuid4().hex}
+        return Job.read(self._transport.ask("POST", path, content=asked, headers=headers))
+
+    def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+        return self._transport.ask("GET", path, params=params)
 
     def _post(self, path: str, content: Any) -> Any:  # noqa: ANN401 - JSON
         return self._transport.ask("POST", path, content=content)

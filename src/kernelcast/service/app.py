@@ -12,15 +12,17 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import HTTPConnection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import Scope
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope as Access
 from kernelcast.service.backend import Backend
 from kernelcast.service.dependencies import Documented, KnownParameters, identify
-from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
+from kernelcast.service.errors import ApiError, ErrorResponse, kind_of, message_of, retry_after
 from kernelcast.service.forwarded import TrustedProxies, read_networks
 from kernelcast.service.instance import Instance
 from kernelcast.service.logs import log
@@ -36,7 +38,7 @@ from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
-API_VERSION: Final = "1.10.0"
+API_VERSION: Final = "1.11.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -47,6 +49,8 @@ _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     },
     "503": {"model": ErrorAnswer, "description": "Busy or without a database; see Retry-After."},
 }
+_METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
+_LEAST_COMPRESSED: Final = 1400  # bytes: what fits one packet gains nothing
 _CODES: Final = {
     HTTPStatus.NOT_FOUND: "not_found",
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
@@ -81,6 +85,8 @@ def create_app(
     # Where tokens are needed a page of another site has none.
     hosts = _LOOPBACK_NAMES if settings.is_loopback and not settings.trusted_proxies else None
 
+    app.add_middleware(GZipMiddleware, minimum_size=_LEAST_COMPRESSED, compresslevel=5)
+
     async def admit(scope: Scope, headers: Headers) -> int:
         return await _admit(app.state.service, scope, headers)
 
@@ -96,7 +102,34 @@ def create_app(
         admit=admit,
         shortcut=shortcut,
     )
+    describe = app.openapi
+    app.openapi = lambda: _name_problem_type(describe())  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app
+
+
+def _name_problem_type(described: dict[str, Any]) -> dict[str, Any]:
+    """Say that errors are problem details: FastAPI knows one media type of a route's answers."""
+    for path in described["paths"].values():
+        for operation in path.values():
+            for status in map(str, _ERRORS):
+                content = operation["responses"][status]["content"]
+                content[ErrorResponse.media_type] = content.pop(
+                    "application/json", content.get(ErrorResponse.media_type)
+                )
+    return described
+
+
+def _list_methods(app: FastAPI, request: Request) -> list[str]:
+    """List the methods that a path takes; a route knows only its own."""
+    found = [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in app.routes
+        )
+    ]
+    return [*found, "HEAD"] if "GET" in found else found
 
 
 async def _admit(service: Service, scope: Scope, headers: Headers) -> int:
@@ -179,9 +212,7 @@ def _handle_errors(app: FastAPI) -> None:
         headers = {} if wait_s is None else {"retry-after": str(wait_s)}
         if kind.status == HTTPStatus.UNAUTHORIZED:
             headers["www-authenticate"] = "Bearer"
-        return JSONResponse(
-            describe_error(kind.code, message_of(error), detail), int(kind.status), headers
-        )
+        return ErrorResponse(kind.status, kind.code, message_of(error), detail, headers)
 
     async def handle_invalid(_: Request, error: Exception) -> Response:
         # What was sent is not repeated: it may be large, or secret.
@@ -197,8 +228,10 @@ def _handle_errors(app: FastAPI) -> None:
             ": ".join(filter(None, (".".join(one["where"][1:]), one["message"])))
             for one in detail[:3]
         )
-        content = describe_error("invalid_request", told or "the request is invalid", detail)
-        return JSONResponse(content, HTTPStatus.UNPROCESSABLE_ENTITY)
+        return ErrorResponse(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request", told or "the request is invalid",
+            detail,
+        )  # fmt: skip
 
     async def handle_http(request: Request, error: Exception) -> Response:
         if wants_page(request):
@@ -207,8 +240,9 @@ def _handle_errors(app: FastAPI) -> None:
         headers = None
         if isinstance(error, HTTPException):
             status, message, headers = HTTPStatus(error.status_code), error.detail, error.headers
-        code = _CODES.get(status, "http_error")
-        return JSONResponse(describe_error(code, message), int(status), headers)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers = {"allow": ", ".join(_list_methods(app, request))}
+        return ErrorResponse(status, _CODES.get(status, "http_error"), message, None, headers)
 
     app.add_exception_handler(KernelcastError, handle_ours)
     app.add_exception_handler(ApiError, handle_ours)

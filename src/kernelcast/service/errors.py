@@ -1,11 +1,14 @@
-"""How the service says no: one shape, a true status code, a code that programs can tell apart.
+"""How the service says no: problem details of RFC 9457, and a code that programs can tell apart.
 
-``{"error": {"code": "...", "message": "...", "detail": ...}}``
+``{"type", "title", "status", "detail", "error": {"code", "message", "detail"}}``
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NoReturn
+
+from starlette.responses import JSONResponse
 
 from kernelcast.records import errors
 from kernelcast.service.redaction import redact_paths
@@ -109,8 +112,31 @@ def message_of(error: BaseException) -> str:
 
 
 def describe_error(code: str, message: str, detail: object = None) -> dict[str, Any]:
-    """Give the one shape of errors."""
+    """Describe an error inside an answer, such as that of one device of several."""
     return {"error": {"code": code, "message": message, "detail": detail}}
+
+
+class ErrorResponse(JSONResponse):
+    """Says no as RFC 9457 has it; `error` is what callers read before there was that."""
+
+    media_type = "application/problem+json"
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        detail: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        content = {
+            "type": f"urn:kernelcast:error:{code}",
+            "title": code.replace("_", " ").capitalize(),
+            "status": int(status),
+            "detail": message,
+            **describe_error(code, message, detail),
+        }
+        super().__init__(content, int(status), headers)
 
 
 def retry_after(error: BaseException) -> int | None:

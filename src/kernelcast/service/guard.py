@@ -50,6 +50,12 @@ def check_problem(problem: Problem, limits: Limits) -> None:
             f"service takes at most {limits.buffer_bytes:,}"
         )
         raise InputError(msg)
+    if problem.ndrange.work_item_count > limits.work_items:
+        msg = (
+            f"problem {problem.name}: global size {list(problem.ndrange.global_size)} has more "
+            f"than {limits.work_items:,} work-items, the most that this service takes"
+        )
+        raise InputError(msg)
     for one in problem.arguments:
         if isinstance(one, BufferArgument) and one.path is not None:
             msg = f"problem {problem.name}: names the file {one.path}; give a recipe of its content"

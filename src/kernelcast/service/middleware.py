@@ -1,6 +1,5 @@
 """What happens to every request: id, where it comes from, its body, headers, log, metrics."""
 
-import json
 import re
 import secrets
 import time
@@ -9,10 +8,11 @@ from http import HTTPStatus
 from typing import Final, NoReturn
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kernelcast.service.bodies import has_body, read_body, replay, tell_gone
-from kernelcast.service.errors import ApiError, describe_error
+from kernelcast.service.errors import ApiError, ErrorResponse
 from kernelcast.service.forwarded import TrustedProxies
 from kernelcast.service.logs import LOGGER, log
 from kernelcast.service.plain_text import is_plain_form, is_plain_json, is_text
@@ -120,7 +120,7 @@ class Frame:
         except ApiError as error:
             if is_begun:
                 raise
-            await _send_error(send, error)
+            await _refuse(error, scope, receive, send)
         except Exception as error:  # whatever it is: the caller gets no traceback
             request_id = scope["state"]["request_id"]
             LOGGER.exception("request failed", extra={"fields": {"request_id": request_id}})
@@ -131,7 +131,7 @@ class Frame:
                 f"the service failed ({type(error).__name__}); please report it with the request "
                 f"id {request_id}",
             )  # fmt: skip
-            await _send_error(send, told)
+            await _refuse(told, scope, receive, send)
 
     async def _respond(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         if scope["state"]["is_read"]:
@@ -150,7 +150,7 @@ class Frame:
         if known is None:
             await self._app(scope, replay(body, receive), send)
         else:
-            await _send_json(send, HTTPStatus.OK, known)
+            await Response(known, media_type=_JSON)(scope, receive, send)
 
     async def _look_up(self, scope: Scope, headers: Headers, body: bytes) -> bytes | None:
         """Ask for an answer that is there already."""
@@ -241,18 +241,8 @@ def _refuse_text() -> NoReturn:
     )
 
 
-async def _send_error(send: Send, error: ApiError) -> None:
-    content = json.dumps(describe_error(error.code, error.message)).encode()
-    await _send_json(send, error.status, content)
-
-
-async def _send_json(send: Send, status: int, content: bytes) -> None:
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(content)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": int(status), "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+async def _refuse(error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
+    await ErrorResponse(error.status, error.code, error.message)(scope, receive, send)
 
 
 def _choose_id(headers: Headers) -> str:

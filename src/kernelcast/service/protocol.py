@@ -5,19 +5,15 @@ and sends a letter now and then would have all of them.
 """
 
 import asyncio
-import json
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from kernelcast.service.errors import describe_error
+from kernelcast.service.errors import ErrorResponse
 from kernelcast.service.settings import Limits
-
-_TIMEOUT: Final = "408 Request Timeout"
-_TOO_LARGE: Final = "431 Request Header Fields Too Large"
-_BUSY: Final = "503 Service Unavailable"
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -63,7 +59,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._header_bytes += len(data)
         if self._header_bytes > self._limits.header_bytes:
             self._refuse(
-                _TOO_LARGE, "headers_too_large",
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large",
                 f"the headers are larger than {self._limits.header_bytes} bytes",
             )  # fmt: skip
 
@@ -105,7 +101,7 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
             return
         self._refuse(
-            _TIMEOUT, "headers_timeout",
+            HTTPStatus.REQUEST_TIMEOUT, "headers_timeout",
             f"the headers took longer than {self._limits.header_seconds:g} s",
         )  # fmt: skip
 
@@ -119,18 +115,20 @@ class PatientProtocol(HttpToolsProtocol):
         if waiting:
             min(waiting, key=lambda one: one.waits_until_s).transport.abort()
             return
-        self._refuse(_BUSY, "too_many_connections", "too many connections; try again in a moment")
+        self._refuse(
+            HTTPStatus.SERVICE_UNAVAILABLE, "too_many_connections",
+            "too many connections; try again in a moment",
+        )  # fmt: skip
 
     @property
     def waits_until_s(self) -> float:
         """When it is closed, by the loop's clock."""
         return 0.0 if self._deadline is None else self._deadline.when()
 
-    def _refuse(self, status: str, code: str, message: str) -> None:
+    def _refuse(self, status: HTTPStatus, code: str, message: str) -> None:
         """Answer without the application, and close."""
-        body = json.dumps(describe_error(code, message))
-        self.transport.write(
-            f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n{body}".encode()
-        )
+        answer = ErrorResponse(status, code, message, headers={"connection": "close"})
+        head = [f"HTTP/1.1 {status.value} {status.phrase}".encode()]
+        head += [b": ".join(header) for header in answer.raw_headers]
+        self.transport.write(b"\r\n".join([*head, b"", answer.body]))
         self.transport.close()

@@ -37,6 +37,8 @@ class Limits:
     """Of a kernel's source."""
     buffer_bytes: int = 1024 * _MIB
     """Of all buffers of a problem together."""
+    work_items: int = 2**53
+    """Of a launch: numbers of JSON and of doubles are exact so far."""
     problems: int = 64
     devices: int = 16
     observations: int = 5000

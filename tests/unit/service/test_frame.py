@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
@@ -16,10 +17,18 @@ from kernelcast.service.errors import kind_of
 from support.service_backend import FakeBackend, failing
 
 
-def _assert_shape(content: object) -> None:
-    assert isinstance(content, dict)
-    assert set(content) == {"error"}
-    assert set(content["error"]) == {"code", "message", "detail"}
+def _assert_shape(answer: httpx.Response) -> None:
+    """See problem details of RFC 9457, and what callers read before there were any."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    content = answer.json()
+    error = content.pop("error")
+    assert set(error) == {"code", "message", "detail"}
+    assert content == {
+        "type": f"urn:kernelcast:error:{error['code']}",
+        "title": error["code"].replace("_", " ").capitalize(),
+        "status": answer.status_code,
+        "detail": error["message"],
+    }
 
 
 def test_every_kind_of_error_has_a_code_of_its_own() -> None:
@@ -45,7 +54,7 @@ def test_a_large_body_is_refused(settings: ServiceSettings, backend: FakeBackend
         untold = client.post("/v1/estimates", content=iter([b"x" * 600, b"x" * 600]))
     for answer in (told, untold):
         assert answer.status_code == 413
-        _assert_shape(answer.json())
+        _assert_shape(answer)
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}', b"1" * 5000])
@@ -54,7 +63,7 @@ def test_what_is_no_json_is_refused(client: TestClient, body: bytes) -> None:
     headers = {"content-type": "application/json"}
     answer = client.post("/v1/estimates", content=body, headers=headers)
     assert answer.status_code in {400, 422}
-    _assert_shape(answer.json())
+    _assert_shape(answer)
 
 
 def test_a_bug_tells_the_request_id_and_no_more(

@@ -83,7 +83,7 @@ def test_metrics_tell_how_far_answers_were_off(client: TestClient, problem: Plai
     asked = {"problem": problem, "devices": [FIRST]}
     seconds = client.post("/v1/estimates", json=asked).json()["estimates"][0]["seconds"]
     _send(client, *(_report(problem, str(n), seconds=3 * seconds) for n in range(20)))
-    _send(client, _report(problem, "0"))
+    _send(client, _report(problem, "0", seconds=3 * seconds))
     text = client.get("/metrics").text
     assert 'kernelcast_observations_total{outcome="added"} 20.0' in text
     assert 'kernelcast_observations_total{outcome="known"} 1.0' in text

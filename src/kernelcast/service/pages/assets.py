@@ -1,15 +1,14 @@
 """Style, scripts and the icon: files of this package, and nothing else."""
 
-import hashlib
 from dataclasses import dataclass
 from functools import cache
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from kernelcast.service.conditional import respond_if_changed
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages.rendering import PageRoute
 
@@ -28,7 +27,6 @@ class Asset:
 
     content: bytes
     media_type: str
-    tag: str
 
 
 @router.get("/assets/{name}")
@@ -37,10 +35,8 @@ async def send_asset(name: str, request: Request) -> Response:
     found = list_assets().get(name)
     if found is None:
         refuse_unknown("asset", name)
-    headers = {"cache-control": "no-cache", "etag": found.tag}
-    if request.headers.get("if-none-match") == found.tag:
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(found.content, media_type=found.media_type, headers=headers)
+    answer = Response(found.content, media_type=found.media_type)
+    return respond_if_changed(request, answer, "public")
 
 
 @cache
@@ -50,6 +46,4 @@ def list_assets() -> dict[str, Asset]:
 
 
 def _read(path: Path) -> Asset:
-    content = path.read_bytes()
-    tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-    return Asset(content, _TYPES[path.suffix], tag)
+    return Asset(path.read_bytes(), _TYPES[path.suffix])

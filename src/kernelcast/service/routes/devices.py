@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from kernelcast.launches.machine_file import machine_to_plain
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
+from kernelcast.service.conditional import ConditionalRoute
 from kernelcast.service.dependencies import OurService, Reader
 from kernelcast.service.known_machines import list_calibrated, read_named
 from kernelcast.service.schemas.admin import (
@@ -18,7 +19,7 @@ from kernelcast.service.schemas.admin import (
     MachinesOut,
 )
 
-router = APIRouter(tags=["devices"])
+router = APIRouter(tags=["devices"], route_class=ConditionalRoute)
 
 
 @router.get("/devices")

@@ -18,12 +18,14 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, refuse_unknown
+from kernelcast.service.middleware import API_PREFIX
 from kernelcast.service.schemas.admin import AuditOut
 from kernelcast.service.schemas.jobs import (
     CompareJob,
     CompareOptions,
     JobOut,
     JobRequest,
+    JobResultOut,
     JobsOut,
 )
 from kernelcast.service.service import Service
@@ -33,6 +35,12 @@ _LOOK_S: Final = 0.5
 _COMFORT_S: Final = 15.0
 _STREAM_WAIT_S: Final = 10
 _ON_DEVICES = frozenset({JobKind.COLLECT, JobKind.CALIBRATE})
+_ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
+    202: {
+        "description": "The job waits for its turn.",
+        "headers": {"Location": {"description": "Path of the job.", "schema": {"type": "string"}}},
+    }
+}
 _KEY = Header(
     alias="Idempotency-Key",
     min_length=1,
@@ -43,13 +51,20 @@ Key = Annotated[str | None, _KEY]
 Most = Annotated[int, Query(ge=1, le=1000)]
 
 
-@router.post("/jobs", status_code=HTTPStatus.ACCEPTED)
+@router.post("/jobs", status_code=HTTPStatus.ACCEPTED, responses=_ACCEPTED)
 async def start_job(
-    asked: JobRequest, request: Request, service: OurService, caller: Admin, key: Key = None
+    asked: JobRequest,
+    request: Request,
+    response: Response,
+    service: OurService,
+    caller: Admin,
+    key: Key = None,
 ) -> JobOut:
     """Start a job; it goes on where it was after any crash."""
     options = asked.options.model_dump(mode="json", exclude_unset=True, by_alias=True)
-    return await add_job(asked.kind, options, request, service, caller, key)
+    job = await add_job(asked.kind, options, request, service, caller, key)
+    response.headers["location"] = f"{API_PREFIX}/jobs/{job.id}"
+    return job
 
 
 @router.get("/jobs")
@@ -77,7 +92,11 @@ async def show_job(job_id: str, service: OurService, _: Reader) -> JobOut:
     return JobOut.model_validate(await find_job(job_id, service))
 
 
-@router.get("/jobs/{job_id}/result", response_model=None)
+@router.get(
+    "/jobs/{job_id}/result",
+    response_model=None,
+    responses={200: {"model": JobResultOut, "description": "By the kind of the job."}},
+)
 async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
     """Show what a job has come to."""
     job = await find_job(job_id, service)
@@ -113,14 +132,18 @@ async def follow_job(job_id: str, service: OurService, _: Reader) -> Response:
     return await stream_job(job_id, service)
 
 
-@router.post("/comparisons", status_code=HTTPStatus.ACCEPTED)
+@router.post("/comparisons", status_code=HTTPStatus.ACCEPTED, responses=_ACCEPTED)
 async def start_comparison(
-    asked: CompareOptions, request: Request, service: OurService, caller: Admin, key: Key = None
+    asked: CompareOptions,
+    request: Request,
+    response: Response,
+    service: OurService,
+    caller: Admin,
+    key: Key = None,
 ) -> JobOut:
     """Compare two models on what neither has seen: a job of the kind `compare`."""
-    options = asked.model_dump(mode="json", exclude_unset=True)
     job = CompareJob(kind=JobKind.COMPARE, options=asked)
-    return await add_job(job.kind, options, request, service, caller, key)
+    return await start_job(job, request, response, service, caller, key)
 
 
 @router.get("/comparisons")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 
+from kernelcast.service.conditional import ConditionalRoute
 from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas.admin import (
@@ -17,7 +18,7 @@ from kernelcast.service.schemas.admin import (
 from kernelcast.service.service import Service
 from kernelcast.training.registry import ModelVersions, is_evidence
 
-router = APIRouter(tags=["models"])
+router = APIRouter(tags=["models"], route_class=ConditionalRoute)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
 
 

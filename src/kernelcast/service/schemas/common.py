@@ -9,9 +9,9 @@ Text = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Strict(BaseModel):
-    """A request: unknown fields are refused, so that a slip of the pen is told."""
+    """A request: unknown fields and other types are refused, so that a slip of the pen is told."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class Open(BaseModel):
@@ -29,6 +29,24 @@ class ErrorBody(Open):
 
 
 class ErrorAnswer(Open):
-    """The one shape of errors."""
+    """Problem details of RFC 9457; `error` holds them as programs read them."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "type": "urn:kernelcast:error:unknown_job",
+                "title": "Unknown job",
+                "status": 404,
+                "detail": "there is no job '17'",
+                "error": {
+                    "code": "unknown_job", "message": "there is no job '17'", "detail": None,
+                },
+            }
+        }
+    )  # fmt: skip
+
+    type: str = Field(description="urn:kernelcast:error: and the code.")
+    title: str = Field(description="The code in words.")
+    status: int = Field(description="Status of the answer.")
+    detail: str = Field(description="As `error.message`.")
     error: ErrorBody

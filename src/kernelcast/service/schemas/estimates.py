@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from kernelcast.service.estimating import Sampling
 from kernelcast.service.schemas.common import ErrorBody, Open, Strict, Text
-from kernelcast.service.schemas.problems import DIGEST, ProblemIn
+from kernelcast.service.schemas.problems import DIGEST, EXAMPLE, ProblemIn
 
 
 class ProblemRef(Strict):
@@ -27,6 +27,10 @@ class ProblemRef(Strict):
 class EstimateRequest(Strict):
     """What is asked: one problem or several, on some devices or all."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"problem": EXAMPLE, "devices": ["pocl"], "coverage": 0.9}}
+    )
+
     problem: ProblemIn | None = None
     problem_digest: Annotated[str, Field(pattern=DIGEST)] | None = None
     problems: list[ProblemRef] = Field(default=[], description="Several problems at once.")
@@ -43,6 +47,7 @@ class EstimateRequest(Strict):
     seed: int = Field(default=0, ge=0, lt=2**32, description="Of random buffer contents.")
     sampling: Sampling = Field(
         default=Sampling.AUTO,
+        strict=False,
         description="auto runs work-groups where nothing better is known and the caller may.",
     )
     history: bool = Field(default=True, description="Whether observations count.")

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service.schemas.common import ErrorBody, Open, Strict, Text
@@ -66,6 +66,10 @@ class ValidateOptions(Strict):
 class CompareOptions(Strict):
     """Which two models are compared."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"first": "linear", "second": "hybrid"}}
+    )
+
     first: Text
     second: Text
     devices: Devices = Field(default=[])
@@ -77,6 +81,10 @@ class CompareOptions(Strict):
 
 class CollectJob(Strict):
     """Measure the benchmark corpus."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"kind": "collect", "options": {"kernels": ["nbody"]}}}
+    )
 
     kind: Literal[JobKind.COLLECT]
     options: CollectOptions = CollectOptions()
@@ -140,3 +148,103 @@ class JobsOut(Open):
     """Jobs, newest first."""
 
     jobs: list[JobOut]
+
+
+class JobFailure(Open):
+    """A launch that could not be observed."""
+
+    kernel: str
+    kind: str
+    message: str
+
+
+class CollectedDevice(Open):
+    """What a collection has come to on one device."""
+
+    device_id: str
+    kernels: int
+    measured: int = Field(description="Rows measured now.")
+    present: int = Field(description="Rows that were there already.")
+    disturbed: int = Field(description="Measured rows during which other work ran.")
+    skipped: dict[str, str] = Field(description="Kernels or rows left out, with the reason.")
+    failures: list[JobFailure]
+    errors: dict[str, str] = Field(description="Kernels that could not be begun, with the reason.")
+
+
+class CollectResult(Open):
+    """Result of `collect`."""
+
+    devices: list[CollectedDevice]
+    is_out_of_time: bool
+
+
+class CalibratedDevice(Open):
+    """What a calibration has come to on one device: `error_message` alone where it failed."""
+
+    device_id: str
+    error_message: str | None = None
+    durations_seconds: dict[str, float] = Field(default={}, description="By microbenchmark.")
+    resumed: list[str] = Field(default=[], description="Microbenchmarks measured before.")
+    failed: dict[str, str] = Field(default={}, description="Microbenchmarks, with the reason.")
+
+
+class CalibrateResult(Open):
+    """Result of `calibrate`."""
+
+    devices: list[CalibratedDevice]
+
+
+class PublishedModel(Open):
+    """A model that was published."""
+
+    name: str
+    version: str
+    rows: int
+    kernels: int
+    devices: list[str]
+
+
+class TrainResult(Open):
+    """Result of `train`."""
+
+    models: list[PublishedModel]
+    evidence: list[PublishedModel] = Field(description="What weighs answers of several kinds.")
+    refused: dict[str, str] = Field(description="Models that could not be trained, and why.")
+
+
+class ValidateResult(Open):
+    """Result of `validate`: scores by model and device, and row by row."""
+
+    split: str
+    coverage: float
+    schema_id: str
+    data_digest: str
+    versions: dict[str, str] = Field(description="Of the libraries that compute.")
+    scores: list[dict[str, Any]]
+    rankings: list[dict[str, Any]]
+    refused: dict[str, str] = Field(description="Models that could not be trained, and why.")
+    rows: dict[str, Any]
+
+
+class CompareResult(Open):
+    """Result of `compare`."""
+
+    first: str
+    second: str
+    split: str
+    resampled: str = Field(description="What the bootstrap draws as a whole.")
+    method: str = Field(description="Of the interval.")
+    resamples: int
+    confidence: float
+    seed: int
+    schema_id: str
+    data_digest: str
+    refused: dict[str, str]
+    devices: list[dict[str, Any]]
+    explained: list[dict[str, Any]] = Field(description="Kernels on which a model errs most.")
+
+
+class JobResultOut(Open):
+    """What a job has come to; of which type says the job's kind."""
+
+    result: CollectResult | CalibrateResult | TrainResult | ValidateResult | CompareResult

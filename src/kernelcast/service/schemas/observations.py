@@ -1,13 +1,27 @@
 """Measured launches as callers report them."""
 
-from typing import Annotated, Self
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, Self
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, model_validator
 
 from kernelcast.service.schemas.common import Open, Strict, Text
 from kernelcast.service.schemas.problems import DIGEST, ProblemIn
 
+_FIRST: Final = datetime(2008, 12, 8, tzinfo=UTC)  # OpenCL 1.0
+_CLOCKS_DIFFER: Final = timedelta(days=1)
+
+
+def _check_moment(moment: datetime) -> datetime:
+    """Refuse moments at which nothing can have been measured."""
+    if not _FIRST <= moment <= datetime.now(UTC) + _CLOCKS_DIFFER:
+        msg = f"{moment.isoformat()} is before OpenCL was there or in the future; give when it ran"
+        raise ValueError(msg)
+    return moment
+
+
 Seconds = Annotated[float, Field(gt=0, lt=1e9)]
+Moment = Annotated[AwareDatetime, Field(strict=False), AfterValidator(_check_moment)]
 
 
 class DeviceIn(Strict):
@@ -31,7 +45,10 @@ class ObservationIn(Strict):
     seconds: Seconds | None = Field(default=None, description="Time of the whole kernel.")
     # A default that can change would be copied for every observation: an eighth of a batch's time.
     durations_seconds: tuple[Seconds, ...] = Field(
-        default=(), max_length=1000, description="Of several runs, instead of `seconds`."
+        default=(),
+        max_length=1000,
+        strict=False,
+        description="Of several runs, instead of `seconds`.",
     )
     local_size: list[Annotated[int, Field(ge=1)]] | None = Field(
         default=None,
@@ -40,7 +57,7 @@ class ObservationIn(Strict):
         description="What the device chose, where the problem does not say it.",
     )
     seed: int = Field(default=0, ge=0, lt=2**32)
-    measured_at: AwareDatetime | None = None
+    measured_at: Moment | None = None
     is_first_launch: bool = Field(default=False, description="Compilation may be in the time.")
     is_contaminated: bool = Field(default=False, description="Other work ran beside it.")
 
@@ -63,6 +80,17 @@ class ObservationIn(Strict):
 
 class ObservationsRequest(Strict):
     """A batch: all of it is stored, or nothing."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "observations": [
+                    {"key": "run-17-step-3", "problem_digest": "0" * 64, "device": "pocl",
+                     "seconds": 0.0123}
+                ]
+            }
+        }
+    )  # fmt: skip
 
     observations: list[ObservationIn] = Field(min_length=1)
 
@@ -123,9 +151,13 @@ class RemovedObservations(FoundObservations):
 class CorrectionIn(Strict):
     """What shall be different; what is left out stays as it is."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"seconds": 0.0123, "is_contaminated": True}}
+    )
+
     seconds: Seconds | None = None
     durations_seconds: list[Seconds] = Field(default=[], max_length=1000)
-    measured_at: AwareDatetime | None = None
+    measured_at: Moment | None = None
     is_first_launch: bool | None = None
     is_contaminated: bool | None = None
     is_doubted: bool | None = Field(

@@ -1,8 +1,8 @@
 """Problems as callers send them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from kernelcast.service.schemas.common import Open, Strict, Text
 
@@ -10,6 +10,13 @@ Number = int | float | str
 """A number, or arithmetic over parameters such as ``{N} * 2``."""
 Sizes = Annotated[list[Number], Field(min_length=1, max_length=3)] | Number
 DIGEST = r"^[0-9a-f]{64}$"
+EXAMPLE: Final[dict[str, Any]] = {
+    "code": "kernel void scale(global float *a) { a[get_global_id(0)] *= 2.0f; }",
+    "kernel": "scale",
+    "global_size": [16777216],
+    "local_size": [256],
+    "args": [{"buffer": "float32", "count": 16777216, "init": "uniform"}],
+}
 
 
 class ArgumentIn(Strict):
@@ -31,6 +38,8 @@ class ArgumentIn(Strict):
 
 class ProblemIn(Strict):
     """A problem file as JSON; the source is given as text."""
+
+    model_config = ConfigDict(json_schema_extra={"example": EXAMPLE})
 
     name: Text | None = Field(default=None, description="What answers call it.")
     code: str = Field(description="OpenCL C.")
