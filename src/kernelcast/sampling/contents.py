@@ -4,11 +4,10 @@ import math
 import os
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +18,6 @@ from kernelcast.records.arguments import BufferArgument, Init
 from kernelcast.records.errors import InputError
 
 Array = npt.NDArray[Any]
-Write = Callable[[Array, int], None]
 
 RANDOM_PERIOD = 16_777_213
 """Random contents repeat after so many numbers: to draw 500 million takes longer than all launches
@@ -29,7 +27,7 @@ _KEPT_BYTES = 256 << 20
 _PIECE = 1 << 16
 # What one thread fills before it takes another piece, in base types.
 _FILLED_AT_ONCE = 1 << 20
-_NOTHING: Array = np.zeros(0)
+_RANDOM = frozenset({Init.UNIFORM, Init.NORMAL})
 
 _drawn: LRUCache[tuple[object, ...], Array] = LRUCache(_KEPT_BYTES, getsizeof=lambda a: a.nbytes)
 _drawn_lock = threading.Lock()
@@ -65,23 +63,8 @@ def make_array(argument: BufferArgument, *, seed: int) -> Array:
     if argument.init is Init.ZEROS:
         return np.zeros(shape_of(argument), dtype=dtype)
     array = np.empty(shape_of(argument), dtype=dtype)
-    fill_array(argument, array, seed=seed)
-    return array
-
-
-def fill_array(argument: BufferArgument, array: Array, *, seed: int) -> None:
-    """Write the initial content of a buffer where it belongs.
-
-    Parameters
-    ----------
-    argument : BufferArgument
-        The recipe.
-    array : ndarray
-        Contiguous, of the recipe's type and shape.
-    seed : int
-        As of `make_array`, which has the errors too.
-    """
     fill_ranges([FillOrder(argument=argument, array=array, seed=seed)])
+    return array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,25 +98,28 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
     InputError
         As `make_array`.
     """
-    cuts = [(one, begin, end) for one in orders for begin, end in _cut(one)]
-    if sum(end - begin for _, begin, end in cuts) <= _FILLED_AT_ONCE:
-        # To start threads takes longer.
-        _fill_cuts(orders, cuts, map)
+    places: list[tuple[int, int, int]] = []
+    for number, one in enumerate(orders):
+        lanes = one.argument.element.stored_lanes
+        end = (one.argument.count if one.end is None else one.end) * lanes
+        begins = range(one.begin * lanes, end, _FILLED_AT_ONCE)
+        places += [(number, begin, min(begin + _FILLED_AT_ONCE, end)) for begin in begins]
+
+    def fill(apply: Callable[..., Iterable[Any]]) -> None:
+        writers = [*apply(_open_content, orders)]
+
+        def write(place: tuple[int, int, int]) -> None:
+            number, begin, end = place
+            with np.errstate(over="ignore"):  # what a type cannot hold is infinite there
+                writers[number](orders[number].array.reshape(-1)[begin:end], begin)
+
+        deque(apply(write, places), maxlen=0)
+
+    if sum(end - begin for _, begin, end in places) <= _FILLED_AT_ONCE:
+        fill(map)  # to start threads takes longer
         return
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        _fill_cuts(orders, cuts, threads.map)
-
-
-def _fill_cuts(
-    orders: Sequence[FillOrder],
-    cuts: Sequence[tuple[FillOrder, int, int]],
-    apply: Callable[..., Iterable[Any]],
-) -> None:
-    writers = dict(zip(map(id, orders), apply(_open_content, orders), strict=True))
-    pieces = [
-        (writers[id(one)], one.array.reshape(-1)[begin:end], begin) for one, begin, end in cuts
-    ]
-    deque(apply(_write_piece, pieces), maxlen=0)
+        fill(threads.map)
 
 
 def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
@@ -142,67 +128,46 @@ def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
     To open a device and to build a kernel leave a processor idle.
     """
     wanted = [
-        FillOrder(argument=argument, array=_NOTHING, seed=seed)
+        FillOrder(argument=argument, array=np.empty(0), seed=seed)
         for argument, seed in recipes
-        if argument.init in {Init.UNIFORM, Init.NORMAL} and argument.count >= _FILLED_AT_ONCE
+        if argument.init in _RANDOM and argument.count >= _FILLED_AT_ONCE
     ]
+
+    def draw() -> None:
+        with suppress(InputError):  # who fills by the recipe is told
+            for one in wanted:
+                _open_content(one)
+
     if wanted:
-        threading.Thread(target=_draw_all, args=(wanted,), daemon=True).start()
+        threading.Thread(target=draw, daemon=True).start()
 
 
-def _draw_all(orders: Sequence[FillOrder]) -> None:
-    with suppress(InputError):  # who fills by the recipe is told
-        for one in orders:
-            _open_content(one)
-
-
-def _write_piece(piece: tuple[Write, Array, int]) -> None:
-    write, where, begin = piece
-    with np.errstate(over="ignore"):  # what a type cannot hold is infinite there
-        write(where, begin)
-
-
-def _cut(order: FillOrder) -> Iterator[tuple[int, int]]:
-    """Cut what is to be filled into pieces, in base types."""
-    lanes = order.argument.element.stored_lanes
-    end = (order.argument.count if order.end is None else order.end) * lanes
-    for begin in range(order.begin * lanes, end, _FILLED_AT_ONCE):
-        yield begin, min(begin + _FILLED_AT_ONCE, end)
-
-
-def _open_content(order: FillOrder) -> Write:
+def _open_content(order: FillOrder) -> Callable[[Array, int], None]:
     """Give what writes a piece of a buffer's content: into where, and from which place on."""
     argument, seed = order.argument, order.seed
     total = argument.count * argument.element.stored_lanes
-    match argument.init:
-        case Init.FILE:
-            return partial(_write_part, _load(argument).reshape(-1))
-        case Init.ZEROS | Init.ONES:
-            return partial(_write_value, int(argument.init is Init.ONES))
-        case Init.ARANGE:
-            return _count_up
-        case Init.PERMUTATION:
-            # 2^26 numbers take 2.7 s so; to shuffle them where they lie, in 32 bits, takes 3.3 s.
-            return partial(_write_part, np.random.default_rng(seed).permutation(total))
-        case Init.UNIFORM | Init.NORMAL:
-            return partial(_write_repeated, _draw_once(argument, min(total, RANDOM_PERIOD), seed))
+    if argument.init is Init.ARANGE:
+        return _count_up
+    if argument.init is Init.FILE:
+        content = _load(argument).reshape(-1)
+    elif argument.init is Init.PERMUTATION:
+        # 2^26 numbers take 2.7 s so; to shuffle them where they lie, in 32 bits, takes 3.3 s.
+        content = np.random.default_rng(seed).permutation(total)
+    elif argument.init in _RANDOM:
+        content = _draw_once(argument, min(total, RANDOM_PERIOD), seed)
+    else:
+        value = int(argument.init is Init.ONES)
+        return lambda part, _: part.fill(value)
 
+    def write(part: Array, begin: int) -> None:
+        done = 0
+        while done < part.size:
+            start = (begin + done) % content.size
+            piece = content[start : start + part.size - done]
+            np.copyto(part[done : done + piece.size], piece, casting="unsafe")
+            done += piece.size
 
-def _write_value(value: int, part: Array, _: int) -> None:
-    part[...] = value
-
-
-def _write_part(content: Array, part: Array, begin: int) -> None:
-    np.copyto(part, content[begin : begin + part.size], casting="unsafe")
-
-
-def _write_repeated(content: Array, part: Array, begin: int) -> None:
-    done = 0
-    while done < part.size:
-        start = (begin + done) % content.size
-        piece = content[start : start + part.size - done]
-        part[done : done + piece.size] = piece
-        done += piece.size
+    return write
 
 
 def _count_up(part: Array, begin: int) -> None:
