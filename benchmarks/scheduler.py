@@ -1,6 +1,6 @@
 """Is a scheduler that asks first done sooner than one that runs everything once?
 
-Run ``python benchmarks/scheduler_trial/trial.py`` (some minutes; ``--busy`` starts two busy loops
+Run ``python benchmarks/scheduler.py`` (some minutes; ``--busy`` starts two busy loops
 beside it). Twelve kernels of twelve kinds in one program, three sizes each, live pyopencl objects,
 all devices of the machine:
 
@@ -12,7 +12,7 @@ all devices of the machine:
   the first schedule placed it, and by true times, the oracle. Schedules are judged by true times:
   the median of whole runs that are spread over the whole trial.
 
-Both pay for the program's own build, which is not counted. Writes
+Both pay for the program's own build, which is not counted, and find runtimes' caches empty. Writes
 ``results/scheduler/<quiet or busy>.json`` and prints a row per device: where the time goes.
 """
 
@@ -31,13 +31,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from machine import describe_machine
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-
-from machine import describe_machine  # noqa: E402 - a neighbour of this folder
-
-RESULTS = HERE.parent / "results" / "scheduler"
+RESULTS = HERE / "results" / "scheduler"
 GRAPHS, TASKS, SEED = 200, 24, 7
 ROUNDS = 4
 """Whole runs of each launch, at moments spread over the trial."""
@@ -157,7 +154,7 @@ def open_places() -> list[Place]:
 
     import kernelcast
 
-    source = (HERE / "kernels.cl").read_text(encoding="utf-8")
+    source = (HERE / "scheduler_kernels.cl").read_text(encoding="utf-8")
     places = []
     for platform in cl.get_platforms():
         for device in platform.get_devices():
@@ -299,7 +296,11 @@ def busy_loops(count: int) -> Iterator[None]:
 
 def measure() -> dict[str, Any]:
     """Run the trial; give all figures."""
-    os.environ["KERNELCAST_DATA"] = tempfile.mkdtemp()
+    folder = tempfile.mkdtemp()
+    for name in ("KERNELCAST_DATA", "POCL_CACHE_DIR", "MESA_SHADER_CACHE_DIR"):
+        os.environ[name] = str(Path(folder) / name.lower())
+        Path(os.environ[name]).mkdir()
+    os.environ["PYOPENCL_NO_CACHE"] = "1"
     import kernelcast
 
     places = open_places()
