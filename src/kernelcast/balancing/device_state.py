@@ -22,7 +22,7 @@ _ROUGHLY = 2.0
 _LEAST_SHARE = 0.05
 # So long it may take in any case: what short launches cost beside their work tells nothing of long
 # ones.
-_FAIR_CHANCE_S = 20e-3
+_FAIR_CHANCE_S = 50e-3
 
 
 class Stage(Enum):
@@ -216,4 +216,5 @@ def _spread(paces: Sequence[float]) -> float:
     """Give the factor by which the mean of some times may be off: two standard errors."""
     if len(paces) < 2:
         return _ROUGHLY
-    return math.exp(2 * float(np.std(np.log(paces), ddof=1)) / math.sqrt(len(paces)))
+    error = float(np.std(paces, ddof=1) / np.mean(paces)) / math.sqrt(len(paces))
+    return 1 + 2 * error

@@ -15,6 +15,7 @@ No slab is run by two devices, but for those of a device that fails or rests: th
 what it has not handed over.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -96,9 +97,10 @@ class Scheduler:
                 is_watched = any(
                     one.stage in (Stage.WARMING, Stage.SAMPLING) for one in self._working()
                 )
+                if is_watched and not self._devices.has_reply(0.0):
+                    self._leave_out()
                 if not is_watched or self._devices.has_reply(_LOOK_S):
                     self._take(*self._devices.receive())
-                self._leave_out()
                 if not self._has_begun:
                     self._begin()
                 for number, _ in self._alive():
@@ -357,10 +359,11 @@ class Scheduler:
         now_s = self._devices.now_s()
         end_s = finish_time(speeds, self._queue.weight, now_s)
         self.execution.estimated_end_s = end_s
+        left = copy.deepcopy(self._queue)
         for one in working:
             more = (one.effective_rate or 0.0) * max(0.0, end_s - max(now_s, one.free_at_s))
-            owned = self._queue.weight_of(spans_of(np.flatnonzero(one.owned)))
-            one.estimated_share = (owned + more) / count
+            slabs = one.owned | mark(left.take(more, anchor=one.anchor) if more else (), count)
+            one.estimated_share = float(slabs.mean())
 
     def _draw(
         self, number: int, activity: Activity, reply: Reply, spans: Sequence[Span] = ()
