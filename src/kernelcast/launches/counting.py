@@ -20,8 +20,8 @@ from kernelcast.sampling.counting import (
     CountingLaunch,
     make_sample,
     make_uncounted_sample,
+    read_log,
 )
-from kernelcast.sampling.recorded_accesses import read_log
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.workers.deaths import COUNTING
 

@@ -18,8 +18,7 @@ import platform
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,6 @@ from kernelcast.sampling.building import build_program
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
-_LANGUAGE = re.compile(r"-cl-std=CL(?P<version>[\d.]+)")
 _HAS_CYCLE_COUNTER = ("Portable Computing Language", "Intel(R) OpenCL")
 _X86 = ("x86_64", "AMD64")
 _READINGS = 256
@@ -76,24 +74,34 @@ class ClockCheck:
 
 
 _NO_UNIT = "static inline ulong kc_unit(void) { return 0; }\n"
-_DEVICE_CLOCK = (
-    "#pragma OPENCL EXTENSION cl_khr_kernel_clock : enable\n"
-    "static inline ulong kc_clock(void) { return clock_read_device(); }\n"
-) + _NO_UNIT
-_CYCLES = (
-    "static inline ulong kc_clock(void) { return __builtin_readcyclecounter(); }\n"
-) + _NO_UNIT
+_DEVICE_CLOCK = KernelClock(
+    name="cl_khr_kernel_clock",
+    declarations="#pragma OPENCL EXTENSION cl_khr_kernel_clock : enable\n"
+    "static inline ulong kc_clock(void) { return clock_read_device(); }\n" + _NO_UNIT,
+)
 # volatile and the clobber keep the reading where it stands among loads and stores.
-_PTX = """\
+_PTX = KernelClock(
+    name="PTX globaltimer",
+    declarations="""\
 static inline ulong kc_clock(void)
 { ulong now; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) : : "memory"); return now; }
 static inline ulong kc_unit(void)
 { uint unit; asm volatile("mov.u32 %0, %%smid;" : "=r"(unit)); return unit; }
-"""
+""",
+    tells_unit=True,
+)
 # Counts at one rate whatever the shader clock does; later chips' compilers refuse it.
-_REAL_TIME = (
-    "static inline ulong kc_clock(void) { return __builtin_amdgcn_s_memrealtime(); }\n"
-) + _NO_UNIT
+_REAL_TIME = KernelClock(
+    name="AMD real time",
+    declarations="static inline ulong kc_clock(void)"
+    " { return __builtin_amdgcn_s_memrealtime(); }\n" + _NO_UNIT,
+)
+_CYCLES = KernelClock(
+    name="cycle counter",
+    declarations="static inline ulong kc_clock(void)"
+    " { return __builtin_readcyclecounter(); }\n" + _NO_UNIT,
+    counts_cycles=True,
+)
 
 
 def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[KernelClock]:
@@ -104,100 +112,59 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
     options : sequence of str
         A kernel's build options: one that chooses OpenCL C 1.x rules out `clock_read_device`.
     """
-    clocks = []
-    language = _LANGUAGE.search(" ".join(options))
+    language = re.search(r"-cl-std=CL(?P<version>[\d.]+)", " ".join(options))
     is_old = language is not None and float(language["version"][:3]) < 2
-    if "cl_khr_kernel_clock" in description.extensions and not is_old:
-        needed = () if language else ("-cl-std=CL3.0",)
-        clocks.append(
-            KernelClock(
-                name="cl_khr_kernel_clock", declarations=_DEVICE_CLOCK, build_options=needed
-            )
-        )
-    if "cl_nv_device_attribute_query" in description.extensions:
-        clocks.append(KernelClock(name="PTX globaltimer", declarations=_PTX, tells_unit=True))
-    if "cl_amd_device_attribute_query" in description.extensions:
-        clocks.append(KernelClock(name="AMD real time", declarations=_REAL_TIME))
     is_x86 = description.kind is DeviceKind.CPU and platform.machine() in _X86
-    if is_x86 and description.platform in _HAS_CYCLE_COUNTER:
-        clocks.append(KernelClock(name="cycle counter", declarations=_CYCLES, counts_cycles=True))
-    return clocks
+    needed = () if language else ("-cl-std=CL3.0",)
+    conditions = {
+        replace(_DEVICE_CLOCK, build_options=needed): "cl_khr_kernel_clock"
+        in description.extensions
+        and not is_old,
+        _PTX: "cl_nv_device_attribute_query" in description.extensions,
+        _REAL_TIME: "cl_amd_device_attribute_query" in description.extensions,
+        _CYCLES: is_x86 and description.platform in _HAS_CYCLE_COUNTER,
+    }
+    return [clock for clock, has in conditions.items() if has]
 
 
 def check_clock(session: DeviceSession, clock: KernelClock) -> ClockCheck:
-    """Read a clock twice some 50 ms apart, to see that it goes forward and how fast."""
-    source = clock.declarations + _CHECK
-    program = build_program(session.context, session.device, source, clock.build_options)
-    kernel = cl.Kernel(program, "kc_read_clock")
-    _read(session, kernel)  # the first launch compiles
-    first, first_s = _read_best(session, kernel)
-    time.sleep(_CHECKS_APART_S)
-    second, second_s = _read_best(session, kernel)
-    check = judge_readings(first, second, apart_s=second_s - first_s, name=clock.name)
-    is_nanosecond = abs(check.tick_s / _NANOSECOND - 1) < _RATE_TOLERANCE
-    if clock.counts_cycles or not is_nanosecond:
-        return check
-    ticks = round(check.resolution_s / check.tick_s)
-    return ClockCheck(tick_s=_NANOSECOND, resolution_s=ticks * _NANOSECOND)
-
-
-def judge_readings(
-    first: npt.NDArray[np.uint64],
-    second: npt.NDArray[np.uint64],
-    *,
-    apart_s: float,
-    name: str,
-) -> ClockCheck:
-    """Find a clock's tick from two series of readings.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_readings,), in ticks
-        Each read one after the other by one work-item.
-    apart_s : float
-        Host time from the middle of the first series to that of the second, in seconds.
+    """Read a clock twice some 50 ms apart, to see that it goes forward and how fast.
 
     Raises
     ------
     KernelRunError
         If the clock stands still or goes backwards.
-
-    Examples
-    --------
-    >>> check = judge_readings(np.array([0, 10]), np.array([100, 110]), apart_s=1e-6, name="c")
-    >>> check.tick_s, check.resolution_s
-    (1e-08, 1e-07)
     """
-    readings = np.concatenate([first, second]).astype(np.int64)
-    changes = np.diff(readings)
-    if (changes < 0).any() or not (changes > 0).any() or second[-1] == first[-1]:
-        msg = f"the clock {name} stands still or goes backwards ({readings[:4].tolist()} ...)"
-        raise KernelRunError(msg)
-    tick_s = apart_s / float(np.mean(second.astype(float)) - np.mean(first.astype(float)))
-    return ClockCheck(tick_s=tick_s, resolution_s=int(changes[changes > 0].min()) * tick_s)
-
-
-_Readings: TypeAlias = npt.NDArray[np.uint64]
-
-
-def _read_best(session: DeviceSession, kernel: cl.Kernel) -> tuple[_Readings, float]:
-    """Read in several launches; give the one whose moment the host knows best."""
-    launches = [_read(session, kernel) for _ in range(_LAUNCHES)]
-    readings, begin_s, end_s = min(launches, key=lambda one: one[2] - one[1])
-    return readings, (begin_s + end_s) / 2
-
-
-def _read(session: DeviceSession, kernel: cl.Kernel) -> tuple[_Readings, float, float]:
-    """Read the clock a few times; give the readings, and the host's time before and after."""
-    readings = np.zeros(_READINGS, dtype=np.uint64)
-    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=readings.nbytes)
+    source = clock.declarations + _CHECK
+    program = build_program(session.context, session.device, source, clock.build_options)
+    kernel = cl.Kernel(program, "kc_read_clock")
+    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=8 * _READINGS)
     kernel.set_args(buffer, np.int32(_READINGS))
-    session.queue.finish()
-    begin_s = time.perf_counter()
-    cl.enqueue_nd_range_kernel(session.queue, kernel, (1,), (1,))
-    session.queue.finish()
-    end_s = time.perf_counter()
-    cl.enqueue_copy(session.queue, readings, buffer)
-    session.queue.finish()
+
+    def read() -> tuple[float, float, npt.NDArray[np.int64]]:
+        """Read in several launches; give the one whose moment the host knows best."""
+        launches = []
+        for _ in range(_LAUNCHES):
+            readings = np.zeros(_READINGS, dtype=np.uint64)
+            session.queue.finish()
+            begin_s = time.perf_counter()
+            cl.enqueue_nd_range_kernel(session.queue, kernel, (1,), (1,))
+            session.queue.finish()
+            end_s = time.perf_counter()
+            cl.enqueue_copy(session.queue, readings, buffer)
+            launches.append((end_s - begin_s, (begin_s + end_s) / 2, readings.astype(np.int64)))
+        return min(launches, key=lambda one: one[0])
+
+    read()  # the first launch compiles
+    _, first_s, first = read()
+    time.sleep(_CHECKS_APART_S)
+    _, second_s, second = read()
     buffer.release()
-    return readings, begin_s, end_s
+    changes = np.diff(np.concatenate([first, second]))
+    if (changes < 0).any() or not (changes > 0).any() or second[-1] == first[-1]:
+        msg = f"the clock {clock.name} stands still or goes backwards ({first[:4].tolist()} ...)"
+        raise KernelRunError(msg)
+    tick_s = (second_s - first_s) / float((second - first).mean())
+    if not clock.counts_cycles and abs(tick_s / _NANOSECOND - 1) < _RATE_TOLERANCE:
+        tick_s = _NANOSECOND
+    return ClockCheck(tick_s=tick_s, resolution_s=int(changes[changes > 0].min()) * tick_s)

@@ -1,15 +1,16 @@
-"""Runs counting copies of kernels, and orders what they counted by work-group and local id."""
+"""Runs counting copies of kernels, and orders what they counted and recorded."""
 
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.errors import DeviceLimitError, KernelRunError
+from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.instrumented_kernel import ADDRESS_WORDS, InstrumentedKernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import CounterSample
 from kernelcast.sampling.building import get_kernel
 from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
@@ -20,7 +21,8 @@ BuiltCopy = cl.Kernel
 """A copy that was built for a launch, its arguments set."""
 
 _MOST_LOG_BYTES = 1 << 30
-_ZERO = np.zeros(1, dtype=np.uint8)
+_NO_BUFFER = -1
+_Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,8 +42,7 @@ class CountingLaunch(OpenCLLaunch):
 
     def build_counting(self, instrumented: InstrumentedKernel) -> BuiltCopy:
         """Build the counting copy, with the launch's arguments set."""
-        kernel = instrumented.kernel
-        original = instrumented.original
+        kernel, original = instrumented.kernel, instrumented.original
         if needs_prelude(original.source, kernel.build_options, original.name):
             text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)
         else:
@@ -49,8 +50,7 @@ class CountingLaunch(OpenCLLaunch):
         program = self._session.program(instrumented.header + text, kernel.build_options)
         built = get_kernel(program, kernel)
         with explained_errors(kernel, self.device):
-            for index, argument in enumerate(self._scratch.arguments):
-                built.set_arg(index, argument)
+            self._set_arguments(built)
         return built
 
     def count(
@@ -82,66 +82,53 @@ class CountingLaunch(OpenCLLaunch):
     def _count_box(
         self, instrumented: InstrumentedKernel, built: BuiltCopy, box: GroupBox, capacity: int
     ) -> CountedBox:
+        queue = self._session.queue
         offset, size = self.ndrange.work_items_of(box)
         rows = int(np.prod(size))
-        words = max(1, instrumented.row_words)
+        results: list[npt.NDArray[np.uint32] | npt.NDArray[np.uint64]] = [
+            np.empty((max(1, instrumented.row_words), rows), dtype=np.uint32)
+        ]
         first = len(self._scratch.arguments)
-        buffers = [self._zeros(words * rows * 4)]
         if instrumented.records_addresses:
-            buffers.append(self._zeros(self._log_bytes(rows, capacity)))
+            shape = (rows, max(1, capacity), ADDRESS_WORDS)
+            size_bytes = int(np.prod(shape)) * 8
+            most = min(_MOST_LOG_BYTES, self.device.max_allocation_bytes)
+            if size_bytes > most:
+                msg = (
+                    f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each need "
+                    f"{size_bytes:,} bytes, more than {most:,}; record fewer work-groups"
+                )
+                raise DeviceLimitError(msg)
+            results.append(np.empty(shape, dtype=np.uint64))
             built.set_arg(first + 2, np.uint32(capacity))
+        flags = cl.mem_flags.READ_WRITE
+        buffers = [cl.Buffer(self._session.context, flags, size=one.nbytes) for one in results]
         try:
             for index, buffer in enumerate(buffers):
+                cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
                 built.set_arg(first + index, buffer)
-            duration_s = self._run_counting(built, offset, size)
-            counts = np.empty((words, rows), dtype=np.uint32)
-            cl.enqueue_copy(self._session.queue, counts, buffers[0])
-            log = None
-            if instrumented.records_addresses:
-                log = np.empty((rows, max(1, capacity), ADDRESS_WORDS), dtype=np.uint64)
-                cl.enqueue_copy(self._session.queue, log, buffers[1])
+            with explained_errors(self._kernel, self.device):
+                start = partial(self._enqueue, built, offset, size)
+                duration_s = self._session.timer.by_clock(start)
+                for result, buffer in zip(results, buffers, strict=True):
+                    cl.enqueue_copy(queue, result, buffer)
         finally:
-            self._session.queue.finish()
+            queue.finish()
             for buffer in buffers:
                 buffer.release()
-        return CountedBox(box=box, counts=counts, log=log, duration_s=duration_s)
-
-    def _run_counting(
-        self, built: BuiltCopy, offset: tuple[int, ...], size: tuple[int, ...]
-    ) -> float:
-        with explained_errors(self._kernel, self.device):
-            begin_s = time.perf_counter()
-            event = self._enqueue(built, offset, size)
-            self._session.queue.finish()
-            host_s = time.perf_counter() - begin_s
-        if event.command_execution_status < 0:
-            msg = f"{self.device.id}: the counting copy of {self._kernel.name} failed"
-            raise KernelRunError(msg)
-        if not self._session.uses_event_timer:
-            return host_s
-        return float(event.profile.end - event.profile.start) * 1e-9
-
-    def _log_bytes(self, rows: int, capacity: int) -> int:
-        size = rows * max(1, capacity) * ADDRESS_WORDS * 8
-        most = min(_MOST_LOG_BYTES, self.device.max_allocation_bytes)
-        if size > most:
-            msg = (
-                f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each need "
-                f"{size:,} bytes, more than {most:,}; record fewer work-groups"
-            )
-            raise DeviceLimitError(msg)
-        return size
-
-    def _zeros(self, size_bytes: int) -> cl.Buffer:
-        buffer = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, size=size_bytes)
-        cl.enqueue_fill_buffer(self._session.queue, buffer, _ZERO, 0, size_bytes)
-        return buffer
+        counts, *logs = results
+        return CountedBox(
+            box=box,
+            counts=counts.view(np.uint32),
+            log=logs[0].view(np.uint64) if logs else None,
+            duration_s=duration_s,
+        )
 
 
 def make_sample(
     ndrange: NDRange, counted: Sequence[CountedBox], counter_count: int
 ) -> CounterSample:
-    """Give the counters of each work-item by work-group and local linear id.
+    """Order the counters of each work-item by work-group and local linear id.
 
     Parameters
     ----------
@@ -165,17 +152,15 @@ def make_sample(
 
 
 def make_uncounted_sample(ndrange: NDRange, boxes: Sequence[GroupBox]) -> CounterSample:
-    """Give the sample of a kernel that has nothing to count."""
+    """Make the sample of a kernel that has nothing to count."""
     numbers = [np.unique(place_work_items(ndrange, box)[0]).tolist() for box in boxes]
     groups = tuple(number for each in numbers for number in each)
     counts = np.empty((len(groups), ndrange.work_group_size, 0))
     return CounterSample(work_groups=groups, counts=counts, is_exact=())
 
 
-def place_work_items(
-    ndrange: NDRange, box: GroupBox
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Give the work-group and the local linear id of each work-item of a box.
+def place_work_items(ndrange: NDRange, box: GroupBox) -> tuple[_Integers, _Integers]:
+    """Find the work-group and the local linear id of each work-item of a box.
 
     Returns
     -------
@@ -184,16 +169,102 @@ def place_work_items(
         order of their global ids, dimension 0 fastest.
     """
     _, size = ndrange.work_items_of(box)
-    group: npt.NDArray[np.int64] = np.zeros(size[::-1], dtype=np.int64)
-    item: npt.NDArray[np.int64] = np.zeros(size[::-1], dtype=np.int64)
-    group_stride = item_stride = 1
-    for axis, extent in enumerate(size):
-        shape = [1] * len(size)
-        shape[len(size) - 1 - axis] = extent
-        local = ndrange.known_local_size[axis]
-        ids = np.arange(extent, dtype=np.int64).reshape(shape)
-        group = group + (ids // local + box.start[axis]) * group_stride
-        item = item + ids % local * item_stride
-        group_stride *= ndrange.group_counts[axis]
-        item_stride *= local
-    return group.ravel(), item.ravel()
+    ids = np.indices(size[::-1], dtype=np.int64).reshape(len(size), -1)
+    local = np.array(ndrange.known_local_size[::-1])[:, None]
+    groups = ids // local + np.array(box.start[::-1])[:, None]
+    numbers = np.ravel_multi_index(tuple(groups), ndrange.group_counts[::-1])
+    return numbers, np.ravel_multi_index(tuple(ids % local), ndrange.known_local_size[::-1])
+
+
+def read_log(
+    ndrange: NDRange,
+    counted: Sequence[CountedBox],
+    instrumented: InstrumentedKernel,
+    owners: Mapping[int, str | None],
+    buffer_numbers: Mapping[str, int],
+) -> RecordedAddresses:
+    """Read the addresses that boxes of work-groups have written down, relative to their buffers.
+
+    Parameters
+    ----------
+    owners : mapping of int to str or None
+        The buffer that each site touches, where the source tells.
+
+    Returns
+    -------
+    RecordedAddresses
+        Of a work-item that had more accesses than the log could hold, the first.
+    """
+    parts = [_read_box(ndrange, one, instrumented, owners, buffer_numbers) for one in counted]
+    columns = [np.concatenate([part[index] for part in parts]) for index in range(6)]
+    placed = [place_work_items(ndrange, one.box)[0] for one in counted]
+    sizes = [np.unique(groups, return_counts=True) for groups in placed]
+    return RecordedAddresses(
+        work_groups=tuple(number for numbers, _ in sizes for number in numbers.tolist()),
+        work_items=tuple(size for _, each in sizes for size in each.tolist()),
+        sites=columns[0], groups=columns[1], local_ids=columns[2], sequences=columns[3],
+        buffers=columns[4], offsets_bytes=columns[5],
+    )  # fmt: skip
+
+
+def _read_box(
+    ndrange: NDRange,
+    counted: CountedBox,
+    instrumented: InstrumentedKernel,
+    owners: Mapping[int, str | None],
+    buffer_numbers: Mapping[str, int],
+) -> tuple[_Integers, ...]:
+    if counted.log is None:
+        return (np.empty(0, dtype=np.int64),) * 6
+    groups, items = place_work_items(ndrange, counted.box)
+    used = np.minimum(counted.counts[instrumented.counter_count], counted.log.shape[1])
+    rows = np.repeat(np.arange(used.size), used)
+    # Rows of the log are long and few: to copy their beginnings beats any index.
+    log = np.concatenate([own[:count] for own, count in zip(counted.log, used, strict=True)])
+    place, address = log[:, 0].astype(np.int64), log[:, 1].astype(np.int64)
+    # Where buffers and arrays begin in each work-group, as it has written down first: local memory
+    # lies elsewhere in each. The last row is of buffers that are not known.
+    places, bases = instrumented.places, instrumented.bases
+    known = np.unique(groups)
+    starts = np.full((len(bases) + 1, known.size), -1, dtype=np.int64)
+    noted = np.flatnonzero((place >= len(places)) & (place < len(places) + len(bases)))[::-1]
+    of_group = np.searchsorted(known, groups[rows[noted]])
+    starts[place[noted] - len(places), of_group] = address[noted]
+    # A place that loads and stores has two sites: sites of all places stand behind each other.
+    counts = np.array([len(one) for one in places], dtype=np.int64)
+    accesses = np.flatnonzero(place < len(places))
+    which = place[accesses]
+    if not (counts == 1).all():
+        each = counts[which]
+        spread = np.repeat(np.arange(which.size), each)
+        first, before = np.cumsum(counts) - counts, np.cumsum(each) - each
+        which = (first[which] - before)[spread] + np.arange(spread.size)
+        accesses = accesses[spread]
+    listed = [site for one in places for site in one]
+    owned = [owners.get(site) or "" for site in listed]
+    of_site = [bases.index(name) if name in bases else len(bases) for name in owned]
+    sites, base = np.array(listed, dtype=np.int64)[which], np.array(of_site, dtype=np.int64)[which]
+    numbers = [buffer_numbers.get(name, _NO_BUFFER) for name in bases]
+    rows, address = rows[accesses], address[accesses]
+    begin = starts[base, np.searchsorted(known, groups[rows])]
+    buffer = np.array([*numbers, _NO_BUFFER], dtype=np.int64)[base]
+    return (
+        sites,
+        groups[rows],
+        items[rows],
+        _count_repetitions(rows, sites),
+        np.where(begin >= 0, buffer, _NO_BUFFER),
+        np.where(begin >= 0, address - begin, address),
+    )
+
+
+def _count_repetitions(rows: _Integers, sites: _Integers) -> _Integers:
+    """Count how often the work-item had executed the site before; `rows` ascend."""
+    # NumPy sorts short integers by their digits, which is many times faster.
+    is_short = int(sites.max(initial=0)) <= np.iinfo(np.uint16).max
+    order = np.argsort(sites.astype(np.uint16) if is_short else sites, kind="stable")
+    pairs = np.stack([rows[order], sites[order]])
+    starts = np.flatnonzero(np.append(True, (np.diff(pairs) != 0).any(axis=0))[: rows.size])
+    numbers = np.empty(rows.size, dtype=np.int64)
+    numbers[order] = np.arange(rows.size) - np.repeat(starts, np.diff(starts, append=rows.size))
+    return numbers

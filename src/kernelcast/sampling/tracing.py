@@ -2,13 +2,11 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.records.errors import CompileError, DeviceError, InputError, KernelRunError
 from kernelcast.records.kernel import Kernel
@@ -22,10 +20,9 @@ from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
 from kernelcast.sampling.trace_analysis import find_steps, find_waves, pack_lanes
 from kernelcast.sampling.windows import box_near
 
-DEFAULT_WORK_GROUPS = 10_000
-MOST_WORK_GROUPS = 1_000_000
+_DEFAULT_WORK_GROUPS = 10_000
+_MOST_WORK_GROUPS = 1_000_000
 _WORDS = 3  # begin, end, compute unit
-_NO_MARK = np.zeros(1, dtype=np.uint64)
 _ROUNDS = 2
 _LONG_LAUNCH_S = 5.0
 # t(n) up to three waves, as the paper's sampling points, in no more launches than that.
@@ -80,9 +77,6 @@ class _Marked:
 class TracingLaunch(OpenCLLaunch):
     """A launch that can also be traced; buffers stay as they are, as with any launch."""
 
-    def __enter__(self) -> "TracingLaunch":
-        return self
-
     def first_box(self, work_groups: int | None) -> GroupBox:
         """Give about the first work-groups: part of a row, whole rows or whole planes.
 
@@ -90,11 +84,11 @@ class TracingLaunch(OpenCLLaunch):
         """
         counts = self.ndrange.group_counts
         total = math.prod(counts)
-        asked = min(total, DEFAULT_WORK_GROUPS) if work_groups is None else work_groups
-        if not 1 <= asked <= MOST_WORK_GROUPS:
+        asked = min(total, _DEFAULT_WORK_GROUPS) if work_groups is None else work_groups
+        if not 1 <= asked <= _MOST_WORK_GROUPS:
             msg = (
                 f"{asked:,} work-groups to trace; give --work-groups of at least 1, at most "
-                f"{MOST_WORK_GROUPS:,}"
+                f"{_MOST_WORK_GROUPS:,}"
             )
             raise InputError(msg)
         return box_near(0, min(asked, total), counts)
@@ -121,8 +115,7 @@ class TracingLaunch(OpenCLLaunch):
                 program = self._build(traced, box, clock)
                 kernel = get_kernel(program, traced)
                 with explained_errors(traced, self.device):
-                    for index, argument in enumerate(self._scratch.arguments):
-                        kernel.set_arg(index, argument)
+                    self._set_arguments(kernel)
             except (CompileError, DeviceError) as error:
                 obstacles.append(f"{clock.name}: {str(error).splitlines()[0]}")
                 continue
@@ -131,27 +124,62 @@ class TracingLaunch(OpenCLLaunch):
         return None, "; ".join(obstacles) or "the device has no clock that kernels can read"
 
     def trace(self, marked: _Marked, box: GroupBox) -> Timeline:
-        """Run the marked kernel, and the unmarked one for comparison, twice in turn."""
-        plain_s, launch_s = [], []
-        with self._marks_buffer(box) as buffer:
-            marked.kernel.set_arg(len(self._scratch.arguments), buffer)
-            # Compiles, where a runtime does that at the first launch.
-            self._run_marked(marked, GroupBox(start=box.start, shape=(1,) * len(box.shape)))
-            for _ in range(_ROUNDS):
-                self.settle()
-                plain_s += self.time_boxes([box])
-                self.settle()
-                cl.enqueue_fill_buffer(self._session.queue, buffer, _NO_MARK, 0, buffer.size)
-                launch_s.append(self._run_marked(marked, box))
-                if plain_s[0] > _LONG_LAUNCH_S:
-                    break
-            marks = np.empty((box.work_group_count, _WORDS), dtype=np.uint64)
-            cl.enqueue_copy(self._session.queue, marks, buffer)
-        return _make_timeline(marks, marked, launch_s=launch_s[-1], plain_s=plain_s[-1])
+        """Run the marked kernel, and the unmarked one for comparison, twice in turn.
+
+        Raises
+        ------
+        KernelRunError
+            If a work-group has left no mark or ends before it begins.
+        """
+        session, kernel = self._session, marked.kernel
+        ticks = np.zeros((box.work_group_count, _WORDS), dtype=np.int64)
+        plain_s = launch_s = 0.0
+        with explained_errors(self._kernel, self.device):
+            buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=ticks.nbytes)
+            try:
+                kernel.set_arg(len(self._scratch.arguments), buffer)
+                # Compiles, where a runtime does that at the first launch.
+                self._run(kernel, GroupBox(start=box.start, shape=(1,) * len(box.shape)))
+                for _ in range(_ROUNDS):
+                    self.settle()
+                    [plain_s] = self.time_boxes([box])
+                    self.settle()
+                    cl.enqueue_copy(session.queue, buffer, np.zeros_like(ticks))
+                    launch_s = self._run(kernel, box)
+                    if plain_s > _LONG_LAUNCH_S:
+                        break
+                cl.enqueue_copy(session.queue, ticks, buffer)
+            finally:
+                session.queue.finish()
+                buffer.release()
+        missing = np.flatnonzero((ticks[:, :2] == 0).any(axis=1))
+        if missing.size:
+            msg = f"work-group {missing[0]} left no mark; the kernel was not traced as a whole"
+            raise KernelRunError(msg)
+        seconds = (ticks[:, :2] - ticks[:, 0].min()) * marked.check.tick_s
+        starts, finishes = seconds[:, 0], seconds[:, 1]
+        tells_unit = marked.clock.tells_unit
+        lanes = ticks[:, 2] if tells_unit else pack_lanes(starts, finishes)
+        return Timeline(
+            starts_s=tuple(starts.tolist()),
+            finishes_s=tuple(finishes.tolist()),
+            lanes=tuple(lanes.tolist()),
+            lanes_are_compute_units=tells_unit,
+            waves=tuple(find_waves(starts, finishes).tolist()),
+            clock=marked.clock.name,
+            resolution_s=marked.check.resolution_s,
+            launch_s=launch_s,
+            plain_s=float(plain_s),
+        )
 
     def time_steps(self) -> StepTimes:
         """Time launches of 1, 2, 3, ... work-groups in turn; give each one's median."""
-        boxes = self._list_step_boxes()
+        counts = self.ndrange.group_counts
+        most = max(_FEWEST_STEPS, _STEP_WAVES * self.saturation.concurrency)
+        most = min(most, math.prod(counts))
+        stride = math.ceil(most / _MOST_STEP_LAUNCHES)
+        found = {box_near(0, number, counts) for number in range(stride, most + 1, stride)}
+        boxes = sorted(found, key=lambda box: box.work_group_count)
         self.warm_up(boxes[0])
         rounds: list[list[float]] = []
         begin_s = time.perf_counter()
@@ -162,10 +190,10 @@ class TracingLaunch(OpenCLLaunch):
             # Up and down in turn, so that a slow drift hits small and large launches alike.
             step = -1 if len(rounds) % 2 else 1
             rounds.append(self.time_boxes(boxes[::step])[::step])
-        counts = tuple(box.work_group_count for box in boxes)
+        sizes = tuple(box.work_group_count for box in boxes)
         medians = tuple(float(one) for one in np.median(rounds, axis=0))
-        _, has_steps = find_steps(counts, medians)
-        return StepTimes(work_groups=counts, times_s=medians, has_steps=has_steps)
+        _, has_steps = find_steps(sizes, medians)
+        return StepTimes(work_groups=sizes, times_s=medians, has_steps=has_steps)
 
     def _build(self, traced: Kernel, box: GroupBox, clock: KernelClock) -> cl.Program:
         """Build the kernel: our functions first, since the prelude renames what they call."""
@@ -179,64 +207,10 @@ class TracingLaunch(OpenCLLaunch):
         source = clock.declarations + _MARKS + text
         return build_program(self._session.context, self._session.device, source, options)
 
-    @contextmanager
-    def _marks_buffer(self, box: GroupBox) -> Iterator[cl.Buffer]:
-        size = box.work_group_count * _WORDS * np.dtype(np.uint64).itemsize
-        buffer = cl.Buffer(self._session.context, cl.mem_flags.READ_WRITE, size=size)
-        try:
-            yield buffer
-        finally:
-            self._session.queue.finish()
-            buffer.release()
-
-    def _run_marked(self, marked: _Marked, box: GroupBox) -> float:
-        offset, size = self.ndrange.work_items_of(box)
+    def _run(self, kernel: cl.Kernel, box: GroupBox) -> float:
         self._has_run = True
-        with explained_errors(self._kernel, self.device):
-            return self._session.timer.by_clock(partial(self._enqueue, marked.kernel, offset, size))
-
-    def _list_step_boxes(self) -> list[GroupBox]:
-        counts = self.ndrange.group_counts
-        most = max(_FEWEST_STEPS, _STEP_WAVES * self.saturation.concurrency)
-        most = min(most, math.prod(counts))
-        stride = math.ceil(most / _MOST_STEP_LAUNCHES)
-        boxes = {box_near(0, number, counts) for number in range(stride, most + 1, stride)}
-        return sorted(boxes, key=lambda box: box.work_group_count)
-
-
-def _make_timeline(
-    marks: npt.NDArray[np.uint64], marked: _Marked, *, launch_s: float, plain_s: float
-) -> Timeline:
-    """Turn ticks into seconds after the first start.
-
-    Raises
-    ------
-    KernelRunError
-        If a work-group has left no mark or ends before it begins.
-    """
-    ticks = marks[:, :2].astype(np.int64)
-    if not ticks.all():
-        number = int(np.flatnonzero((ticks == 0).any(axis=1))[0])
-        msg = f"work-group {number} left no mark; the kernel was not traced as a whole"
-        raise KernelRunError(msg)
-    seconds = (ticks - ticks[:, 0].min()) * marked.check.tick_s
-    starts, finishes = seconds[:, 0], seconds[:, 1]
-    tells_unit = marked.clock.tells_unit
-    lanes = marks[:, 2].astype(np.int64) if tells_unit else pack_lanes(starts, finishes)
-    return Timeline(
-        starts_s=tuple(starts.tolist()),
-        finishes_s=tuple(finishes.tolist()),
-        lanes=tuple(lanes.tolist()),
-        lanes_are_compute_units=tells_unit,
-        waves=tuple(find_waves(starts, finishes).tolist()),
-        clock=marked.clock.name,
-        resolution_s=marked.check.resolution_s,
-        launch_s=launch_s,
-        plain_s=plain_s,
-    )
-
-
-ReportProgress = Callable[[str], None]
+        offset, size = self.ndrange.work_items_of(box)
+        return self._session.timer.by_clock(partial(self._enqueue, kernel, offset, size))
 
 
 def run_trace(
@@ -245,7 +219,7 @@ def run_trace(
     *,
     method: TraceMethod,
     work_groups: int | None,
-    report: ReportProgress = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> tuple[Timeline | StepTimes, str]:
     """Trace a launch by a clock, or by the steps of t(n) where there is none.
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.sampling.counting import CountedBox, place_work_items
-from kernelcast.sampling.recorded_accesses import read_log
+from kernelcast.sampling.counting import CountedBox, place_work_items, read_log
 
 KERNEL = Kernel(name="k", source="kernel void k(global int *a) { a[0] = 1; }")
 NDRANGE = NDRange(global_size=(8, 2), local_size=(2, 2))
