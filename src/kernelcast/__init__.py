@@ -8,6 +8,8 @@ from kernelcast.sampling.runtimes import ensure_caches, ensure_vendors
 
 if TYPE_CHECKING:
     from kernelcast.balancing.api import balance
+    from kernelcast.balancing.balancer import Balancer
+    from kernelcast.balancing.settings import BalanceSettings, DevicePlace
     from kernelcast.launches.devices import examine_devices
     from kernelcast.launches.live import Launch
     from kernelcast.launches.problem_file import read_problem
@@ -15,14 +17,19 @@ if TYPE_CHECKING:
     from kernelcast.predictor.api import estimate, estimate_problem, observe
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.predictor.predictor_options import PredictorOptions
+    from kernelcast.records.arguments import LocalArgument
+    from kernelcast.records.balance import BalanceReport
     from kernelcast.records.errors import (
         DeviceError,
         EventTimesError,
         InputError,
         KernelcastError,
+        NoAnswerYetError,
     )
     from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement
     from kernelcast.records.frames import to_frame
+    from kernelcast.records.kernel import Kernel
+    from kernelcast.records.ndrange import NDRange
     from kernelcast.tuning.api import tune
     from kernelcast.tuning.report import TuneReport
     from kernelcast.tuning.settings import TuneSettings
@@ -30,16 +37,24 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "BalanceReport",
+    "BalanceSettings",
+    "Balancer",
     "DeviceAnswer",
     "DeviceError",
+    "DevicePlace",
     "Estimate",
     "EstimateSettings",
     "EventTimesError",
     "InputError",
     "Interval",
+    "Kernel",
     "KernelcastError",
     "Launch",
+    "LocalArgument",
     "Measurement",
+    "NDRange",
+    "NoAnswerYetError",
     "Predictor",
     "PredictorOptions",
     "TuneReport",
@@ -63,16 +78,24 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Found when asked for: a command of the program, or a child process, needs a part of them only.
 _HOMES = {
+    "BalanceReport": "kernelcast.records.balance",
+    "BalanceSettings": "kernelcast.balancing.settings",
+    "Balancer": "kernelcast.balancing.balancer",
     "DeviceAnswer": "kernelcast.records.estimates",
     "DeviceError": "kernelcast.records.errors",
+    "DevicePlace": "kernelcast.balancing.settings",
     "Estimate": "kernelcast.records.estimates",
     "EstimateSettings": "kernelcast.launches.settings",
     "EventTimesError": "kernelcast.records.errors",
     "InputError": "kernelcast.records.errors",
     "Interval": "kernelcast.records.estimates",
+    "Kernel": "kernelcast.records.kernel",
     "KernelcastError": "kernelcast.records.errors",
     "Launch": "kernelcast.launches.live",
+    "LocalArgument": "kernelcast.records.arguments",
     "Measurement": "kernelcast.records.estimates",
+    "NDRange": "kernelcast.records.ndrange",
+    "NoAnswerYetError": "kernelcast.records.errors",
     "Predictor": "kernelcast.predictor.predictor",
     "PredictorOptions": "kernelcast.predictor.predictor_options",
     "TuneReport": "kernelcast.tuning.report",

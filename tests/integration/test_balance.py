@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyopencl as cl
+import pyopencl.array
 import pytest
 
+import kernelcast
 from kernelcast.balancing.balancer import Balancer
 from kernelcast.balancing.device_processes import DeviceProcesses
 from kernelcast.balancing.host_arguments import read_host_arguments
@@ -19,6 +22,7 @@ from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
+from support.device_queues import list_devices
 
 pytestmark = pytest.mark.device
 
@@ -196,6 +200,46 @@ def test_device_that_crashes_is_replaced(ids: list[str]) -> None:
     assert np.array_equal(data, 2 * np.arange(data.size) + 1)
     assert "died" in report.shares[1].failure
     assert places[1].device_id in report.shares[1].failure
+
+
+@pytest.mark.parametrize("takes_launch", [True, False])
+def test_buffers_of_pyopencl_take_the_results(ids: list[str], *, takes_launch: bool) -> None:
+    """By public names: a launch of live objects, or a source with buffers; nothing else changes."""
+    source = """
+    kernel void add(global float4 *y, global const float *x, float4 v, local float *part, int n)
+    {
+        int i = get_global_id(0);
+        part[get_local_id(0)] = x[i];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (i < n) y[i] = v + part[get_local_id(0)];
+    }
+    """
+    context = cl.Context([next(iter(list_devices().values()))])
+    queue = cl.CommandQueue(context)
+    x = np.arange(64 * 500, dtype=np.float32)
+    y = np.full((x.size, 4), 7, np.float32)
+    given, result = (
+        cl.array.to_device(queue, x),
+        cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=y),
+    )
+    vector = cl.cltypes.make_float4(1, 2, 3, 4)  # type: ignore[attr-defined]  # made at run time
+    args = [result, given, vector, cl.LocalMemory(256), np.int32(x.size - 5)]
+    if takes_launch:
+        kernel = cl.Kernel(cl.Program(context, source).build(), "add")
+        launch = kernelcast.Launch(kernel, x.shape, (64,), args, queue=queue)
+        kernelcast.balance(launch, devices=ids)
+    else:
+        space = kernelcast.NDRange(global_size=x.shape, local_size=(64,))
+        with kernelcast.Balancer(ids) as balancer:
+            balancer.balance(kernelcast.Kernel(name="add", source=source), space, args)
+    found = np.empty_like(y)
+    cl.enqueue_copy(queue, found, result)
+    expected = x[:, None] + np.arange(1, 5, dtype=np.float32)
+    expected[-5:] = 7
+    assert np.array_equal(found, expected)
+    assert np.array_equal(given.get(), x)
+    with pytest.raises(kernelcast.InputError, match="share memory"):
+        kernelcast.balance(kernelcast.Kernel(name="scatter", source=_SCATTER), (64,), [result] * 2)
 
 
 def test_device_rests_and_goes_on(ids: list[str]) -> None:

@@ -5,13 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.balancing.balancer import Balancer
-from kernelcast.balancing.host_arguments import (
-    HostArguments,
-    make_host_arguments,
-    read_host_arguments,
-)
-from kernelcast.balancing.places import choose_places
+from kernelcast.balancing.host_arguments import HostArguments, make_host_arguments
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
+from kernelcast.launches.live import Launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.balance import BalanceReport
 from kernelcast.records.kernel import Kernel
@@ -19,9 +15,9 @@ from kernelcast.records.ndrange import NDRange
 
 
 def balance(
-    kernel: Kernel,
-    ndrange: NDRange | Sequence[int],
-    args: Sequence[Any],
+    kernel: Kernel | Launch,
+    ndrange: NDRange | Sequence[int] = (),
+    args: Sequence[Any] = (),
     devices: Sequence[str | DevicePlace] = (),
     *,
     settings: BalanceSettings | None = None,
@@ -29,18 +25,21 @@ def balance(
 ) -> BalanceReport:
     """Run one kernel over several devices, so that all finish at about the same time.
 
-    Each device runs a few parts of the index space, from which its speed is estimated; these
-    count as done. Most of the work is divided by the estimates, the rest by the speeds that show.
+    All devices are opened and build the kernel first. Then each runs a few parts of the index
+    space, which tell its speed and count as done. Most of the work is divided by the speeds
+    estimated so, the rest by those that show.
 
     Parameters
     ----------
-    kernel : Kernel
-        Name, source, build options.
+    kernel : Kernel or Launch
+        Name, source, build options; or a launch of pyopencl objects, for which `ndrange` and `args`
+        are left out.
     ndrange : NDRange or sequence of int
         The index space, or its global size alone.
     args : sequence
-        The kernel's arguments in order: NumPy arrays for buffers, which take the results; NumPy
-        scalars; `LocalArgument` for local memory.
+        The kernel's arguments in order: NumPy arrays, pyopencl's buffers or arrays, which take the
+        results; NumPy scalars; `LocalArgument` or `pyopencl.LocalMemory` for local memory. Finish
+        what your queues do to buffers before.
     devices : sequence of str or DevicePlace
         Ids or beginnings of ids; all devices when left out. CPU devices share the machine's cores
         evenly unless a `DevicePlace` says which each shall have.
@@ -60,11 +59,12 @@ def balance(
         If the kernel may not be split (atomic operations on global memory, work-groups that read
         what others write), or no device takes it.
     DeviceError
-        If no device is left to finish. Then, and after every other error, the arrays hold what
-        they held before.
+        If no device is left to finish. Then, and after every other error, arrays and buffers hold
+        what they held before.
     """
-    space = ndrange if isinstance(ndrange, NDRange) else NDRange(global_size=tuple(ndrange))
-    return _balance_once(kernel, space, read_host_arguments(args), devices, settings, report)
+    report("looking for devices")
+    with Balancer(devices, settings) as balancer:
+        return balancer.balance(kernel, ndrange, args, report=report)
 
 
 def balance_problem(
@@ -98,19 +98,7 @@ def balance_problem(
     chosen = settings or BalanceSettings()
     report("filling the buffers")
     arguments = make_host_arguments(problem, seed=chosen.seed)
-    found = _balance_once(problem.kernel, problem.ndrange, arguments, devices, chosen, report)
-    return found, arguments
-
-
-def _balance_once(
-    kernel: Kernel,
-    ndrange: NDRange,
-    arguments: HostArguments,
-    devices: Sequence[str | DevicePlace],
-    settings: BalanceSettings | None,
-    report: Callable[[str], None],
-) -> BalanceReport:
     report("looking for devices")
-    places = choose_places(devices)
-    with Balancer(places, settings) as balancer:
-        return balancer.balance(kernel, ndrange, arguments, report=report)
+    with Balancer(devices, chosen) as balancer:
+        found = balancer.balance(problem.kernel, problem.ndrange, arguments, report=report)
+    return found, arguments

@@ -2,28 +2,32 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self
 
 from kernelcast.balancing.device_processes import DeviceProcesses, Devices
 from kernelcast.balancing.device_state import Execution, SplitLaunch, join_errors
-from kernelcast.balancing.host_arguments import HostArguments
+from kernelcast.balancing.host_arguments import HostArguments, read_host_arguments
 from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import Failed, Finish, Opened, Prepare
+from kernelcast.balancing.places import choose_places
 from kernelcast.balancing.reports import HostTimes, make_report
 from kernelcast.balancing.scheduler import Scheduler
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.balancing.shared_memory import SharedMemory, as_bytes
 from kernelcast.balancing.splitting import choose_split
 from kernelcast.features.write_safety import SplitSafety
+from kernelcast.launches.live import Launch, describe_live
 from kernelcast.launches.modelling.launches import choose_local_size
+from kernelcast.launches.source_check import list_parameters
 from kernelcast.launches.weighing import plan_by_source
-from kernelcast.records.arguments import BufferArgument
+from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.balance import BalanceReport, MergeRule
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.user_arguments import copy_to_host, list_arguments
 
 
 class Balancer:
@@ -31,19 +35,19 @@ class Balancer:
 
     Parameters
     ----------
-    places : sequence of DevicePlace
-        The devices, ids in full, each at least once; all are opened at once.
+    devices : sequence of str or DevicePlace
+        Ids or beginnings of ids; all devices when left out. They are opened at once.
     settings : BalanceSettings, optional
         How to balance.
-    devices : Devices, optional
-        Run the work; child processes when left out.
+    processes : Devices, optional
+        Run the work, one for each place; child processes when left out.
 
     Examples
     --------
-    >>> with Balancer([]) as balancer:  # doctest: +IGNORE_EXCEPTION_DETAIL
-    ...     pass
-    Traceback (most recent call last):
-    InputError: no device is named; name at least one
+    >>> source = "kernel void twice(global int *a) { a[get_global_id(0)] *= 2; }"
+    >>> with Balancer() as balancer:  # doctest: +SKIP
+    ...     for array in arrays:
+    ...         balancer.balance(Kernel(name="twice", source=source), array.shape, [array])
 
     Notes
     -----
@@ -53,17 +57,15 @@ class Balancer:
 
     def __init__(
         self,
-        places: Sequence[DevicePlace],
+        devices: Sequence[str | DevicePlace] = (),
         settings: BalanceSettings | None = None,
         *,
-        devices: Devices | None = None,
+        processes: Devices | None = None,
     ) -> None:
-        if not places:
-            msg = "no device is named; name at least one"
-            raise InputError(msg)
-        self._places = tuple(places)
+        places = [DevicePlace(device_id=d) if isinstance(d, str) else d for d in devices]
+        self._places = places = places if processes else choose_places(places)
         self._settings = settings or BalanceSettings()
-        self._devices: Devices = devices or DeviceProcesses(
+        self._devices: Devices = processes or DeviceProcesses(
             places, timeout_s=self._settings.timeout_s
         )
         self._outstanding = [1] * len(places)  # each says once that it is open
@@ -92,17 +94,19 @@ class Balancer:
 
     def balance(
         self,
-        kernel: Kernel,
-        ndrange: NDRange,
-        arguments: HostArguments,
+        kernel: Kernel | Launch,
+        ndrange: NDRange | Sequence[int] = (),
+        args: Sequence[Any] | HostArguments = (),
         *,
         settings: BalanceSettings | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> BalanceReport:
-        """Run a launch over the devices; the arrays among the arguments take the results.
+        """Run a launch over the devices; arrays and buffers among the arguments take the results.
 
         Parameters
         ----------
+        kernel, ndrange, args
+            As of `balance`.
         settings : BalanceSettings, optional
             Used instead of the balancer's own.
 
@@ -113,6 +117,32 @@ class Balancer:
         DeviceError
             If no device is left to finish it. The arrays hold then what they held before.
         """
+        if isinstance(kernel, Launch):
+            problem = describe_live(kernel).problem
+            kernel.queue.finish()
+            args = list_arguments(kernel.args)
+            kernel, ndrange = problem.kernel, problem.ndrange
+        space = ndrange if isinstance(ndrange, NDRange) else NDRange(global_size=tuple(ndrange))
+        if isinstance(args, HostArguments):
+            return self._balance(kernel, space, args, settings, report)
+        types = (one.type_name.rstrip("* ") for one in list_parameters(kernel) or ())
+        found = {n: ElementType.from_opencl(one) for n, one in enumerate(types)}
+        elements = {number: element for number, element in found.items() if element}
+        values, write_back = copy_to_host(args, elements)
+        arguments = read_host_arguments(values, elements)
+        answer = self._balance(kernel, space, arguments, settings, report)
+        rules = zip(arguments.buffers, answer.merges.values(), strict=True)
+        write_back(index for index, rule in rules if rule is not MergeRule.READ)
+        return answer
+
+    def _balance(
+        self,
+        kernel: Kernel,
+        ndrange: NDRange,
+        arguments: HostArguments,
+        settings: BalanceSettings | None,
+        report: Callable[[str], None],
+    ) -> BalanceReport:
         started_s = time.monotonic()
         rules = settings or self._settings
         if rules.fixed_shares and len(rules.fixed_shares) != len(self._places):

@@ -1,6 +1,6 @@
 """Arguments as the caller holds them: NumPy arrays and scalars."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,9 @@ class HostArguments:
         }
 
 
-def read_host_arguments(values: Sequence[Any]) -> HostArguments:
+def read_host_arguments(
+    values: Sequence[Any], elements: Mapping[int, ElementType] | None = None
+) -> HostArguments:
     """Describe what a caller gives.
 
     Parameters
@@ -51,6 +53,8 @@ def read_host_arguments(values: Sequence[Any]) -> HostArguments:
     values : sequence
         Arrays for buffers, NumPy scalars for scalars, `LocalArgument` for local memory. A scalar
         vector such as an int4 is an array that cannot be written, a structure a ``numpy.void``.
+    elements : mapping of int to ElementType, optional
+        What the kernel takes, by position, where that is known.
 
     Raises
     ------
@@ -58,7 +62,9 @@ def read_host_arguments(values: Sequence[Any]) -> HostArguments:
         If a value is of another kind, or not contiguous, or two arrays overlap.
     """
     held = [_view_structures(one) for one in values]
-    described = tuple(_describe(index, value) for index, value in enumerate(held))
+    described = tuple(
+        _describe(index, value, (elements or {}).get(index)) for index, value in enumerate(held)
+    )
     found = HostArguments(described=described, values=tuple(held))
     _check_overlap(found.buffers)
     return found
@@ -80,16 +86,18 @@ def make_host_arguments(problem: Problem, *, seed: int) -> HostArguments:
 
 def _view_structures(value: Any) -> Any:  # noqa: ANN401 - whatever was given
     """Give structures as their bytes, arrays of them in the caller's own memory."""
-    is_array = isinstance(value, np.ndarray) and value.ndim and value.flags.c_contiguous
-    if is_array and value.dtype.fields:
-        return value.reshape(-1).view(np.uint8)
-    return value
+    if not isinstance(value, np.ndarray) or not value.dtype.fields or not value.flags.c_contiguous:
+        return value
+    return value.reshape(-1).view(np.uint8) if value.ndim else value[()]
 
 
-def _describe(index: int, value: object) -> Argument:
+def _describe(index: int, value: object, wanted: ElementType | None) -> Argument:
     if isinstance(value, LocalArgument):
         return value
     if isinstance(value, np.void):
+        if wanted is not None and wanted.bytes == value.nbytes:
+            lanes = np.frombuffer(value.tobytes(), dtype=wanted.dtype)[: wanted.lanes]
+            return ScalarArgument(element=wanted, values=tuple(lanes.tolist()))
         return ScalarArgument(
             element=ElementType("uint8", value.nbytes), values=tuple(value.tobytes())
         )
@@ -106,8 +114,8 @@ def _describe(index: int, value: object) -> Argument:
         raise InputError(msg)
     element = _element(index, value.dtype)
     if not value.flags.writeable and value.ndim == 1 and value.size in (2, 3, 4, 8, 16):
-        lanes = ElementType(element.base, value.size)
-        return ScalarArgument(element=lanes, values=tuple(value.tolist()))
+        element = ElementType(element.base, value.size)
+        return ScalarArgument(element=element, values=tuple(value.tolist()))
     if not value.size:
         msg = f"argument {index}: the array is empty; give at least one element"
         raise InputError(msg)

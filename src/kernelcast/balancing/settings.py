@@ -41,8 +41,8 @@ class BalanceSettings:
     """Share of the work that is given out by the estimates; the rest by the speeds that the first
     part shows."""
     budget: float = 0.02
-    """Share of its time for the whole launch that each device samples; the samples count as
-    done."""
+    """Share of the launch that the devices together sample, more where it is short; the samples
+    count as done."""
     most_slabs: int = 2048
     """Parts into which the index space is cut at most."""
     shortest_s: float = 1.5e-3
@@ -53,9 +53,10 @@ class BalanceSettings:
     """Shares of the devices, which add up to 1: nothing is sampled or corrected then. Empty: by
     speed."""
     timeout_s: float = 600.0
-    """A device that shows no sign of life for so long is given up."""
+    """A device that shows no sign of life for so long is given up; all wait for it until it is
+    prepared."""
     seed: int = 0
-    """Seed of the places that are sampled."""
+    """Seed of what a problem file's buffers hold."""
 
     def __post_init__(self) -> None:
         for name, value in (("first share", self.first_share), ("budget", self.budget)):

@@ -79,7 +79,7 @@ class Activity(StrEnum):
     PREPARE = "prepare"
     """Building the kernel and taking the buffers."""
     SAMPLE = "sample"
-    """Running a few slabs that tell the speed; they count as done."""
+    """Running a first slab, then a few that tell the speed; they count as done."""
     RUN = "run"
     """Running its share."""
     COLLECT = "collect"
@@ -116,8 +116,8 @@ class DeviceShare:
     estimated_share: float = 0.0
     """Of the work-groups; as ran, and as the estimates said before the main part began."""
     estimated_s: float | None = None
-    """Time that it would need for the whole launch by its samples, in seconds; None if the launch
-    was over before."""
+    """Time that it would need for the whole launch by its samples, in seconds; None if it has
+    taken none."""
     low_s: float | None = None
     high_s: float | None = None
     """Interval of that."""
@@ -140,13 +140,13 @@ class BalanceReport:
     bars: tuple[Bar, ...]
     """The timeline."""
     estimated_s: float | None
-    """When all would be done, from the first sample to the last result, as estimated before the
-    main part began; None if the launch was over before."""
+    """Time from when all devices were prepared to the last result, as estimated before the main
+    part began; None if the launch was over before."""
     real_s: float
     """The same as it was, in seconds."""
     prepare_s: float
     merge_s: float
     total_s: float
-    """Before the first sample; putting the results together; everything."""
+    """Until all devices were prepared; putting the results together; everything."""
     notes: tuple[str, ...] = field(default=())
     """What the reader should know."""

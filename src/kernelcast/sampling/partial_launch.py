@@ -152,11 +152,6 @@ class PartialLaunch:
                 into[start:stop] = mapped[start - first : stop - first]
             unmap_memory(queue, mapped)
 
-    def write(self, index: int, content: Bytes) -> None:
-        """Give a buffer other content, of its size."""
-        with explained_errors(self.kernel, self._session.description):
-            cl.enqueue_copy(self._session.queue, self._held[index], content)
-
     def release(self) -> None:
         """Give the buffers' memory back."""
         self._session.queue.finish()

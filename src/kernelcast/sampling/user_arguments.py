@@ -1,7 +1,7 @@
 """Takes the caller's own arguments of a launch, and refuses what the driver would misread."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from kernelcast.sampling.scratch import KernelArgument, can_be_copied
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import infer_access, is_image
 from kernelcast.sampling.user_names import Span, compare_spans, find_memory, find_span
-from kernelcast.sampling.user_objects import check_context, was_released
+from kernelcast.sampling.user_objects import check_context, session_of, was_released
 
 _BYTE = ElementType("uint8")
 _NONE = type(None)
@@ -122,6 +122,60 @@ def find_overlaps(
             )
             raise InputError(msg)
     return overlaps
+
+
+def copy_to_host(
+    values: Sequence[Any], elements: Mapping[int, ElementType]
+) -> tuple[list[Any], Callable[[Iterable[int]], None]]:
+    """Copy what the caller's buffers among a kernel's arguments hold.
+
+    Parameters
+    ----------
+    elements : mapping of int to ElementType
+        Types of the buffers' elements by position; bytes where there is none.
+
+    Returns
+    -------
+    values : list
+        The arguments with arrays in the place of buffers.
+    write_back : callable
+        Copies the arrays at some positions to their buffers.
+
+    Raises
+    ------
+    InputError
+        If memory is no buffer, was released, or is part of two arguments.
+    """
+    held = [take_argument(place, value) for place, value in enumerate(values)]
+    copies: dict[int, tuple[DeviceSession, npt.NDArray[np.generic]]] = {}
+    for place, value in enumerate(held):
+        if isinstance(value, cl.LocalMemory):
+            held[place] = LocalArgument(bytes=value.size)
+        elif isinstance(value, cl.MemoryObjectHolder):
+            if not isinstance(value, cl.Buffer):
+                msg = f"argument {place}: {type(value).__name__} given; give a pyopencl.Buffer"
+                raise InputError(msg)
+            session = session_of(
+                cl.CommandQueue(cast("cl.Context", value.get_info(cl.mem_info.CONTEXT)))
+            )
+            element = elements.get(place, _BYTE)
+            is_whole = value.size % element.dtype.itemsize == 0
+            array = np.empty(value.size, np.uint8).view(element.dtype if is_whole else np.uint8)
+            copies[place] = session, array
+            with session.lock:
+                cl.enqueue_copy(session.queue, array, value)
+    if copies:
+        for place, ((other, _), *_) in find_overlaps(copies[min(copies)][0], held).items():
+            msg = f"arguments {other} and {place} share memory; give buffers that lie apart"
+            raise InputError(msg)
+
+    def write_back(places: Iterable[int]) -> None:
+        for place in copies.keys() & set(places):
+            session, array = copies[place]
+            with session.lock:
+                cl.enqueue_copy(session.queue, held[place], array)
+
+    return [copies[n][1] if n in copies else one for n, one in enumerate(held)], write_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

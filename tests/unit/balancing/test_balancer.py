@@ -67,7 +67,7 @@ def _balance(
     x = rng.permutation(items).astype(np.int32)
     before = y.copy()
     places = [DevicePlace(device_id=f"fake-{n}") for n in range(len(devices))]
-    with Balancer(places, chosen, devices=FakeDevices(devices, message_s=message_s)) as balancer:
+    with Balancer(places, chosen, processes=FakeDevices(devices, message_s=message_s)) as balancer:
         ndrange = NDRange(global_size=(items,), local_size=(_LOCAL,))
         try:
             report = balancer.balance(kernel, ndrange, read_host_arguments([y, x]))
@@ -321,7 +321,7 @@ def test_second_launch_uses_the_same_devices() -> None:
     """Devices stay open; a launch that follows starts from its own arrays."""
     devices = FakeDevices([FakeDevice(compute=_update, item_s=1e-6) for _ in range(2)])
     places = [DevicePlace(device_id=f"fake-{n}") for n in range(2)]
-    with Balancer(places, devices=devices) as balancer:
+    with Balancer(places, processes=devices) as balancer:
         for items in (4096, 8192, 1024):
             y, x = np.arange(items, dtype=np.int32), np.full(items, 5, np.int32)
             ndrange = NDRange(global_size=(items,), local_size=(4,))
@@ -340,7 +340,7 @@ def test_device_that_refuses_one_launch_takes_the_next() -> None:
     devices = FakeDevices(devices)
     places = [DevicePlace(device_id=f"fake-{n}") for n in range(2)]
     ndrange = NDRange(global_size=(4096,), local_size=(4,))
-    with Balancer(places, devices=devices) as balancer:
+    with Balancer(places, processes=devices) as balancer:
         y, x = np.zeros(4096, np.int32), np.ones(4096, np.int32)
         first, second = (
             balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x])) for _ in range(2)

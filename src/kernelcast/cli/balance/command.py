@@ -38,8 +38,7 @@ _DEFAULTS = BalanceSettings()
     metavar="SHARE",
     type=float,
     default=_DEFAULTS.budget,
-    help="Part of the launch that each device runs to estimate its speed; it counts as done. A "
-    "quarter of it where the source proves that all work-groups do the same.",
+    help="Part of the launch that is run to estimate the devices' speeds; it counts as done.",
 )
 @option.flag(
     "--independent",
