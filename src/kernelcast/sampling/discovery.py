@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from typing import cast
 
@@ -102,19 +103,14 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
 
 def _list_handles() -> list[cl.Device]:
     """List the devices in an order of our own, not the loader's."""
-    through_cuda = cast("list[cl.Device]", cuda.list_devices())
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error:  # the loader found no platform at all
-        platforms = []
     handles: list[cl.Device] = []
-    for platform in platforms:
-        try:
-            handles += platform.get_devices()
-        except cl.Error:  # a platform without devices answers with an error
-            continue
+    with suppress(cl.Error):  # the loader found no platform at all
+        for platform in cl.get_platforms():
+            with suppress(cl.Error):  # a platform without devices answers with an error
+                handles += platform.get_devices()
     shown = {_position(one)[-2:] for one in handles if one.type & cl.device_type.GPU}
     # GPUs that OpenCL shows too are listed once. Older drivers do not tell the bus's domain.
+    through_cuda = cast("list[cl.Device]", cuda.list_devices())
     handles += [one for one in through_cuda if _position(one)[-2:] not in shown]
     return sorted(handles, key=lambda device: (_identity(device), _position(device)))
 
@@ -142,35 +138,36 @@ def _identity(device: cl.Device) -> str:
     parts = [device.platform.name, device.platform.vendor, _name_fully(device), device.vendor]
     if device.type & cl.device_type.CPU:
         parts.append(read_processor().generation)
-    while (parent := _query(device, "parent_device", default=None)) is not None:
-        how = [int(one) for one in cast("list[int]", device.partition_type)]
+    for one in _list_ancestors(device)[:-1]:
+        how = [int(number) for number in cast("list[int]", one.partition_type)]
         # Equal parts by number are one device, whichever it is; others share caches or have names.
-        parts.append(f"{device.max_compute_units} {'' if set(how[:1]) <= _BY_NUMBER else how}")
-        device = cast("cl.Device", parent)
+        parts.append(f"{one.max_compute_units} {'' if set(how[:1]) <= _BY_NUMBER else how}")
     return "\0".join(parts)
+
+
+def _list_ancestors(device: cl.Device) -> list[cl.Device]:
+    """List a device, and those that it is a part of up to a whole one."""
+    found = [device]
+    while (parent := _query(found[-1], "parent_device", default=None)) is not None:
+        found.append(cast("cl.Device", parent))
+    return found
 
 
 def _name_part(device: cl.Device) -> str:
     """Say how many compute units of a device a sub-device has; nothing of a whole device."""
-    root = device
-    while (parent := _query(root, "parent_device", default=None)) is not None:
-        root = cast("cl.Device", parent)
+    root = _list_ancestors(device)[-1]
     return "" if root is device else f"{device.max_compute_units} of {root.max_compute_units}"
 
 
 def _name_fully(device: cl.Device) -> str:
     """Name a device, and the processor it runs on where it is the host's: llvmpipe does not."""
-    name = _without_brackets(device.name)  # rusticl writes its LLVM's version there
+    # rusticl writes its LLVM's version in brackets.
+    name, processor = (re.sub(r"\(.*?\)", "", one) for one in (device.name, read_processor().name))
     if not device.type & cl.device_type.CPU:
         # AMD's driver names the architecture only, which boards of several sizes share.
         return str(_query(device, "board_name_amd", default="")).strip() or name
-    processor = _without_brackets(read_processor().name)
-    vendor = processor.split(maxsplit=1)[0].lower() if processor.strip() else ""
+    vendor = next(iter(processor.lower().split()), "")
     return name if vendor in name.lower() else f"{name.strip()} {processor}"
-
-
-def _without_brackets(name: str) -> str:
-    return re.sub(r"\(.*?\)", "", name)
 
 
 def _position(device: cl.Device) -> tuple[int, ...]:

@@ -3,6 +3,8 @@
 import importlib
 import os
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -13,10 +15,6 @@ from kernelcast.records.observed_times import MachineState
 _CLOCKS = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 _THERMAL = Path("/sys/class/thermal")
 _HARDWARE_MONITORS = Path("/sys/class/hwmon")
-_THOUSANDTHS = 1e-3
-_PROCESSORS = Path("/proc/cpuinfo")
-# What tells generations of processors apart on x86 and on Arm, besides their names.
-_GENERATION = ("cpu family", "model", "CPU implementer", "CPU part")
 _STATISTICS = Path("/proc/stat")
 # Columns of /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal.
 _BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
@@ -55,8 +53,7 @@ def read_processor_times() -> ProcessorTimes:
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
         busy_s = sum(ticks[column] for column in _BUSY) * tick_s
         stolen_s = ticks[_STOLEN] * tick_s
-    own = os.times()
-    own_s = own.user + own.system + own.children_user + own.children_system
+    own_s = sum(os.times()[:4])  # with children
     return ProcessorTimes(at_s=time.monotonic(), busy_s=busy_s, stolen_s=stolen_s, own_s=own_s)
 
 
@@ -80,12 +77,14 @@ def read_state_since(before: ProcessorTimes, gpu: str = "") -> MachineState:
 
 def read_machine_state() -> MachineState:
     """Read load, governor, clock and temperature; None is what cannot be read here."""
-    clock_khz = _read_number(_CLOCKS / "scaling_cur_freq")
+    clocks_khz = _read_numbers([_CLOCKS / "scaling_cur_freq"])
+    sensors = [*_THERMAL.glob("thermal_zone*/temp"), *_HARDWARE_MONITORS.glob("hwmon*/temp*_input")]
+    temperatures = _read_numbers(sensors)
     return MachineState(
         load=read_load(),
         governor=_read(_CLOCKS / "scaling_governor") or None,
-        temperature_celsius=_read_warmest(),
-        clock_hz=None if clock_khz is None else clock_khz * 1e3,
+        temperature_celsius=max(temperatures) / 1e3 if temperatures else None,
+        clock_hz=clocks_khz[0] * 1e3 if clocks_khz else None,
     )
 
 
@@ -121,11 +120,13 @@ def _find_gpu(name: str) -> tuple[Any, Any]:
 @cache
 def read_processor() -> Processor:
     """Read what the host's processor calls itself."""
-    first = _read(_PROCESSORS).split("\n\n", 1)[0]
+    first = _read(Path("/proc/cpuinfo")).split("\n\n", 1)[0]
     pairs = (line.partition(":") for line in first.splitlines())
     said = {key.strip(): value.strip() for key, _, value in pairs}
-    numbers = (said.get(key, "") for key in _GENERATION)
-    return Processor(name=said.get("model name", ""), generation=" ".join(filter(None, numbers)))
+    # What tells generations apart on x86 and on Arm, besides the names.
+    keys = ("cpu family", "model", "CPU implementer", "CPU part")
+    generation = " ".join(filter(None, (said.get(key, "") for key in keys)))
+    return Processor(name=said.get("model name", ""), generation=generation)
 
 
 def read_load() -> float | None:
@@ -136,17 +137,13 @@ def read_load() -> float | None:
         return None
 
 
-def _read_warmest() -> float | None:
-    sensors = [*_THERMAL.glob("thermal_zone*/temp"), *_HARDWARE_MONITORS.glob("hwmon*/temp*_input")]
-    found = [value for value in map(_read_number, sensors) if value is not None]
-    return max(found) * _THOUSANDTHS if found else None
-
-
-def _read_number(path: Path) -> float | None:
-    try:
-        return float(_read(path))
-    except ValueError:
-        return None
+def _read_numbers(paths: Iterable[Path]) -> list[float]:
+    """Read the numbers in files; nothing of those that hold none."""
+    found = []
+    for path in paths:
+        with suppress(ValueError):
+            found.append(float(_read(path)))
+    return found
 
 
 def _read(path: Path) -> str:

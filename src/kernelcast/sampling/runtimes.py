@@ -17,7 +17,6 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Final
 
 from kernelcast.records.private_files import (
     make_private_folder,
@@ -27,15 +26,15 @@ from kernelcast.records.private_files import (
 
 _log = logging.getLogger(__name__)
 
-_FOLDERS: Final = {
+_FOLDERS = {
     "POCL_CACHE_DIR": "pocl",
     "MESA_SHADER_CACHE_DIR": "mesa",
     "NUMBA_CACHE_DIR": "numba",
     "MPLCONFIGDIR": "matplotlib",
 }
-_OFF: Final = {"PYOPENCL_NO_CACHE": "1"}
+_NO_CACHE = "PYOPENCL_NO_CACHE"
 # A disk that is full takes an empty file, and often a small one.
-_TRIAL_BYTES: Final = 2**16
+_TRIAL_BYTES = 2**16
 
 
 def ensure_caches() -> Path | None:
@@ -49,37 +48,38 @@ def ensure_caches() -> Path | None:
     Path or None
         The temporary folder, where one was needed.
     """
-    if all(name in os.environ for name in (*_FOLDERS, *_OFF)):
+    if all(name in os.environ for name in (*_FOLDERS, _NO_CACHE)):
         return None
-    failure = _try_writing(user_cache_folder())
-    if failure is None:
-        return None
+    folder = user_cache_folder()
+    if folder is None:
+        failure = "there is no home folder"
+    else:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder, prefix="kernelcast-") as trial:
+                trial.write(bytes(_TRIAL_BYTES))
+                trial.flush()
+        except OSError as error:
+            failure = f"{folder}: {error.strerror or error}"
+        else:
+            return None
     _log.warning("caches are not kept, so later runs build kernels anew: %s", failure)
-    for name, value in _OFF.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault(_NO_CACHE, "1")
     try:
-        temporary = Path(tempfile.mkdtemp(prefix="kernelcast-caches-"))
+        temporary = _make_temporary_folder("kernelcast-caches-")
     except OSError:
         return None
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    for name, folder in _FOLDERS.items():
-        (temporary / folder).mkdir()
-        os.environ.setdefault(name, str(temporary / folder))
+    for name, below in _FOLDERS.items():
+        (temporary / below).mkdir()
+        os.environ.setdefault(name, str(temporary / below))
     return temporary
 
 
-def _try_writing(folder: Path | None) -> str | None:
-    """Say why files cannot be kept in a folder; None where they can."""
-    if folder is None:
-        return "there is no home folder"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder, prefix="kernelcast-") as trial:
-            trial.write(bytes(_TRIAL_BYTES))
-            trial.flush()
-    except OSError as error:
-        return f"{folder}: {error.strerror or error}"
-    return None
+def _make_temporary_folder(prefix: str) -> Path:
+    """Make a folder that goes when the process ends."""
+    temporary = Path(tempfile.mkdtemp(prefix=prefix))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return temporary
 
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"
@@ -89,9 +89,7 @@ DRIVER_FOLDERS = (
     "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib",
 )  # fmt: skip
 """Where containers find NVIDIA's driver, often without the .icd file that names its OpenCL."""
-_NVIDIA: Final = "libnvidia-opencl.so.1"
-_READABLE_FOLDER = 0o755
-_READABLE_FILE = 0o644
+_NVIDIA = "libnvidia-opencl.so.1"
 
 
 def ensure_vendors() -> Path | None:
@@ -106,11 +104,21 @@ def ensure_vendors() -> Path | None:
     Path or None
         The folder in use, if it is ours.
     """
-    folder = _vendors_folder()
+    folder, cache = None, user_cache_folder()  # none where the user has no home
+    if cache is not None:
+        # One per environment, so that two virtual environments do not disturb each other.
+        prefix = hashlib.sha256(sys.prefix.encode()).hexdigest()[:12]
+        folder = cache / "kernelcast" / f"opencl-vendors-{prefix}"
     chosen = os.environ.get(VENDORS_VARIABLE)
     if chosen is not None and Path(chosen) != folder:
         return None
-    files = _embedded_files() | _driver_files()
+    files = _list_embedded()
+    if not any(Path(_read_icd(path)).name == _NVIDIA for path in SYSTEM_VENDORS.glob("*.icd")):
+        folders = [*DRIVER_FOLDERS, *os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)]
+        libraries = (Path(one) / _NVIDIA for one in folders if one)
+        library = next(filter(_is_file, libraries), None)
+        if library is not None:
+            files["driver-nvidia.icd"] = f"{library}\n"
     if not files:
         return None
     files |= {
@@ -118,10 +126,18 @@ def ensure_vendors() -> Path | None:
         for path in sorted(SYSTEM_VENDORS.glob("*.icd"))
         if (named := _read_icd(path))
     }
-    used = _write_somewhere(folder, files)
-    if used is not None:
-        os.environ[VENDORS_VARIABLE] = str(used)
-    return used
+    with contextlib.suppress(OSError):
+        if folder is not None:
+            _write_folder(folder, files)
+            os.environ[VENDORS_VARIABLE] = str(folder)
+            return folder
+    with contextlib.suppress(OSError):
+        # Of a name that cannot be guessed: the loader runs whatever a foreign folder names.
+        folder = _make_temporary_folder("kernelcast-")
+        _write_folder(folder, files)
+        os.environ[VENDORS_VARIABLE] = str(folder)
+        return folder
+    return None
 
 
 def list_runtime_files() -> list[Path]:
@@ -134,7 +150,7 @@ def list_runtime_files() -> list[Path]:
     folders = [_own_vendors(), Path(chosen) if chosen else SYSTEM_VENDORS]
     icds = [path for folder in folders for path in (folder, *sorted(folder.glob("*.icd")))]
     libraries = [Path(named) for path in icds if (named := _read_icd(path))]
-    embedded = [Path(named.strip()) for named in _embedded_files().values()]
+    embedded = [Path(named.strip()) for named in _list_embedded().values()]
     cuda = Path(sysconfig.get_path("platlib")) / "cuda" / "bindings"
     return [*icds, *libraries, *embedded, cuda, Path("/etc/ld.so.cache")]
 
@@ -150,47 +166,26 @@ def pin_threads() -> None:
     os.environ.setdefault("POCL_AFFINITY", "1")
 
 
-def _vendors_folder() -> Path | None:
-    """One folder per environment, so that two virtual environments do not disturb each other.
-
-    None where the user has no home, as some containers' users.
-    """
-    cache = user_cache_folder()
-    if cache is None:
-        return None
-    prefix = hashlib.sha256(sys.prefix.encode()).hexdigest()[:12]
-    return cache / "kernelcast" / f"opencl-vendors-{prefix}"
-
-
 def _own_vendors() -> Path:
-    """Give the folder that wheels install into."""
+    """Find the folder that wheels install into."""
     return Path(sys.prefix) / "etc" / "OpenCL" / "vendors"
 
 
-def _embedded_files() -> dict[str, str]:
-    """Give file name and corrected content of each .icd file installed by a wheel."""
+def _list_embedded() -> dict[str, str]:
+    """List file name and corrected content of each .icd file installed by a wheel."""
     files = {}
     library_folders = [Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"]
     for icd in sorted(_own_vendors().glob("*.icd")):
         named = Path(_read_icd(icd))
-        candidates = [named, *(folder / named.name for folder in library_folders)]
-        found = next((path for path in candidates if path.is_absolute() and _is_file(path)), None)
-        if found is not None:
-            files[f"embedded-{icd.name}"] = f"{found}\n"
+        for path in (named, *(folder / named.name for folder in library_folders)):
+            if path.is_absolute() and _is_file(path):
+                files[f"embedded-{icd.name}"] = f"{path}\n"
+                break
     return files
 
 
-def _driver_files() -> dict[str, str]:
-    """Give an .icd file for the OpenCL of NVIDIA's driver, where the system has none."""
-    if any(Path(_read_icd(path)).name == _NVIDIA for path in SYSTEM_VENDORS.glob("*.icd")):
-        return {}
-    folders = [*DRIVER_FOLDERS, *os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)]
-    paths = (Path(folder) / _NVIDIA for folder in folders if folder)
-    return next(({"driver-nvidia.icd": f"{path}\n"} for path in paths if _is_file(path)), {})
-
-
 def _read_icd(path: Path) -> str:
-    """Give the library that an .icd file names; nothing where it cannot be read."""
+    """Read which library an .icd file names; nothing where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
     except (OSError, UnicodeDecodeError):
@@ -204,25 +199,9 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _write_somewhere(folder: Path | None, files: dict[str, str]) -> Path | None:
-    """Write the folder, or a temporary one in its place; None where neither can be written."""
-    if folder is not None:
-        with contextlib.suppress(OSError):
-            _write_folder(folder, files)
-            return folder
-    try:
-        # Of a name that nobody can guess: the loader runs whatever a foreign folder names.
-        temporary = Path(tempfile.mkdtemp(prefix="kernelcast-"))
-        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        _write_folder(temporary, files)
-    except OSError:
-        return None
-    return temporary
-
-
 def _write_folder(folder: Path, files: dict[str, str]) -> None:
+    """Write a folder of .icd files, open to confined processes of root's service too."""
     make_private_folder(folder)
-    _let_all_read(folder, _READABLE_FOLDER)
     for stale in folder.glob("*.icd"):
         if stale.name not in files:
             stale.unlink(missing_ok=True)
@@ -232,13 +211,6 @@ def _write_folder(folder: Path, files: dict[str, str]) -> None:
             # Another process may be reading the folder: a file appears whole or not at all.
             with written_whole(path) as partial:
                 partial.write_text(content, encoding="utf-8")
-        _let_all_read(path, _READABLE_FILE)
-
-
-def _let_all_read(path: Path, mode: int) -> None:
-    """Open a file or folder to confined processes of root's service, which are another user's.
-
-    The names of libraries are no secret.
-    """
-    if stat.S_IMODE(path.stat().st_mode) & mode != mode:  # a right one may lie on a read-only disk
-        path.chmod(mode)
+    for path, mode in ((folder, 0o755), *((folder / name, 0o644) for name in files)):
+        if stat.S_IMODE(path.stat().st_mode) & mode != mode:  # it may lie on a read-only disk
+            path.chmod(mode)
