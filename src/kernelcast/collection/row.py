@@ -14,7 +14,6 @@ from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.analysis import analyse
 from kernelcast.launches.counting import CountSettings, count_launch
-from kernelcast.launches.estimation import FURTHER_APART_S
 from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings, add_counts
 from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
 from kernelcast.launches.preparing import prepared_launch
@@ -133,11 +132,8 @@ def observe_launch(
         report("sampling")
         row.take_moment()
         _check_time(row.moments[0], settings)
-        # As in an estimate, what can be known without samples lies between the moments.
         features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
         compiler = read_compiler_facts(session, kernel, problem.ndrange)
-        _wait_for_another_moment(row.moments[0])
-        row.take_moment()
         first = tuple(row.moments)
         _measure(row, report)
         is_gpu = session.description.kind is DeviceKind.GPU
@@ -188,10 +184,6 @@ def _check_time(run: SampleRun, settings: CollectionSettings) -> None:
     if predicted_s > most_s:
         msg = f"takes about {predicted_s:.3g} s, rows may take {most_s:.3g} s at most"
         raise TooLongError(msg)
-
-
-def _wait_for_another_moment(run: SampleRun) -> None:
-    time.sleep(max(0.0, run.at_s + run.sampling_s + FURTHER_APART_S - time.time()))
 
 
 def _measure(row: _Row, report: Callable[[str], None]) -> None:

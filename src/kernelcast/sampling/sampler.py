@@ -40,6 +40,8 @@ _SLABS = 2
 _SLAB_SHARE = 1 / 3
 # Where two slabs differ by more, one of them was disturbed; time until the third, in seconds.
 _DISAGREE = 1.15
+# A warm-up so much slower than the slab behind it says that what caches hold matters.
+_COLD = 1.2
 # No disturbance makes so much of two places of even work.
 _CONTRADICTS = 3.0
 _LATER_S = 0.05
@@ -233,10 +235,23 @@ class Sampler:
                     return
                 size //= 2
                 continue
-            slabs += found
+            slabs += self._follow_up(found, size) if slabs else found
             if self._is_slow:
                 self._note_paid_once(self._timed[-2], self._timed[-1])
             self._note_rate(slabs)
+
+    def _follow_up(self, slab: list[TimedLaunch], size: int) -> list[TimedLaunch]:
+        """Go on right behind a slab whose warm-up was much slower: it may not be warm itself."""
+        warm_up, timed = self._timed[-2:]
+        slower = rates_of([warm_up]) / rates_of([timed])
+        if warm_up.window != PILOT_WINDOW or slower < _COLD:
+            return slab
+        counts = self._launch.ndrange.group_counts
+        behind = position_of(timed.box, counts) + timed.box.work_group_count
+        further = self._run_at([behind + size // 2], size)
+        if further:
+            self._timed[-2] = _count(timed, PILOT_WINDOW)
+        return further or slab
 
     def _take_places(self) -> None:
         """Time launches at as many places as the budget reaches for, in two rounds.
