@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,18 +11,9 @@ import pytest
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, NoDeviceError
 from kernelcast.sampling.discovery import INSTALL_HINT, choose_device, find_devices
-from kernelcast.sampling.microbenchmarks import (
-    bandwidth,
-    caches,
-    effort,
-    latency_curves,
-    rooflines,
-    transfers,
-)
-from kernelcast.sampling.microbenchmarks.effort import Effort
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
-from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.host_caches import HostCache, read_host_caches
+from kernelcast.sampling.microbenchmarks import instructions
+from kernelcast.sampling.microbenchmarks.bench import FEWEST_REPEATS, Bench
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.sampling.session import DeviceSession, open_session
 
@@ -142,28 +132,26 @@ def run_benchmark() -> BenchmarkRunner:
             if key in results and until(results[key]):
                 break
             with session.lock, pytest.MonkeyPatch.context() as changes:
-                if not _IS_FULL:
-                    _shorten(changes)
                 bench = benches.setdefault(device_id, Bench(session, Effort.QUICK))
+                if not _IS_FULL:
+                    _shorten(bench, changes)
                 results[key] = benchmark.run(bench)
         return results[key]
 
     return run
 
 
-def _shorten(changes: pytest.MonkeyPatch) -> None:
-    """Make the quickest effort quicker than any that is offered."""
-    plan = effort._PLANS[Effort.QUICK]
-    plan = replace(plan, repeats=effort.FEWEST_REPEATS, run_s=plan.run_s / 4, patience_s=0.0)
-    changes.setitem(effort._PLANS, Effort.QUICK, plan)
-    changes.setattr(rooflines, "CHAINS", rooflines.CHAINS[:2])
-    changes.setattr(rooflines, "_PEAK_SHAPES", rooflines._PEAK_SHAPES[_PEAK_SHAPES])
-    for module in (bandwidth, latency_curves, transfers):
-        changes.setattr(module, "_MOST_BYTES", _LARGEST_ARRAY_BYTES)
-    for reader in (bandwidth, caches):
-        changes.setattr(reader, "read_host_caches", _read_small_caches)
+def _shorten(bench: Bench, changes: pytest.MonkeyPatch) -> None:
+    """Make the quickest effort quicker than any that is offered.
 
-
-def _read_small_caches() -> tuple[HostCache, ...]:
-    """Leave out caches that the arrays fit in: the last one of a server has 100 MiB and more."""
-    return tuple(one for one in read_host_caches() if 4 * one.size_bytes <= _LARGEST_ARRAY_BYTES)
+    Caches that the arrays fit in are left out: the last one of a server has 100 MiB and more.
+    """
+    bench.repeats, bench.run_s, bench.patience_s = FEWEST_REPEATS, 0.5e-3, 0.0
+    bench.most_bytes = _LARGEST_ARRAY_BYTES
+    bench.host_caches = tuple(
+        one
+        for one in bench.host_caches
+        if one.size_bytes and 4 * one.size_bytes.value <= _LARGEST_ARRAY_BYTES
+    )
+    changes.setattr(instructions, "CHAINS", instructions.CHAINS[:2])
+    changes.setattr(instructions, "PEAK_SHAPES", instructions.PEAK_SHAPES[_PEAK_SHAPES])

@@ -25,8 +25,7 @@ from kernelcast.records.errors import (
 )
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.machine_merge import merge_machines
-from kernelcast.sampling.microbenchmarks.effort import Effort
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.workers import Task, run_isolated
 

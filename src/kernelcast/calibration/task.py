@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.microbenchmarks.effort import Effort
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
-from kernelcast.sampling.microbenchmarks.harness import Bench
+from kernelcast.sampling.microbenchmarks.bench import Bench
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.sampling.session import open_session
 

@@ -46,7 +46,7 @@ def run_benchmark(task, report):
     report("measuring")
     if task.name == "one":
         os.kill(os.getpid(), signal.SIGSEGV)
-    return BenchmarkResult(name=task.name, duration_s=0.0, not_obtained={"x": "why"})
+    return BenchmarkResult(name=task.name, not_obtained={"x": "why"})
 
 
 tasks.run_benchmark = run_benchmark
@@ -61,12 +61,11 @@ def measured(value: float) -> Trait[float]:
 RESULTS = {
     "one": BenchmarkResult(
         name="one",
-        duration_s=1.0,
         costs={"launch_s": measured(1 / 3)},
         caches=(CacheFacts(name="L1", latency_s=measured(1e-9)),),
     ),
     "two": BenchmarkResult(
-        name="two", duration_s=1.0, caches=(CacheFacts(name="L1", load_bytes_per_s=measured(2e9)),)
+        name="two", caches=(CacheFacts(name="L1", load_bytes_per_s=measured(2e9)),)
     ),
 }
 
@@ -174,7 +173,7 @@ def test_a_result_that_no_file_may_hold_is_a_failure(fake: FakeSuite) -> None:
         measured(-1.0),
         Trait(value=1.0, low=2.0, high=3.0, source=TraitSource.MEASURED),
     ):
-        fake.outcomes["one"] = BenchmarkResult(name="one", duration_s=1.0, costs={"x_s": bad})
+        fake.outcomes["one"] = BenchmarkResult(name="one", costs={"x_s": bad})
         done = calibrate_device(DEVICE, CalibrationSettings())
         assert list(done.failed) == ["one"]
         assert "x_s" not in done.machine.costs
@@ -231,7 +230,7 @@ def test_only_adds_to_the_description_that_is_there(fake: FakeSuite) -> None:
     calibrate_device(DEVICE, CalibrationSettings())
     fake.asked.clear()
     fake.outcomes["two"] = BenchmarkResult(
-        name="two", duration_s=1.0, caches=(CacheFacts(name="L1", load_bytes_per_s=measured(5e9)),)
+        name="two", caches=(CacheFacts(name="L1", load_bytes_per_s=measured(5e9)),)
     )
     done = calibrate_device(DEVICE, CalibrationSettings(only=("two",)))
     assert fake.asked == ["two"]

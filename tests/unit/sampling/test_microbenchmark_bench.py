@@ -1,127 +1,180 @@
-from itertools import count, cycle
+"""How the bench repeats, lengthens and proves runs, and what becomes of their times."""
+
+import math
+from itertools import cycle
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelcast.records.errors import MeasurementError
-from kernelcast.sampling.microbenchmarks.effort import FEWEST_REPEATS, Effort
-from kernelcast.sampling.microbenchmarks.harness import Bench
+from kernelcast.sampling.microbenchmarks.bench import FEWEST_REPEATS, Bench, read_spread
+from kernelcast.sampling.microbenchmarks.findings import (
+    Effort,
+    check_growth,
+    check_result,
+    is_narrow,
+    summarise,
+)
+from support.builders import make_description
 
-
-class _Reference:
-    """A reference kernel that takes the times it is given."""
-
-    usual_s = 1.0
-    spread = 0.0
-
-    def __init__(self, times: list[float]) -> None:
-        self._times = cycle(times)
-
-    def time(self) -> float:
-        return next(self._times)
-
-    def is_slow(self, seconds: float) -> bool:
-        return seconds > 1.1
-
-    def wait_until_usual(self) -> None:
-        """Do not wait."""
+_NOISE = [1.0, 2.0, 2.0, 1.0, 1.0, 2.0, 1.0]
 
 
 def _make_bench(
     reference_s: list[float] | None = None, *, effort: Effort = Effort.FULL, launch_s: float = 1e-6
 ) -> Bench:
-    """Make a bench without a device."""
+    """Make a bench without a device, whose reference kernel takes the times that it is given."""
+    times = cycle(reference_s or [1.0])
     session: Any = SimpleNamespace(
-        settle=lambda: None, note_busy=lambda: None, description=None, uses_event_timer=True
+        settle=lambda: None,
+        note_busy=lambda: None,
+        description=make_description(),
+        behaviour=SimpleNamespace(settle_steps=1),
+        probe=SimpleNamespace(run=lambda *_, **__: SimpleNamespace(duration_s=next(times))),
     )
     bench = Bench(session, effort)
-    vars(bench)["reference"] = _Reference(reference_s or [1.0])
+    bench.patience_s = 0.0
     vars(bench)["launch_overhead_s"] = launch_s
     return bench
 
 
-def test_narrow_interval_ends_a_measurement_early() -> None:
-    """Equal runs are repeated five times, not 25."""
-    found = _make_bench().measure(lambda: 2.0)
-    assert found.count == FEWEST_REPEATS
-    assert found.median == 2.0
-    assert found.drift == 1.0
+class _Runs:
+    """A run that counts how often it is done."""
+
+    def __init__(self, times: list[float]) -> None:
+        self.count = 0
+        self._times = cycle(times)
+
+    def __call__(self) -> float:
+        self.count += 1
+        return next(self._times)
 
 
-def test_wide_interval_takes_the_25_runs_of_the_paper() -> None:
-    """Runs that differ by half are repeated 25 times, and their median is reported."""
-    rng = np.random.default_rng(4)
-    found = _make_bench().measure(lambda: float(rng.lognormal(0.0, 0.3)))
-    assert found.count == 25
-    assert found.median == pytest.approx(1.0, abs=0.3)
-
-
-def test_runs_beside_a_slow_reference_are_repeated() -> None:
-    """Runs next to a reference that is 50 % slower than usual do not count."""
-    reference = [1.0, 1.0, 1.0, 1.5]
-    found = _make_bench([*reference]).measure(lambda: 2.0)
-    assert found.count == FEWEST_REPEATS
-    assert found.repeated > 0
-
-
-def test_a_reference_that_is_always_slow_does_not_keep_a_measurement_going() -> None:
-    """On a machine that is busy throughout, runs are counted all the same, and the drift told."""
-    ticks = count()
-    bench = _make_bench([2.0], effort=Effort.QUICK)
-    found = bench.measure(lambda: 1.0 + 0.001 * next(ticks))
-    assert found.count == Effort.QUICK.repeats
-    assert found.repeated == 0
-    assert found.drift == 2.0
+@pytest.mark.parametrize(
+    ("times", "reference_s", "counts"),
+    [
+        ([2.0], [1.0], {1 + FEWEST_REPEATS}),
+        ([1.0, 1.5, 0.7, 1.2], [1.0], {1 + 25}),
+        ([2.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.5], set(range(2 + FEWEST_REPEATS, 25))),
+        ([1.0, 1.5, 0.7, 1.2], [1.0, 2.0], {1 + 25, 1 + 26}),
+    ],
+    ids=["equal runs", "the 25 of the paper", "some beside a slow device", "all beside one"],
+)
+def test_runs_are_repeated_until_the_mean_is_known(
+    times: list[float], reference_s: list[float], counts: set[int]
+) -> None:
+    """Equal runs end early, wide ones do not; those beside a slow device do not count."""
+    run = _Runs(times)
+    found = _make_bench(reference_s).measure(run)
+    assert run.count in counts
+    assert found.low <= found.median <= found.high
+    assert found.median == pytest.approx(np.median(times), rel=0.2)
 
 
 @pytest.mark.parametrize("step_s", [1e-8, 1e-6, 3e-5])
 def test_length_reaches_the_target(step_s: float) -> None:
-    """Iterations are chosen so that a run lasts about the target, whatever one takes."""
+    """Iterations make a run last about the target, within limits, and long beside a launch."""
     bench = _make_bench(effort=Effort.QUICK)
-    chosen = bench.calibrate_length(lambda n: 1e-6 + n * step_s, most=10**7)
-    assert 0.7 * Effort.QUICK.run_s < chosen * step_s < 1.5 * Effort.QUICK.run_s
+    chosen = bench.choose_length(lambda n: 1e-6 + n * step_s, most=10**7)
+    assert 0.7 * bench.run_s < chosen * step_s < 1.5 * bench.run_s
+    assert bench.choose_length(lambda _: 1e-9, most=60_000) == 60_000
+    slow = _make_bench(effort=Effort.QUICK, launch_s=1e-3)
+    assert slow.choose_length(lambda n: n * step_s, most=10**7) * step_s > 7e-3
 
 
-def test_length_stays_below_what_devices_compute_rightly() -> None:
-    """Iterations never exceed the limit, however short they are."""
-    assert _make_bench().calibrate_length(lambda _: 1e-9, most=60_000) == 60_000
-
-
-def test_runs_are_long_beside_launches() -> None:
-    """Where launches are slow, runs are ten times as long as them."""
-    bench = _make_bench(effort=Effort.QUICK, launch_s=1e-3)
-    assert bench.calibrate_length(lambda n: n * 1e-6) * 1e-6 > 7e-3
-
-
-def test_noise_does_not_hide_that_work_happened() -> None:
-    """Times that double every other run still prove work by the shortest of a few."""
-    factors = cycle([1.0, 2.0, 2.0, 1.0, 1.0, 2.0, 1.0])
-    _make_bench().prove_work(lambda n: n * 1e-6 * next(factors), 4000)
+def test_work_is_proven_by_time_that_grows() -> None:
+    """Noise does not hide work; a run too short to prove anything is lengthened."""
+    factors = cycle(_NOISE)
+    assert _make_bench().prove_work(lambda n: n * 1e-6 * next(factors), 4000) == 4000
+    assert 8 < _make_bench().prove_work(lambda n: 1e-4 + n * 1e-7, 8) < 60_000
 
 
 def test_time_that_does_not_depend_on_the_iterations_is_found_out() -> None:
-    """A loop that a compiler removed is reported, whatever the noise."""
-    factors = cycle([1.0, 2.0, 2.0, 1.0, 1.0, 2.0, 1.0])
-    with pytest.raises(MeasurementError, match="may have been removed"):
-        _make_bench().prove_work(lambda _: 1e-3 * next(factors), 4000)
-
-
-def test_a_run_too_short_to_prove_anything_is_lengthened() -> None:
-    """Where a launch hides the work, longer runs are tried, and the length that proves it given."""
-    proven = _make_bench().prove_work(lambda n: 1e-4 + n * 1e-7, 8)
-    assert 8 < proven < 60_000
-
-
-def test_runs_are_lengthened_only_as_far_as_they_may() -> None:
-    """The largest count is tried once, and none beyond it."""
+    """A loop that a compiler removed is reported, whatever the noise, after the largest count."""
+    factors = cycle(_NOISE)
     asked: list[int] = []
 
     def run(count: int) -> float:
         asked.append(count)
-        return 1e-4
+        return 1e-3 * next(factors)
 
     with pytest.raises(MeasurementError, match="may have been removed"):
         _make_bench().prove_work(run, 8, most=100)
     assert max(asked) == 100
+
+
+@given(st.lists(st.floats(1e-7, 1e3), min_size=1, max_size=40))
+def test_interval_holds_median_and_is_positive(times: list[float]) -> None:
+    """The interval of any positive times is positive and holds their median."""
+    found = summarise(times)
+    assert 0 < found.low <= found.median <= found.high
+    assert found.minimum <= found.median
+
+
+def test_interval_is_that_of_the_paper() -> None:
+    """3 % noise gives 1.96 deviations on either side of the mean; spikes do not move the median."""
+    times = np.random.default_rng(1).normal(1.0, 0.03, 4000)
+    found = summarise(times.tolist())
+    assert found.low == pytest.approx(1 - 1.96 * 0.03, abs=0.005)
+    assert found.high == pytest.approx(1 + 1.96 * 0.03, abs=0.005)
+    times[::10] *= 5
+    assert summarise(times.tolist()).median == pytest.approx(1.0, abs=0.01)
+    assert is_narrow(times[1:10].tolist(), 0.05)
+    assert not is_narrow(times[:30].tolist(), 0.05)
+    drifting = summarise([1.0] * 10, spread=0.03)
+    assert (drifting.low, drifting.high) == pytest.approx((0.97, 1.03), abs=1e-3)
+
+
+@pytest.mark.parametrize("times", [[], [0.0], [1.0, -1.0], [math.nan]])
+def test_times_that_are_no_times_are_refused(times: list[float]) -> None:
+    """A measurement with a time that is not positive is refused with a reason."""
+    with pytest.raises(MeasurementError, match="cannot resolve"):
+        summarise(times)
+
+
+def test_rates_and_differences_carry_their_intervals() -> None:
+    """The slowest run is the low end of a rate; a difference is less sure than its parts."""
+    rate = summarise([1.0, 2.0, 4.0]).as_rate(8.0, "copy")
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.value == pytest.approx(4.0)
+    assert rate.low < rate.value < rate.high
+    noisy = summarise([2.9, 3.0, 3.1])
+    difference = noisy.beyond(summarise([0.9, 1.0, 1.1]), "barrier", scale=10)
+    assert difference.value == pytest.approx(20.0)
+    assert difference.high is not None
+    assert difference.high - difference.value > 10 * (noisy.high - noisy.median)
+    with pytest.raises(MeasurementError, match="below the noise"):
+        noisy.beyond(noisy, "barrier")
+
+
+@given(st.tuples(*[st.floats(-0.1, 0.1)] * 3))
+def test_linear_times_prove_work_under_noise(noise: tuple[float, float, float]) -> None:
+    """Work whose time grows with it is believed at 10 % noise."""
+    check_growth([100, 200, 400], [n * (1 + one) for n, one in zip((1, 2, 4), noise, strict=True)])
+
+
+@pytest.mark.parametrize("times", [[1.0, 1.0, 1.1], [1.0, 1.4, 2.0], [1.0]])
+def test_removed_work_is_found_out(times: list[float]) -> None:
+    """Times that hardly depend on the iterations prove nothing."""
+    with pytest.raises(MeasurementError):
+        check_growth([100, 200, 400][: len(times)], times)
+
+
+def test_wrong_results_are_named() -> None:
+    """A wrong result is named with its place; integers must be equal, floats nearly."""
+    check_result(np.array([1.0001], np.float32), np.array([1.0], np.float32), 1e-3)
+    with pytest.raises(MeasurementError, match="result 1 is 3, not 2"):
+        check_result(np.array([1, 3], np.int32), np.array([1, 2], np.int32))
+
+
+def test_spread_of_planted_drift() -> None:
+    """A speed that drifts by 1.5 % beneath noise of 0.5 % gives a spread of twice that."""
+    rng = np.random.default_rng(5)
+    speeds = np.repeat(rng.normal(1.0, 0.015, 60), 20)
+    spread = read_spread((speeds * rng.normal(1.0, 0.005, len(speeds))).tolist())
+    assert spread == pytest.approx(1.96 * 0.015, rel=0.25)

@@ -1,14 +1,39 @@
-"""What a microbenchmark finds, and why it does not find the rest."""
+"""What microbenchmarks find: repeated times put into numbers, and reasons for what is missing."""
 
-import time
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
 
-from kernelcast.records.errors import KernelcastError
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
-from kernelcast.records.traits import Trait
+from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.opencl import cl
+
+T = TypeVar("T")
+
+
+class Effort(StrEnum):
+    """How thorough: `QUICK` takes at most a minute per device, `FULL` five, on two cores."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    FULL = "full"
+
+    def pick(self, quick: T, normal: T, full: T) -> T:
+        """Choose sizes or points by effort.
+
+        Examples
+        --------
+        >>> Effort.QUICK.pick(3, 6, 12)
+        3
+        """
+        return {Effort.QUICK: quick, Effort.NORMAL: normal, Effort.FULL: full}[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +41,6 @@ class BenchmarkResult:
     """Outcome of one microbenchmark; fields as in `MachineDescription`."""
 
     name: str
-    duration_s: float
     instructions: tuple[InstructionFacts, ...] = ()
     caches: tuple[CacheFacts, ...] = ()
     memories: tuple[MemoryFacts, ...] = ()
@@ -31,7 +55,7 @@ class BenchmarkResult:
 
 
 class Findings:
-    """A `BenchmarkResult` in the making; its clock runs from here on."""
+    """A `BenchmarkResult` in the making."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -43,7 +67,6 @@ class Findings:
         self.not_obtained: dict[str, str] = {}
         self.warp_width: Trait[int] | None = None
         self.clock_hz: Trait[float] | None = None
-        self._start_s = time.perf_counter()
 
     @contextmanager
     def attempting(self, what: str) -> Iterator[None]:
@@ -54,16 +77,192 @@ class Findings:
             self.not_obtained[what] = str(error)
 
     def result(self) -> BenchmarkResult:
-        """Give what was found."""
-        return BenchmarkResult(
-            name=self.name,
-            duration_s=time.perf_counter() - self._start_s,
-            instructions=tuple(self.instructions),
-            caches=tuple(self.caches),
-            memories=tuple(self.memories),
-            warp_width=self.warp_width,
-            clock_hz=self.clock_hz,
-            costs=self.costs,
-            curves=tuple(self.curves),
-            not_obtained=self.not_obtained,
+        """Close the list."""
+        lists = {name: tuple(one) for name, one in vars(self).items() if isinstance(one, list)}
+        return BenchmarkResult(**{**vars(self), **lists})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What repeated runs have shown, in seconds."""
+
+    median: float
+    """Decisions and traits take it, since neighbours on a machine only ever add time."""
+    low: float
+    """Begin of the 95 % interval of one run: 1.96 standard deviations on either side of the mean,
+    as in the microbenchmarks paper, but of the logarithms. So it stays positive, turns into the
+    interval of a rate, holds the median always, and differs from the paper's by less than 0.5 % of
+    the mean where the deviation is below 5 %. The drift of the device's speed from one minute to
+    another, as the reference kernel has it, is part of it."""
+    high: float
+    """Its end."""
+    minimum: float
+
+    def as_trait(self, origin: str, scale: float = 1.0) -> Trait[float]:
+        """Make a trait of the time, times `scale`; `origin` names what was measured.
+
+        Examples
+        --------
+        >>> summarise([2e-6, 2e-6]).as_trait("launch").value
+        2e-06
+        """
+        return make_trait(self.median * scale, origin, self.low * scale, self.high * scale)
+
+    def as_rate(self, amount: float, origin: str) -> Trait[float]:
+        """Make a trait of `amount` per time: operations or bytes per second.
+
+        Examples
+        --------
+        >>> summarise([0.5, 0.5]).as_rate(3.0, "copy").value
+        6.0
+        """
+        return make_trait(amount / self.median, origin, amount / self.high, amount / self.low)
+
+    def beyond(self, baseline: "Measured", origin: str, scale: float = 1.0) -> Trait[float]:
+        """Make a trait of what it took beyond `baseline`, times `scale`; deviations add up.
+
+        Raises
+        ------
+        MeasurementError
+            If the difference is not above 0: then it is below what the device's noise lets one see.
+
+        Examples
+        --------
+        >>> summarise([3.0, 3.0]).beyond(summarise([1.0, 1.0]), "barrier").value
+        2.0
+        """
+        value = self.median - baseline.median
+        if value <= 0:
+            msg = (
+                f"{self.median:.3g} s with it and {baseline.median:.3g} s without: "
+                "the difference is below the noise"
+            )
+            raise MeasurementError(msg)
+        down = math.hypot(self.median - self.low, baseline.high - baseline.median)
+        up = math.hypot(self.high - self.median, baseline.median - baseline.low)
+        low, high = max(value - down, 0.0) * scale, (value + up) * scale
+        return make_trait(value * scale, origin, low, high)
+
+
+def make_trait(value: float, origin: str, low: float, high: float) -> Trait[float]:
+    """Make a measured trait."""
+    return Trait(value=value, source=TraitSource.MEASURED, low=low, high=high, origin=origin)
+
+
+def summarise(times_s: Sequence[float], *, spread: float = 0.0) -> Measured:
+    """Summarise times.
+
+    Parameters
+    ----------
+    spread : float
+        Half width of the interval by which the device's speed drifts, as a share: runs that
+        follow each other do not see it, the next calibration does. Deviations add as squares.
+
+    Raises
+    ------
+    MeasurementError
+        If there are none, or one is not a positive number: then the timer is not to be trusted.
+
+    Examples
+    --------
+    >>> found = summarise([2.0, 2.0, 2.0, 8.0])
+    >>> found.median, found.minimum, found.low < 2.0 < found.high
+    (2.0, 2.0, True)
+    """
+    values = np.asarray(times_s, dtype=np.float64)
+    if values.size == 0 or not np.all(np.isfinite(values)) or np.any(values <= 0):
+        msg = f"{values.size} times, not all of them positive: the timer cannot resolve the run"
+        raise MeasurementError(msg)
+    logs = np.log(values)
+    deviation = float(np.std(logs, ddof=1)) if values.size > 1 else 0.0
+    half = math.hypot(1.96 * deviation, spread)
+    centre, median = float(np.mean(logs)), float(np.median(values))
+    return Measured(
+        median=median,
+        low=min(math.exp(centre - half), median),
+        high=max(math.exp(centre + half), median),
+        minimum=float(np.min(values)),
+    )
+
+
+def is_narrow(times_s: Sequence[float], share: float) -> bool:
+    """Tell whether the 95 % interval of the mean is within `share` of it on either side.
+
+    The paper's interval is of one run and does not shrink with more of them; what more runs can
+    improve is the mean, so its interval decides when to stop.
+
+    Examples
+    --------
+    >>> is_narrow([1.0, 1.01, 0.99, 1.0, 1.0], 0.02), is_narrow([1.0, 1.3, 0.9, 1.0, 1.2], 0.02)
+    (True, False)
+    """
+    if len(times_s) < 2:
+        return False
+    half = 1.96 * float(np.std(times_s, ddof=1)) / math.sqrt(len(times_s))
+    return half <= share * float(np.mean(times_s))
+
+
+def make_curve(
+    name: str, axes: tuple[str, str], x: Iterable[float], y: Sequence[Trait[float]]
+) -> Curve:
+    """Draw traits with their intervals; `axes` names both quantities with their units."""
+    return Curve(
+        name=name,
+        x_name=axes[0],
+        y_name=axes[1],
+        x=tuple(map(float, x)),
+        y=tuple(one.value for one in y),
+        low=tuple(one.value if one.low is None else one.low for one in y),
+        high=tuple(one.value if one.high is None else one.high for one in y),
+    )
+
+
+def fit_line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+    """Fit ``y = intercept + slope * x``; relative errors count equally at both ends.
+
+    Examples
+    --------
+    >>> intercept, slope = fit_line([1, 2, 4], [3, 5, 9])
+    >>> round(intercept, 6), round(slope, 6)
+    (1.0, 2.0)
+    """
+    slope, intercept = np.polyfit(x, y, 1, w=1.0 / np.asarray(y))
+    return float(intercept), float(slope)
+
+
+def check_growth(counts: Sequence[int], times_s: Sequence[float]) -> None:
+    """Raise unless time grows in proportion to the iterations: else it proves nothing.
+
+    At least half of the time that work in proportion would add must be seen, and at most 30 % of
+    the longest time may stay: a launch, a loop's start.
+
+    Examples
+    --------
+    >>> check_growth([100, 200, 400], [1.1, 2.1, 4.1])
+    """
+    least = 0.5 * (1 - counts[0] / counts[-1])
+    if (
+        len(counts) < 2
+        or 1 - times_s[0] / times_s[-1] < least
+        or fit_line(counts, times_s)[0] > 0.3 * times_s[-1]
+    ):
+        shown = ", ".join(f"{n}: {time_s:.3g} s" for n, time_s in zip(counts, times_s, strict=True))
+        msg = f"time does not grow with the iterations ({shown}): the work may have been removed"
+        raise MeasurementError(msg)
+
+
+def check_result(
+    found: npt.NDArray[np.generic], expected: npt.NDArray[np.generic], tolerance: float = 0.0
+) -> None:
+    """Raise unless a kernel computed what numpy computes, within a relative `tolerance`."""
+    good = np.asarray(found == expected)
+    if tolerance:
+        wanted = expected.astype(np.float64)
+        good = np.isclose(found.astype(np.float64), wanted, rtol=tolerance, atol=tolerance)
+    if not np.all(good):
+        where = int(np.argmin(good))
+        msg = (
+            f"the kernel's result {where} is {found.flat[where]}, "
+            f"not {expected.flat[where]}: its time means nothing"
         )
+        raise MeasurementError(msg)

@@ -1,77 +1,47 @@
-"""Kernels that read or copy a large array once: the paper's copy kernel and its variants."""
+"""Bandwidth of global memory, and transfers between host and device."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.records.errors import MeasurementError
+from kernelcast.records.machine import MemoryFacts
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.harness import Bench
-from kernelcast.sampling.microbenchmarks.statistics import as_rate
+from kernelcast.sampling.mapping import map_memory, unmap_memory
+from kernelcast.sampling.microbenchmarks.bench import Array, Bench
+from kernelcast.sampling.microbenchmarks.findings import Findings, check_result, make_curve
 from kernelcast.sampling.opencl import cl
 
-_LOCAL_SIZE = 256
-_SEED = 6
-_TRIALS = 3
-_TYPES = {
-    1: "uchar",
-    2: "ushort",
-    4: "uint",
-    8: "uint2",
-    16: "uint4",
-    32: "uint8",
-    64: "uint16",
-}
-_WORD_BYTES = 4
-_LANE_TYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32}
-
-
-class Order(StrEnum):
-    """Which elements a work-item takes."""
-
-    GLOBAL = "global"
-    """Neighbours to neighbours, a step of the global size apart: coalesced, as in the paper."""
-    GROUP = "group"
-    """Neighbours to neighbours, a step of the local size apart: a work-group stays together."""
-    ITEM = "item"
-    """One after the other: a CPU's prefetcher likes it where work-items are not vectorised."""
-
-
-class Loop(StrEnum):
-    """What the compiler knows of the loop."""
-
-    DYNAMIC = "dynamic"
-    """The count is an argument."""
-    CONSTANT = "constant"
-    """The count is known to the compiler."""
-    UNROLLED = "unrolled"
-    """There is no loop."""
-
-
-_INDICES = {
-    Order.GLOBAL: ("get_global_id(0)", "get_global_size(0)"),
-    Order.GROUP: (
-        "get_group_id(0) * get_local_size(0) * LOADS_OF + get_local_id(0)",
-        "get_local_size(0)",
+TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4", 32: "uint8", 64: "uint16"}
+"""By the bytes of an element: 1 to 16 as in the paper, 32 and 64 as clpeak has them."""
+# First element of a work-item, and the step to its next. Neighbours to neighbours, a step of the
+# global size apart: coalesced, as in the paper; a step of the local size apart: a work-group stays
+# together; one after the other: a CPU's prefetcher likes it where work-items are not vectorised.
+ORDERS = {
+    "global": ("get_global_id(0)", "get_global_size(0)"),
+    "group": (
+        "get_group_id(0) * get_local_size(0) * LOADS_OF + get_local_id(0)", "get_local_size(0)",
     ),
-    Order.ITEM: ("get_global_id(0) * LOADS_OF", "1"),
-}
+    "item": ("get_global_id(0) * LOADS_OF", "1"),
+}  # fmt: skip
+LOOPS = ("dynamic", "constant", "unrolled")
+"""Whether the count is an argument, known to the compiler, or there is no loop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
-    """One kernel."""
+class Stream(NamedTuple):
+    """A row: a kernel that reads, or copies, a large array once."""
 
     element_bytes: int
-    order: Order
-    loop: Loop
-    loads: int
-    """Elements of a work-item."""
+    order: str
     is_copy: bool = False
-    """Whether it stores them as well."""
+    loop: str = "unrolled"
+    loads: int = 32
+    """Elements of a work-item."""
 
     @property
     def label(self) -> str:
@@ -82,52 +52,53 @@ class Stream:
     @property
     def source(self) -> str:
         """OpenCL C."""
-        kind = _TYPES[self.element_bytes]
-        first, step = _INDICES[self.order]
-        parameters = f"global const {kind} *array, global {kind} *found, int count, int key"
-        before = f"size_t at = {first}; const size_t step = {step};"
-        if self.is_copy:
-            body, after = "found[at] = array[at]; at += step;", ""
-        else:
-            before += f" {kind} sum = ({kind})(0);"
-            body = "sum += array[at]; at += step;"
+        kind = TYPES[self.element_bytes]
+        first, step = ORDERS[self.order]
+        body, after = "found[at] = array[at]; at += step;", ""
+        if not self.is_copy:
+            lanes = [f"sum.s{lane:x}" for lane in range(self.element_bytes // 4)]
+            word = f"({' + '.join(lanes)})" if len(lanes) > 1 else "(uint)sum"
             # The paper's trick: the compiler cannot know that nothing is stored.
-            after = f"if ({self._collapse()} * (uint)key != 0) found[get_global_id(0)] = sum;"
+            body = "sum += array[at]; at += step;"
+            after = f"if ({word} * (uint)key != 0) found[get_global_id(0)] = sum;"
+        repeated = f"for (int i = 0; i < LOADS_OF; ++i) {{ {body} }}"
+        if self.loop == "unrolled":
+            repeated = "\n    ".join([body] * self.loads)
         return f"""
-#define LOADS_OF {"count" if self.loop is Loop.DYNAMIC else self.loads}
-kernel void kc_stream({parameters})
+#define LOADS_OF {"count" if self.loop == "dynamic" else self.loads}
+kernel void kc_stream(global const {kind} *array, global {kind} *found, int count, int key)
 {{
-    {before}
-    {self._repeat(body)}
+    size_t at = {first};
+    const size_t step = {step};
+    {kind} sum = ({kind})(0);
+    {repeated}
     {after}
 }}
 """
-
-    def _repeat(self, body: str) -> str:
-        if self.loop is Loop.UNROLLED:
-            return "\n    ".join([body] * self.loads)
-        return f"for (int i = 0; i < LOADS_OF; ++i) {{ {body} }}"
-
-    def _collapse(self) -> str:
-        """Make one word of a vector's lanes."""
-        lanes = max(1, self.element_bytes // _WORD_BYTES)
-        if lanes == 1:
-            return "(uint)sum"
-        return "(" + " + ".join(f"sum.s{lane:x}" for lane in range(lanes)) + ")"
 
 
 class StreamMemory:
     """The array that streams read, and the one that they write."""
 
-    def __init__(self, bench: Bench, content: npt.NDArray[np.uint8]) -> None:
-        self._content = content
-        self._array = bench.buffer(content)
-        self._found = bench.buffer(content.nbytes)
+    def __init__(self, bench: Bench, size_bytes: int) -> None:
+        self._bench = bench
+        self._content = np.frombuffer(np.random.default_rng(6).bytes(size_bytes), dtype=np.uint8)
+        self._array = bench.buffer(self._content)
+        self._found = bench.buffer(size_bytes)
 
-    def prepare(self, bench: Bench, stream: Stream) -> "PreparedStream":
-        """Build a stream and check that it reads, or copies, what it must."""
+    def prepare(self, stream: Stream) -> tuple[Callable[[], float], int]:
+        """Build a stream and check that it reads, or copies, what it must.
+
+        Returns
+        -------
+        run : callable
+            Runs it once and measures the time in seconds.
+        moved_bytes : int
+            What one run moves.
+        """
+        bench, found = self._bench, self._found
         kernel = bench.build_kernel(stream.source, "kc_stream")
-        local_size = min(_LOCAL_SIZE, bench.description.max_work_group_size)
+        local_size = min(256, bench.description.max_work_group_size)
         items = self._content.nbytes // (stream.element_bytes * stream.loads)
         items -= items % local_size
         if items == 0:
@@ -135,58 +106,124 @@ class StreamMemory:
             raise MeasurementError(msg)
 
         def run(key: int = 0) -> float:
-            bench.set_args(kernel, self._array, self._found, stream.loads, key)
+            bench.set_args(kernel, self._array, found, stream.loads, key)
             return bench.time_launch(kernel, items, local_size)
 
-        self._check(bench, stream, items, run)
-        moved = items * stream.loads * stream.element_bytes * (2 if stream.is_copy else 1)
-        trial_s = min(run() for _ in range(_TRIALS))
-        return PreparedStream(stream=stream, run=run, moved_bytes=moved, trial_s=trial_s)
-
-    def measure(self, bench: Bench, stream: Stream) -> Trait[float]:
-        """Measure a stream's bandwidth; raises as `prepare` does."""
-        return self.prepare(bench, stream).measure(bench)
-
-    def _check(self, bench: Bench, stream: Stream, items: int, run: Callable[[int], float]) -> None:
-        """Check the sums, or the copies, of the whole array."""
-        lane = np.dtype(_LANE_TYPES[min(stream.element_bytes, _WORD_BYTES)])
+        lane = np.dtype(f"u{min(stream.element_bytes, 4)}")
         read_bytes = items * stream.loads * stream.element_bytes
-        found_bytes = read_bytes if stream.is_copy else items * stream.element_bytes
+        written_bytes = read_bytes if stream.is_copy else items * stream.element_bytes
         zero = np.zeros(1, dtype=np.uint8)
-        cl.enqueue_fill_buffer(bench.session.queue, self._found, zero, 0, found_bytes)
+        cl.enqueue_fill_buffer(bench.session.queue, found, zero, 0, written_bytes)
         run(1)
-        found = bench.read(self._found, lane, found_bytes // lane.itemsize)
-        if stream.is_copy:
-            is_good = np.array_equal(found, self._content[:read_bytes].view(lane))
-        else:
-            is_good = _sum(found) == _sum(self._content[:read_bytes].view(lane))
-        if not is_good:
+        written: Array = bench.read(found, lane, written_bytes // lane.itemsize)
+        wanted: Array = self._content[:read_bytes].view(lane)
+        # Sums wrap around, as the kernel's do.
+        sums = (np.sum(one, dtype=lane) for one in (written, wanted))
+        if not (np.array_equal(written, wanted) if stream.is_copy else len(set(sums)) == 1):
             msg = f"{stream.label} computes wrongly: its time means nothing"
             raise MeasurementError(msg)
+        return run, read_bytes * (2 if stream.is_copy else 1)
+
+    def measure_best(
+        self, findings: Findings, streams: Sequence[Stream]
+    ) -> tuple[Trait[float], Stream]:
+        """Measure the stream that a trial shows to be fastest; what computes wrongly is noted."""
+        trials = []
+        reasons = {}
+        for stream in streams:
+            try:
+                run, moved = self.prepare(stream)
+                trials.append((min(run() for _ in range(3)) / moved, run, moved, stream))
+            except MeasurementError as error:
+                reasons[f"bandwidth/{stream.label}"] = f"{stream.label}: {error}"
+        if not trials:
+            raise MeasurementError("; ".join(reasons.values()))
+        findings.not_obtained.update(reasons)
+        _, run, moved, stream = min(trials, key=lambda trial: trial[0])
+        return self._bench.measure(run).as_rate(moved, stream.label), stream
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedStream:
-    """A stream that is built and checked."""
+def measure_bandwidth(bench: Bench, findings: Findings) -> None:
+    """Measure how fast all compute units together read and copy global memory."""
+    facts = MemoryFacts(space="global")
+    with findings.attempting("memories/global/load_bytes_per_s"):
+        # Arrays of four times the last cache, so that it can hold little of them.
+        wanted = max(4 * bench.last_cache_bytes, 2**27)
+        memory = StreamMemory(bench, min(wanted, bench.most_bytes))
+        loads: dict[int, Trait[float]] = {}
+        order = ""
+        for size in TYPES:
+            with findings.attempting(f"memories/global/load_bytes_per_s/{size}"):
+                streams = [Stream(size, one) for one in ORDERS]
+                loads[size], best = memory.measure_best(findings, streams)
+                order = best.order if size == 4 else order
+        facts = replace(facts, load_bytes_per_s=loads)
+        # The paper's figure 6.
+        counts = bench.effort.pick((4, 32), (1, 4, 16, 64), (1, 2, 4, 8, 16, 32, 64, 128))
+        for loop in LOOPS if order else ():
+            name, axes = f"bandwidth/{loop}", ("loads per work-item", "bytes per second")
+            with findings.attempting(name):
+                rates = []
+                for count in counts:
+                    run, moved = memory.prepare(stream := Stream(4, order, loop=loop, loads=count))
+                    rates.append(bench.measure(run).as_rate(moved, stream.label))
+                findings.curves.append(make_curve(name, axes, counts, rates))
+        with findings.attempting("memories/global/copy_bytes_per_s"):
+            sizes = bench.effort.pick((16, 64), (4, 16, 64), (4, 16, 64))
+            copies = [Stream(*one, is_copy=True) for one in itertools.product(sizes, ORDERS)]
+            rate, _ = memory.measure_best(findings, copies)
+            facts = replace(facts, copy_bytes_per_s=rate)
+    findings.memories.append(facts)
 
-    stream: Stream
-    run: Callable[[], float]
-    """Runs it once and gives the time in seconds."""
-    moved_bytes: int
-    """What one run moves."""
-    trial_s: float
 
-    def measure(self, bench: Bench) -> Trait[float]:
-        """Measure its bandwidth."""
-        return as_rate(bench.measure(self.run), self.moved_bytes, self.stream.label)
+def measure_transfers(bench: Bench, findings: Findings) -> None:
+    """Measure blocking transfers of a host array by the host's clock, to and fro."""
+    most = min(2**26, bench.most_bytes)
+    content = np.frombuffer(np.random.default_rng(12).bytes(most), dtype=np.uint8)
+    buffer, back = bench.buffer(most), np.zeros(most, dtype=np.uint8)
+    queue = bench.session.queue
+    per_step = bench.effort.pick(16, 4, 2)
+    grown = (4 * per_step**step for step in range(24))
+    sizes = [*(size for size in grown if size < most), most]
 
+    def time_copy(size: int, is_read: bool) -> float:
+        sides = (back[:size], buffer) if is_read else (buffer, content[:size])
+        start_s = time.perf_counter()
+        cl.enqueue_copy(queue, *sides)
+        return time.perf_counter() - start_s
 
-def make_memory(bench: Bench, size_bytes: int) -> StreamMemory:
-    """Make arrays with random content."""
-    generator = np.random.default_rng(_SEED)
-    return StreamMemory(bench, np.frombuffer(generator.bytes(size_bytes), dtype=np.uint8))
+    def time_map(flags: cl.map_flags) -> tuple[float, float]:
+        start_s = time.perf_counter()
+        mapped = map_memory(queue, buffer, most, flags)
+        mapped_s = time.perf_counter()
+        unmap_memory(queue, mapped)
+        return mapped_s - start_s, time.perf_counter() - mapped_s
 
-
-def _sum(lanes: npt.NDArray[np.generic]) -> int:
-    """Sum as the kernel's lanes do, which wrap around."""
-    return int(np.sum(lanes, dtype=lanes.dtype))
+    for is_read, direction in enumerate(("to_device", "from_device")):
+        name = f"transfer_{direction}"
+        with findings.attempting(f"costs/{name}_s"):
+            times = [bench.measure(partial(time_copy, size, bool(is_read))) for size in sizes]
+            # Latency of the least size, bandwidth of the largest.
+            findings.costs[f"{name}_s"] = times[0].as_trait(name)
+            findings.costs[f"{name}_bytes_per_s"] = times[-1].as_rate(most, name)
+            traits = [one.as_trait(name) for one in times]
+            axes = ("bytes", "seconds")
+            findings.curves.append(make_curve(f"transfers/{direction}", axes, sizes, traits))
+    with findings.attempting("costs/transfer_round_trip"):
+        time_copy(most, is_read=False)
+        time_copy(most, is_read=True)
+        check_result(back, content)
+    # Mapping and unmapping a host's own memory should move nothing.
+    for name, flags, part in (
+        (
+            ("map_read", cl.map_flags.READ, 0),
+            ("map_write", cl.map_flags.WRITE, 0),
+            ("unmap", cl.map_flags.WRITE, 1),
+        )
+        if bench.is_cpu
+        else ()
+    ):
+        with findings.attempting(f"costs/{name}_s"):
+            measured = bench.measure(lambda flags=flags, part=part: time_map(flags)[part])  # type: ignore[misc]  # mypy cannot type a default of a lambda
+            origin = f"{name.partition('_')[0]} {most} bytes"
+            findings.costs[f"{name}_s"] = measured.as_trait(origin)

@@ -1,0 +1,327 @@
+"""Reads cache levels and bandwidths off curves over sizes: sums of steps, fitted robustly."""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelcast.records.errors import InputError, MeasurementError
+from kernelcast.records.traits import Trait, TraitSource
+
+Floats: TypeAlias = NDArray[np.float64]
+
+LEAST_SPREAD = 0.03
+"""Timings repeat no better, and two calibrations minutes apart see clocks up to 6 % apart."""
+# Bends of a step with its sharpness, whether gradual or not: see `miss_share`.
+_SHARP = ((3.0, False), (5.0, False), (9.0, False), (17.0, False))
+_GRADUAL = ((3.0, True), (4.0, True), (6.0, True))
+_EQUATION_6 = ((1.0, False), (1.4, False), (2.0, False))
+
+
+class Step(NamedTuple):
+    """Where accesses begin to miss a cache, in bytes, and how sharply."""
+
+    capacity: float
+    sharpness: float = 1.0
+    is_gradual: bool = False
+
+
+def miss_share(sizes: Floats, step: Step) -> Floats:
+    """Compute the share of accesses of a random walk that miss a cache.
+
+    Equation 6 of the microbenchmarks paper has sharpness 1: of an array of which a share
+    ``capacity / size`` is in the cache by chance, the rest misses. That is random replacement.
+    A walk in a cycle under LRU misses a whole set as soon as the set is over-full, so an n-way
+    cache goes from all hits to all misses between ``capacity`` and ``capacity * (1 + 1 / n)``,
+    which is a sharpness of about n + 1.
+
+    A gradual step is a logistic curve of the logarithm. Where pages fall on sets by chance, or
+    others use the cache too, some sets are over-full long before the array is as large as the
+    cache, and half of the accesses miss when it is.
+
+    Examples
+    --------
+    >>> miss_share(np.array([4.0, 8.0, 16.0]), Step(8.0)).tolist()
+    [0.0, 0.0, 0.5]
+    >>> miss_share(np.array([4.0, 8.0, 16.0]), Step(8.0, 2.0, is_gradual=True)).tolist()
+    [0.2, 0.5, 0.8]
+    """
+    share: Floats = np.clip(step.sharpness * (1.0 - step.capacity / sizes), 0.0, 1.0)
+    if step.is_gradual:
+        share = 1.0 / (1.0 + (step.capacity / sizes) ** step.sharpness)
+    return share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheLevel:
+    """A cache as a random walk meets it."""
+
+    size_bytes: Trait[int]
+    latency_s: Trait[float]
+    """Of a dependent load that hits it."""
+
+
+def fit_levels(
+    sizes_bytes: Floats, latencies_s: Floats, *, is_host: bool = False, origin: str = ""
+) -> tuple[tuple[CacheLevel, ...], Trait[float]]:
+    """Find cache levels, nearest first, and the latency beyond them, from a random walk.
+
+    The number of levels is the one of least Bayesian information criterion among those whose
+    steps are far enough apart and high enough to be caches.
+
+    Parameters
+    ----------
+    sizes_bytes, latencies_s : ndarray of shape (n_points,)
+        Sizes of the array, increasing, and seconds per step of the walk.
+    is_host : bool
+        Whether the caches are a CPU's: nearly LRU, physically indexed, shared. Then steps are
+        sharp or begin early, and equation 6 does not apply: with it 1 MiB came out as 0.6 MiB.
+    """
+    if len(sizes_bytes) != len(latencies_s) or len(sizes_bytes) < 6:
+        msg = f"{len(sizes_bytes)} sizes and {len(latencies_s)} latencies; give at least 6 of each"
+        raise InputError(msg)
+    is_good = np.all(np.diff(sizes_bytes) > 0) and sizes_bytes[0] > 0 and np.all(latencies_s > 0)
+    if not (is_good and np.all(np.isfinite(latencies_s))):
+        msg = "sizes must increase, and sizes and latencies be positive and finite"
+        raise InputError(msg)
+    used = find_undisturbed(latencies_s)
+    sizes, values = sizes_bytes[used], latencies_s[used]
+    count = max(2, round(16 * math.log2(sizes[-1] / sizes[0])))  # 16 candidates per octave
+    capacities = np.geomspace(sizes[0], sizes[-2], count).tolist()
+
+    def fit(kinds: Sequence[tuple[float, bool]]) -> tuple[float, _Steps, _Fit]:
+        steps = _Steps(sizes, values, [Step(one, *kind) for one in capacities for kind in kinds])
+        best = min(steps.find_fits(), key=steps.score)
+        return steps.score(best), steps, best
+
+    if is_host:
+        _, steps, best = fit((*_SHARP, *_GRADUAL))
+    else:
+        # A gradual step can look like equation 6 at half its capacity: with the same right to
+        # both, one in five planted curves came out at twice the size. A difference of 10 between
+        # information criteria is strong evidence.
+        plain, free = fit((*_EQUATION_6, *_SHARP)), fit((*_EQUATION_6, *_SHARP, *_GRADUAL))
+        _, steps, best = free if free[0] < plain[0] - 10.0 else plain
+    latency_errors, size_errors = steps.estimate_errors(best, are_sizes_known=False)
+    latencies = [
+        _trait(float(value), float(error), origin)
+        for value, error in zip(best.plateaus, latency_errors, strict=True)
+    ]
+    # A capacity is not known better than the sizes that were tried.
+    spacing = float(np.median(np.diff(np.log(sizes)))) / 2
+    levels = []
+    for index, error, latency in zip(best.chosen, size_errors, latencies, strict=False):
+        size = _trait(steps.grid[index].capacity, float(error), origin, spacing)
+        size_bytes = Trait(
+            value=round(size.value),
+            source=size.source,
+            low=math.floor(size.low or 0),
+            high=math.ceil(size.high or 0),
+            origin=origin,
+        )
+        levels.append(CacheLevel(size_bytes=size_bytes, latency_s=latency))
+    return tuple(levels), latencies[-1]
+
+
+def find_undisturbed(latencies_s: Floats) -> NDArray[np.bool_]:
+    """Find the points that can belong to a latency that never falls as the array grows.
+
+    Disturbances only ever add time, so a point 15 % above those of larger arrays was disturbed.
+
+    Examples
+    --------
+    >>> find_undisturbed(np.array([1.0, 9.0, 1.0, 3.0, 3.0])).tolist()
+    [True, False, True, True, True]
+    """
+    used = np.ones(len(latencies_s), dtype=np.bool_)
+    later: list[float] = []
+    for index in range(len(latencies_s) - 1, -1, -1):
+        value = float(latencies_s[index])
+        if later and value > 1.15 * float(np.median(later[-3:])):
+            used[index] = False
+        else:
+            later.append(value)
+    return used
+
+
+def fit_bandwidths(
+    sizes_bytes: Floats, bandwidths: Floats, capacities_bytes: Sequence[float], origin: str = ""
+) -> list[Trait[float]]:
+    """Find the bandwidth of each cache of known size, nearest first, and beyond.
+
+    Times per byte add up as latencies do in equation 6, so bandwidth is a step function in its
+    inverse, with its steps at the known capacities.
+    """
+    if len(sizes_bytes) <= len(capacities_bytes) or np.any(bandwidths <= 0):
+        msg = f"{len(sizes_bytes)} points for {len(capacities_bytes)} levels; give more, positive"
+        raise InputError(msg)
+    sharpnesses = (1.0, 2.0, 4.0, 16.0)
+    grid = [Step(one, sharpness) for one in capacities_bytes for sharpness in sharpnesses]
+    steps = _Steps(sizes_bytes, 1.0 / bandwidths, grid)
+    places = [range(4 * level, 4 * level + 4) for level in range(len(capacities_bytes))]
+    fits = [steps.fit(chosen) for chosen in itertools.product(*places)]
+    best = min(fits, key=lambda fit: float(np.sum((fit.weights * fit.residuals) ** 2)))
+    if min(best.plateaus) <= 0:
+        msg = "times per byte do not rise with the size; they were disturbed, or are no caches'"
+        raise MeasurementError(msg)
+    errors, _ = steps.estimate_errors(best, are_sizes_known=True)
+    return [
+        _trait(1.0 / float(value), float(error), origin)
+        for value, error in zip(best.plateaus, errors, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """Heights of chosen steps, fitted to relative errors."""
+
+    chosen: tuple[int, ...]
+    """Places in the grid, nearest first."""
+    heights: Floats
+    """Base and the rise of each step, none negative."""
+    residuals: Floats
+    """Relative."""
+    weights: Floats
+    """1 for a point that is believed, less for an outlier: square roots of Huber's weights."""
+
+    @property
+    def plateaus(self) -> Floats:
+        """Value of each level: base, after the first step, and so on."""
+        plateaus: Floats = np.cumsum(self.heights)
+        return plateaus
+
+
+class _Steps:
+    """A curve and all steps that may explain it."""
+
+    def __init__(self, sizes: Floats, values: Floats, grid: Sequence[Step]) -> None:
+        self.sizes, self.values, self.grid = sizes, values, grid
+        self._capacities = np.array([step.capacity for step in grid])
+        self._is_sharp = np.array([step.sharpness != 1.0 for step in grid])
+        self._shares = np.column_stack([miss_share(sizes, step) for step in grid])
+
+    @cached_property
+    def _noise(self) -> float:
+        """Relative noise, from how points differ from the mean of their neighbours."""
+        differences = 1 - (self.values[:-2] + self.values[2:]) / 2 / self.values[1:-1]
+        return _robust_deviation(differences / math.sqrt(1.5))
+
+    def fit(self, chosen: Iterable[int]) -> _Fit:
+        """Fit base and rises with Huber's weights against outliers."""
+        chosen = tuple(sorted(chosen, key=lambda index: self._capacities[index]))
+        relative = self._columns(chosen) / self.values[:, None]
+        weights = np.ones_like(self.values)
+        for _ in range(6):
+            heights = _solve_non_negative(relative * weights[:, None], weights)
+            residuals = relative @ heights - 1.0
+            ratios = np.abs(residuals) / (1.345 * _robust_deviation(residuals))
+            weights = np.sqrt(1.0 / np.maximum(ratios, 1.0))
+        return _Fit(chosen=chosen, heights=heights, residuals=residuals, weights=weights)
+
+    def find_fits(self) -> list[_Fit]:
+        """Fit 0 to 4 steps: each time add the best one, then move all until nothing improves."""
+        fits = [self.fit(())]
+        while len(fits) <= 4:
+            added = self._find_best(fits[-1].weights, fits[-1].chosen)
+            if added is None:
+                break
+            fit = self._move_all(self.fit((*fits[-1].chosen, added)))
+            # No known cache is less than 1.5 times as slow as the next nearer one: smaller steps
+            # are translation buffers, page colours and neighbours.
+            is_high = np.all(fit.plateaus[1:] >= 1.5 * fit.plateaus[:-1])
+            risen = np.count_nonzero(self._shares[:, list(fit.chosen)] > 1 / 3, axis=0)
+            if not is_high or np.any(risen < 2):
+                break
+            fits.append(fit)
+        return fits
+
+    def score(self, fit: _Fit) -> float:
+        """Compute the Bayesian information criterion with Huber's loss; a step has 3 parameters."""
+        squares, most = (fit.residuals / self._noise) ** 2, 1.345**2
+        huber = np.where(squares <= most, squares, 2 * np.sqrt(most * squares) - most)
+        return float(np.sum(huber)) + 3 * len(fit.chosen) * math.log(len(squares))
+
+    def estimate_errors(self, fit: _Fit, *, are_sizes_known: bool) -> tuple[Floats, Floats]:
+        """Estimate relative errors of plateaus and capacities from the linearised model."""
+        columns = [self._columns(fit.chosen)]
+        moved = () if are_sizes_known else zip(fit.chosen, fit.heights[1:], strict=True)
+        for index, height in moved:
+            step = self.grid[index]
+            near, far = (
+                miss_share(self.sizes, step._replace(capacity=step.capacity * factor))
+                for factor in (0.95, 1.05)
+            )
+            columns.append((height * (far - near) / 0.1)[:, None])
+        noise = np.average(fit.residuals**2, weights=fit.weights**2)
+        jacobian = np.hstack(columns) * (fit.weights / self.values)[:, None]
+        covariance = np.linalg.pinv(jacobian.T @ jacobian) * noise
+        count = len(fit.heights)
+        sums = np.tril(np.ones((count, count)))
+        plateaus = np.diag(sums @ covariance[:count, :count] @ sums.T)
+        capacities = np.diag(covariance)[count:]
+        return np.sqrt(np.maximum(plateaus, 0)) / fit.plateaus, np.sqrt(np.maximum(capacities, 0))
+
+    def _columns(self, chosen: Sequence[int]) -> Floats:
+        return np.column_stack([np.ones_like(self.sizes), self._shares[:, list(chosen)]])
+
+    def _find_best(self, weights: Floats, others: Sequence[int]) -> int | None:
+        """Find the step that explains most beside the others, far enough from them."""
+        scale = weights / self.values
+        basis = np.linalg.qr(self._columns(others) * scale[:, None])[0]
+        target = weights - basis @ (basis.T @ weights)
+        shares = self._shares * scale[:, None]
+        shares -= basis @ (basis.T @ shares)
+        squares = np.sum(shares**2, axis=0)
+        gains = np.maximum(target @ shares, 0.0) ** 2 / np.maximum(squares, 1e-9)
+        gains[squares < 1e-9] = 0.0
+        for index in others:  # no known cache is less than three times the next nearer one
+            distances = np.abs(np.log(self._capacities / self._capacities[index]))
+            gains[distances < math.log(3.0)] = 0.0
+        if not np.any(gains > 0):
+            return None
+        # Equation 6 unless another sharpness explains clearly more.
+        return int(np.argmax(gains - self._is_sharp * 6.0 * self._noise**2))
+
+    def _move_all(self, fit: _Fit) -> _Fit:
+        """Move one step after the other to its best place until none moves."""
+        for _ in range(12):
+            before = fit.chosen
+            for place in range(len(before)):
+                others = fit.chosen[:place] + fit.chosen[place + 1 :]
+                found = self._find_best(fit.weights, others)
+                if found is not None:
+                    fit = self.fit((*others, found))
+            if fit.chosen == before:
+                break
+        return fit
+
+
+def _robust_deviation(residuals: Floats) -> float:
+    return max(1.4826 * float(np.median(np.abs(residuals))), LEAST_SPREAD)
+
+
+def _solve_non_negative(matrix: Floats, target: Floats) -> Floats:
+    """Solve least squares with no negative unknown, dropping the most negative one at a time."""
+    active = list(range(matrix.shape[1]))
+    solution = np.zeros(matrix.shape[1])
+    while active:
+        found = np.linalg.lstsq(matrix[:, active], target, rcond=None)[0]
+        worst = int(np.argmin(found))
+        if found[worst] >= 0:
+            solution[active] = found
+            break
+        active.pop(worst)
+    return solution
+
+
+def _trait(value: float, error: float, origin: str, at_least: float = 0.0) -> Trait[float]:
+    """Make a trait with a 95 % interval from the standard error of its logarithm."""
+    half = max(1.96 * error, at_least, math.log1p(LEAST_SPREAD))
+    half = min(half, math.log(100.0)) if math.isfinite(half) else math.log(100.0)
+    low, high = value * math.exp(-half), value * math.exp(half)
+    return Trait(value=value, source=TraitSource.MEASURED, low=low, high=high, origin=origin)

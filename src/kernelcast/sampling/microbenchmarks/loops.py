@@ -1,0 +1,393 @@
+"""What single operations cost: clock, divergence, atomics, barriers, gathers, starts, launches."""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import MeasurementError
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.microbenchmarks.bench import Array, Bench, Launch, Loop, LoopKernel
+from kernelcast.sampling.microbenchmarks.findings import (
+    Findings,
+    Measured,
+    check_result,
+    fit_line,
+    make_curve,
+)
+from kernelcast.sampling.opencl import OtherDriver, cl
+
+_A, _B = np.uint32(1664525), np.uint32(1013904223)
+_BRANCHES = (1664525, 22695477, 1103515245, 214013)
+"""What each branch multiplies with, so that branches cannot be merged."""
+_CHAIN = """
+kernel void kc_loop(global uint *out, global const uint *in, int n)
+{{
+    const uint item = get_global_id(0), a = in[0], b = in[1];
+    uint x = item;
+    {}
+    out[item] = x;
+}}
+"""
+_LOOP = "for (int i = 0; i < n; ++i) {{ {0} }}"
+# Intel's compiler adds to a fixed local address in a register: where the address is, only the
+# buffer says, and it may move with every iteration.
+_ATOMICS = {
+    "global": """
+kernel void kc_loop(global uint *out, global const uint *in, int n)
+{{
+    const int own = (int)get_local_id(0), apart = (int)in[1], hop = (int)in[2];
+    const uint step = in[0];
+    global uint *sums = out + apart * ((int)get_global_id(0) - own);
+    for (int i = 0; i < n; ++i)
+        atomic_add(&sums[(own * apart + i * hop) & ({size} - 1)], step);
+}}
+""",
+    "local": """
+kernel void kc_loop(global uint *out, global const uint *in, int n)
+{{
+    local uint sums[{size}];
+    const int own = (int)get_local_id(0), apart = (int)in[1], hop = (int)in[2];
+    const uint step = in[0];
+    sums[own] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < n; ++i)
+        atomic_add(&sums[(own * apart + i * hop) & ({size} - 1)], step);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] += sums[own];
+}}
+""",
+}
+# Neighbours look at places that only data tell, and no loop stands between a runtime and its loop
+# over work-items. The cells, 8 KiB, are less than any L1 cache holds.
+_GATHER = f"""
+kernel void kc_gather(global uint *out, global const uint *cells, global const int *places)
+{{
+    const int place = places[get_local_id(0)];
+    uint sum = 0;
+    {" ".join(f"sum += cells[place ^ {load}];" for load in range(32))}
+    out[get_global_id(0)] = sum;
+}}
+"""
+_IDLE = """
+kernel void kc_idle(global int *sink, int never)
+{
+    if (get_global_id(0) == (size_t)never)
+        *sink = 1;
+}
+"""
+_ORDER = """
+kernel void kc_order(global volatile int *count, global int *tickets, global float *sink, int steps)
+{
+    if (get_local_id(0) == 0)
+        tickets[get_group_id(0) + get_num_groups(0) * get_group_id(1)] = atomic_inc(count);
+    float x = (float)get_global_id(0);
+    for (int i = 0; i < steps; ++i)
+        x = x * 0.999f + 0.5f;
+    if (x == -1.0f)
+        *sink = x;
+}
+"""
+
+
+def _make_chain(
+    steps: Sequence[str], step: Callable[[Array], Array], source: str = _LOOP, last: int = 0
+) -> Loop:
+    """Make a row of dependent steps on one value; `source` holds their loop."""
+
+    def expect(items: npt.NDArray[np.int64], iterations: int) -> Array:
+        x: Array = items.astype(np.uint32)
+        for _ in range(iterations * len(steps)):
+            x = step(x)
+        return x
+
+    body = source.format(" ".join(steps))
+    given = np.array([_A, _B, last], dtype=np.uint32)
+    return Loop(source=_CHAIN.format(body), given=given, expect=expect)
+
+
+def _time(bench: Bench, loop: Loop, launch: Launch) -> tuple[Measured, int]:
+    """Build, check, prove and measure a row; its work-items' iterations come along."""
+    kernel = LoopKernel(bench, loop, launch)
+    measured, iterations = bench.measure_loop(partial(kernel.time, launch))
+    return measured, launch.global_size * iterations
+
+
+def measure_clock(bench: Bench, findings: Findings) -> None:
+    """Count dependent one-cycle instructions per second, if a second chain bears it out.
+
+    A chain of additions and exclusive ors, which no compiler can shorten, takes two cycles per
+    step on every current CPU; the same chain with multiplications takes four (x86-64: Intel since
+    Nehalem, AMD since Zen). Only where the times are as 2 to 4 are the chains executed as assumed,
+    and their rate is the clock. One work-item, so that threads do not matter.
+    """
+    with findings.attempting("clock_hz"):
+        if not bench.is_cpu:
+            msg = "no instruction of this device is known to take one cycle"
+            raise MeasurementError(msg)
+        adding = _make_chain(["x = (x + a) ^ b;"] * 32, lambda x: (x + _A) ^ _B)
+        multiplying = _make_chain(["x = (x * a) ^ b;"] * 32, lambda x: (x * _A) ^ _B)
+        added, added_count = _time(bench, adding, Launch(1, 1))
+        multiplied, multiplied_count = _time(bench, multiplying, Launch(1, 1))
+        ratio = (multiplied.minimum / multiplied_count) / (added.minimum / added_count)
+        findings.clock_hz = judge_clock(added, 32 * added_count, ratio)
+
+
+def judge_clock(added: Measured, steps: float, ratio: float) -> Trait[float]:
+    """Read the clock if a step that multiplies takes twice as long as one that adds, within 6 %."""
+    if abs(ratio - 2.0) > 0.12:
+        msg = (
+            f"a step that multiplies takes {ratio:.2f} times one that adds, "
+            "2.00 expected: latencies in cycles are not what they are taken for"
+        )
+        raise MeasurementError(msg)
+    return added.as_rate(2 * steps, "clock")
+
+
+def measure_divergence(bench: Bench, findings: Findings) -> None:
+    """Vary how many neighbouring work-items take the same one of four branches (paper, V.D).
+
+    Work-items that are executed in lock-step take all branches one after the other, until as many
+    neighbours as are in step agree.
+    """
+    size = min(256, bench.description.max_work_group_size)
+    launch = Launch(16 * size * bench.units, size)
+    branches = " else ".join(
+        f"if (branch == {number}) {{{{ const uint m = {factor}u; {_LOOP} }}}}"
+        for number, factor in enumerate(_BRANCHES)
+    )
+    source = f"const int branch = (int)get_local_id(0) / (int)in[2] % 4; {branches}"
+    counts = [count for count in (1, 2, 4, 8, 16, 32, 64) if 4 * count <= size]
+    rates, best = [], []
+    with findings.attempting("divergence"):
+        for count in counts:
+            places = np.arange(launch.global_size) % size // count % len(_BRANCHES)
+            factors = np.array(_BRANCHES, dtype=np.uint32)[places]
+
+            def step(x: Array, factors: Array = factors) -> Array:
+                return x * factors + _B
+
+            chain = _make_chain(["x = x * m + b;"] * 16, step, source, last=count)
+            measured, iterations = _time(bench, chain, launch)
+            rates.append(measured.as_rate(2.0 * 16 * iterations, "divergence"))
+            best.append(iterations / measured.minimum)  # noise spares the shortest runs
+        axes = ("neighbouring work-items that take the same branch", "operations per second")
+        findings.curves.append(make_curve("divergence", axes, counts, rates))
+        with findings.attempting("warp_width"):
+            note = " (work-items that the compiler vectorises together)" if bench.is_cpu else ""
+            findings.warp_width = Trait(
+                value=infer_width(counts, best),
+                source=TraitSource.MEASURED,
+                origin=f"divergence{note}",
+            )
+
+
+def infer_width(counts: Sequence[int], rates: Sequence[float]) -> int:
+    """Infer how many work-items are executed in lock-step.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Neighbours that take the same branch, rising.
+    rates : sequence of float
+        Operations per second.
+
+    Examples
+    --------
+    >>> infer_width([1, 2, 4, 8, 16, 32, 64], [1, 1, 1, 1.3, 2, 4, 4])
+    32
+    """
+    best = max(rates)
+    if best < 1.5 * rates[0]:
+        msg = (
+            f"work-items that take different branches run at {rates[0] / best:.0%} of the rate of "
+            "those that agree: they are not seen to be executed in lock-step"
+        )
+        raise MeasurementError(msg)
+    return min(count for count, rate in zip(counts, rates, strict=True) if rate >= 0.85 * best)
+
+
+def measure_atomics(bench: Bench, findings: Findings) -> None:
+    """Add integers atomically in global and local memory, at one address or each at its own.
+
+    "Same" in local memory is one address per work-group. Addresses of neighbouring work-items
+    are neighbours. The sums prove that every addition happened.
+    """
+    size = min(64, bench.description.max_work_group_size)
+    for space, (place, apart) in itertools.product(_ATOMICS, (("same", 0), ("distinct", 1))):
+        together = 1 if apart else size if space == "local" else 16 * size * bench.units
+
+        def expect(items: Array, iterations: int, together: int = together) -> Array:
+            return np.where(items % together == 0, 3 * iterations * together, 0)
+
+        source, given = _ATOMICS[space].format(size=size), np.array([3, apart, apart], np.uint32)
+        loop = Loop(source=source, given=given, expect=expect)
+        what = f"atomic_{space}_{place}_per_s"
+        with findings.attempting(what):
+            measured, additions = _time(bench, loop, Launch(16 * size * bench.units, size))
+            findings.costs[what] = measured.as_rate(additions, "atomics")
+
+
+def measure_barriers(bench: Bench, findings: Findings) -> None:
+    """Time loops of eight barriers against the same loops with one, by work-group size.
+
+    The cost is what a further barrier adds per work-group: on a CPU its work-items are suspended
+    and resumed one after the other. A loop without any barrier is no baseline there: PoCL runs it
+    35 times as slowly, since it vectorises across work-items between barriers only.
+    """
+    usual = 64
+    sizes = bench.effort.pick((usual,), *((1, 4, 16, usual, 256),) * 2)
+    costs: dict[int, Trait[float]] = {}
+    plain, fenced = "x = (x + a) ^ b;", "x = (x + a) ^ b; barrier(CLK_LOCAL_MEM_FENCE);"
+    many = _make_chain([fenced] * 8, lambda x: (x + _A) ^ _B)
+    one = _make_chain([plain] * 7 + [fenced], lambda x: (x + _A) ^ _B)
+    for size in sizes:
+        launch = Launch(8 * size * bench.units, size)
+        with findings.attempting("barrier_s" if size == usual else f"barrier/{size}"):
+            if size > bench.description.max_work_group_size:
+                msg = f"the device has no work-groups of {size} work-items"
+                raise MeasurementError(msg)
+            kernel = LoopKernel(bench, many, launch)
+            baseline = LoopKernel(bench, one, launch)
+            measured, iterations = bench.measure_loop(partial(kernel.time, launch))
+            least = bench.measure(partial(baseline.time, launch, iterations))
+            costs[size] = measured.beyond(least, "barrier", 1 / (iterations * 7 * 8))
+    if usual in costs:
+        findings.costs["barrier_s"] = costs[usual]
+    if costs:
+        axes = ("work-items of a work-group", "seconds per barrier and work-group")
+        findings.curves.append(make_curve("barrier", axes, costs, list(costs.values())))
+
+
+def measure_gathers(bench: Bench, findings: Findings) -> None:
+    """Load from L1 at addresses of which no two neighbours' lie side by side.
+
+    ``gather_lane_s`` is the time of a core per work-item and load. Sums of what was loaded prove
+    it.
+    """
+    with findings.attempting("gather_lane_s"):
+        generator = np.random.default_rng(7)
+        size, most = min(64, bench.description.max_work_group_size), 2**16
+        content = generator.integers(0, 2**32, size=(64, 32), dtype=np.uint32)
+        chosen = generator.permutation(64)[:size]
+        cells, places = bench.buffer(content), bench.buffer((32 * chosen).astype(np.int32))
+        out = bench.buffer(4 * size * most)
+        kernel = bench.set_args(bench.build_kernel(_GATHER, "kc_gather"), out, cells, places)
+
+        def run(groups: int) -> float:
+            return bench.time_launch(kernel, groups * size, size)
+
+        groups = bench.choose_length(run, first=256, most=most)
+        groups = bench.prove_work(run, groups, most=most)
+        measured = bench.measure(lambda: run(groups))
+        sums = content.sum(axis=1, dtype=np.uint32)[chosen]
+        check_result(bench.read(out, np.uint32, size * groups), np.tile(sums, groups))
+        scale = bench.units / (groups * size * 32)
+        findings.costs["gather_lane_s"] = measured.as_trait("gathers", scale)
+
+
+def measure_dispatch(bench: Bench, findings: Findings) -> None:
+    """Measure what each further empty work-group of one work-item adds to a launch."""
+    with findings.attempting("work_group_dispatch_s"):
+        sink = bench.buffer(4)
+        kernel = bench.set_args(bench.build_kernel(_IDLE, "kc_idle"), sink, 2**31 - 1)
+
+        def run(groups: int) -> float:
+            return bench.time_launch(kernel, groups, 1)
+
+        most = 256 * max(4, bench.choose_length(lambda count: run(256 * count), most=2**12))
+        counts = [most // 4, most // 2, most]
+        times = [bench.measure(partial(run, count)) for count in counts]
+        # Times must lie on a line; the shortest, which noise spares.
+        intercept, slope = fit_line(counts, [one.minimum for one in times])
+        for count, one in zip(counts, times, strict=True):
+            line = intercept + slope * count
+            if slope <= 0 or not line / 1.5 < one.minimum < line * 1.5:
+                msg = (
+                    f"{count} empty work-groups take {one.minimum:.3g} s, "
+                    f"the line says {line:.3g} s"
+                )
+                raise MeasurementError(msg)
+        cost = times[-1].beyond(times[0], "dispatch", 1 / (counts[-1] - counts[0]))
+        findings.costs["work_group_dispatch_s"] = cost
+        traits = [one.as_trait("dispatch") for one in times]
+        axes = ("empty work-groups", "seconds")
+        findings.curves.append(make_curve("dispatch", axes, counts, traits))
+    if bench.description.kind is DeviceKind.GPU:
+        with findings.attempting("dispatch_row_order"):
+            findings.costs["dispatch_row_order"] = find_row_order(draw_tickets(bench))
+
+
+def draw_tickets(bench: Bench) -> Array:
+    """Let each work-group of a grid draw a ticket when it begins.
+
+    The grid holds some eight times the work-groups that are active at once, in rows of 64.
+    """
+    size, rows = min(64, bench.description.max_work_group_size), 4 * bench.description.compute_units
+    buffers = (bench.buffer(4), bench.buffer(4 * 64 * rows), bench.buffer(4))
+    kernel = bench.set_args(bench.build_kernel(_ORDER, "kc_order"), *buffers, 500)
+    cl.enqueue_nd_range_kernel(bench.session.queue, kernel, (64 * size, rows), (size, 1))
+    return bench.read(buffers[1], np.int32, 64 * rows)
+
+
+def find_row_order(tickets: npt.NDArray[np.int32]) -> Trait[float]:
+    """Find how far work-groups begin row by row, as windows of rows take for granted.
+
+    Parameters
+    ----------
+    tickets : ndarray of shape (n_work_groups,)
+        The place of each work-group among all in the order of their begins.
+
+    Returns
+    -------
+    Trait
+        Rank correlation of numbers and places: 1 for rows, about 0 for any order that jumps.
+
+    Examples
+    --------
+    >>> find_row_order(np.array([0, 1, 2, 3])).value
+    1.0
+    """
+    correlation = float(np.corrcoef(tickets, np.arange(len(tickets)))[0, 1])
+    return Trait(value=round(correlation, 6), source=TraitSource.MEASURED, origin="dispatch")
+
+
+def measure_launch(bench: Bench, findings: Findings) -> None:
+    """Measure three costs of an empty launch of one work-item.
+
+    ``launch_s`` is what the caller waits from enqueueing until the queue has finished,
+    ``launch_queued_to_start_s`` the time from queued to start by profiling events (clpeak's kernel
+    launch latency), ``launch_in_batch_s`` the time per launch where many are enqueued at once.
+    """
+    queue, sink = bench.session.queue, bench.buffer(4)
+    kernel = bench.set_args(bench.build_kernel(_IDLE, "kc_idle"), sink, 2**31 - 1)
+
+    def finish(count: int) -> float:
+        start_s = time.perf_counter()
+        for _ in range(count):
+            cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+        queue.finish()
+        return (time.perf_counter() - start_s) / count
+
+    def wait_for_start() -> float:
+        if not bench.session.uses_event_timer:
+            msg = "the device's profiling events disagree with the host clock"
+            raise MeasurementError(msg)
+        if isinstance(queue, OtherDriver):
+            msg = "CUDA's events do not tell when a launch was queued"
+            raise MeasurementError(msg)
+        event = cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+        queue.finish()
+        return float(event.profile.start - event.profile.queued) * 1e-9
+
+    for what, run in (
+        ("launch_s", partial(finish, 1)),
+        ("launch_in_batch_s", partial(finish, 32)),
+        ("launch_queued_to_start_s", wait_for_start),
+    ):
+        with findings.attempting(what):
+            findings.costs[what] = bench.measure(run).as_trait("launch")
