@@ -25,6 +25,7 @@ from kernelcast.training_data.store.launches import (
     find_last_change,
     find_newest_samples,
     list_changed,
+    list_newest,
     read_newest_times,
     sum_up_launches,
 )
@@ -308,7 +309,8 @@ def test_marks_of_writers_at_work_are_not_missed(url: str) -> None:
 
 
 def _list_launches(store: Store) -> list[str]:
-    return [one.launch_key for one in list_changed(store, most=9)]
+    collected = Selection(origins=(Origin.COLLECTED,))
+    return [one.launch_key for one in list_newest(store, collected, most=9)]
 
 
 def change(store: Store, statement: str) -> None:

@@ -16,7 +16,11 @@ from kernelcast.models.persistence import ModelRegistry
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes
 from kernelcast.reports.accuracy import model_answers
-from kernelcast.reports.accuracy.held_launches import HeldLaunches, read_held_launches
+from kernelcast.reports.accuracy.held_launches import (
+    HeldLaunches,
+    read_held_launches,
+    read_kernel_launches,
+)
 from kernelcast.reports.accuracy.judging import find_ablation, read_report
 from kernelcast.reports.accuracy.model_answers import (
     ModelAnswers,
@@ -118,6 +122,29 @@ def test_a_launch_without_a_known_time_is_read_too(tmp_path: Path) -> None:
     assert held.launches[0].when is None
 
 
+def test_launches_measured_long_ago_push_none_off(tmp_path: Path) -> None:
+    """Whatever is stored when: the newest by its time is first; a kernel's own are all found."""
+    rows = [
+        replace(make_observation(number), measured_at=BEGIN + timedelta(minutes=number))
+        for number in range(6)
+    ]
+    with open_data_store(_fill(tmp_path / "rows.sqlite", rows[4:])) as store:
+        held = read_held_launches(store, most=3)
+        store.add_many(rows[:4])
+        for known in (held, HeldLaunches()):
+            found = read_held_launches(store, known, most=3)
+            assert [one.key for one in found.launches] == [
+                rows[place].launch.key for place in (5, 4, 3)
+            ]
+        oldest = rows[0].launch.kernel
+        (own,) = [
+            one for one in read_kernel_launches(store, oldest.label)
+            if one.key == rows[0].launch.key
+        ]  # fmt: skip
+        assert own.when == BEGIN
+        assert read_kernel_launches(store, f"other/{oldest.name}") == ()
+
+
 def _count(store: Store, known: HeldLaunches) -> tuple[HeldLaunches, int, int]:
     """Read what has changed; count the statements and the rows that come back."""
     statements = rows = 0
@@ -163,7 +190,8 @@ def test_what_is_kept_is_what_a_whole_look_finds(
     with open_data_store(tmp_path_factory.mktemp("rows") / "rows.sqlite") as store:
         held = {most: read_held_launches(store, most=most) for most in (3, 100)}
         for place, (step, number) in enumerate(steps):
-            one = replace(make_observation(number), measurement=str(place % 4))
+            when = BEGIN + timedelta(minutes=place * 7 % 5)
+            one = replace(make_observation(number), measurement=str(place % 4), measured_at=when)
             if step == "remove":
                 store.remove([row.key for row in store.history(one.launch.key)[:2]])
             elif step == "busy":
@@ -176,11 +204,8 @@ def test_what_is_kept_is_what_a_whole_look_finds(
             for most, known in held.items():
                 held[most] = read_held_launches(store, known, most=most)
                 whole = read_held_launches(store, most=most)
-                if most == 100:
-                    assert held[most].launches == whole.launches
-                else:
-                    assert {*whole.launches} <= {*held[most].launches}
-                assert len(held[most].launches) <= most
+                assert held[most] == whole
+                assert len(whole.launches) <= most
 
 
 def test_a_store_that_was_put_back_is_read_anew(tmp_path: Path) -> None:

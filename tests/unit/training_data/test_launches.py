@@ -20,6 +20,7 @@ from kernelcast.training_data.store.launches import (
     find_launches,
     find_newest_samples,
     list_changed,
+    list_newest,
     read_newest_times,
     sum_up_launches,
 )
@@ -58,7 +59,7 @@ def test_every_change_marks_its_launch(store: Store) -> None:
     first, second = observe(1, 2), observe(2, 2)
     store.add_many(first + second)
     order = [second[0].launch.key, first[0].launch.key]
-    assert [one.launch_key for one in list_changed(store, most=9)] == order
+    assert [one.launch_key for one in list_changed(store, since=0, most=9)] == order
     since = find_last_change(store)
     assert list_changed(store, since=since, most=9) == []
     store.add(first[0], replace=True)
@@ -82,7 +83,7 @@ def test_a_launch_without_observations_is_told_once(store: Store) -> None:
     assert [found.launch_key for found in list_changed(store, since=since, most=9)] == [
         one.launch.key
     ]
-    assert list_changed(store, most=9) == []
+    assert list_newest(store, Selection(), most=9) == []
 
 
 def test_imported_observations_mark_nothing(store: Store) -> None:

@@ -7,7 +7,7 @@ answers. A launch that was observed 100,000 times counts as one that was observe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
 
@@ -20,16 +20,18 @@ from kernelcast.training_data.store.launches import (
     find_newest_samples,
     find_sizes,
     list_changed,
+    list_newest,
     read_newest_times,
     sum_up_launches,
 )
 from kernelcast.training_data.store.plain import load_time
 
 MOST_LAUNCHES: Final = 1000
-"""Launches that are looked at, those that were observed last."""
+"""Launches that are looked at, those that were measured last."""
 MOST_TIMES: Final = 100
 """Times of each launch that its history is drawn of, the newest."""
 _COVERAGE: Final = 0.9
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting shift
 # is seen after three to six.
 _REPLAYED: Final = 12
@@ -143,15 +145,31 @@ def read_held_launches(
         if len(changed) <= most:
             found = _read(store, changed)
             keys = {one.launch_key for one in changed}
-            kept = (*found, *(one for one in known.launches if one.key not in keys))
-            # Fewer than there is room for: older ones have moved up.
-            if known.is_whole or len(kept) >= most:
+            kept = [*found, *(one for one in known.launches if one.key not in keys)]
+            kept.sort(key=_date, reverse=True)
+            # Among fewer or older ones than were known belong some that were not.
+            if known.is_whole or (
+                len(kept) >= most and _date(kept[most - 1]) >= _date(known.launches[-1])
+            ):
                 is_whole = known.is_whole and len(kept) <= most
-                return HeldLaunches(launches=kept[:most], last_change=last, is_whole=is_whole)
-    rows = list_changed(store, most=most + 1)
+                return HeldLaunches(
+                    launches=tuple(kept[:most]), last_change=last, is_whole=is_whole
+                )
+    rows = list_newest(store, _JUDGED, most=most + 1)
     return HeldLaunches(
         launches=tuple(_read(store, rows[:most])), last_change=last, is_whole=len(rows) <= most
     )
+
+
+def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
+    """Read the launches of a kernel, that were measured last first; it is named as they name it."""
+    name = kernel.rpartition("/")[2]
+    found = _read(store, list_newest(store, _JUDGED, kernel=name, most=MOST_LAUNCHES))
+    return tuple(one for one in found if one.kernel == kernel)
+
+
+def _date(one: HeldLaunch) -> tuple[datetime, int]:
+    return one.when or _NEVER, one.changed
 
 
 def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:

@@ -24,28 +24,30 @@ _KEYS_AT_ONCE: Final = 5000
 _EVER: Final = -(2**62)
 
 
-def list_changed(store: Store, *, since: int | None = None, most: int) -> list[sa.Row[Any]]:
-    """Give launches with their labels, that changed last first.
+def list_changed(store: Store, *, since: int, most: int) -> list[sa.Row[Any]]:
+    """Give launches with a higher `changed`, with their labels, that changed last first.
 
-    Parameters
-    ----------
-    since : int, optional
-        The highest `changed` that is known: only later changes are given, and launches too that
-        have lost all their observations. When left out, only launches with observations.
-    most : int
-        How many at most.
+    Launches that have lost all their observations are among them.
     """
-    query = sa.select(LAUNCHES)
-    if since is None:
-        held = sa.select(OBSERVATIONS.c.key).where(
-            OBSERVATIONS.c.launch_key == LAUNCHES.c.launch_key
-        )
-        query = query.where(held.exists())
-    else:
-        query = query.where(LAUNCHES.c.changed > since)
+    later = sa.select(LAUNCHES).where(LAUNCHES.c.changed > since)
     return store.select(
-        query.order_by(LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key).limit(most)
+        later.order_by(LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key).limit(most)
     )
+
+
+def list_newest(
+    store: Store, wanted: Selection, *, most: int, kernel: str | None = None
+) -> list[sa.Row[Any]]:
+    """Give launches with such observations, with their labels, that were measured last first.
+
+    What is imported today may have been measured years ago: it comes after what was seen today.
+    """
+    newest = _query_time(wanted, most=1).label("newest_us")
+    order = (newest.desc().nulls_last(), LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key)
+    query = sa.select(LAUNCHES, newest).order_by(*order).limit(most)
+    if kernel is not None:
+        query = query.where(LAUNCHES.c.kernel == kernel)
+    return [one for one in store.select(query) if one.newest_us is not None]
 
 
 def find_last_change(store: Store) -> int:
@@ -172,14 +174,19 @@ def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.Compo
 
 def _query_bounds(keys: Sequence[str], wanted: Selection, most: int) -> sa.Select[Any]:
     """Make the query for the time of each launch's last row that counts, None where all count."""
+    oldest = sa.func.nullif(_query_time(wanted, most), _EVER)
+    chosen = LAUNCHES.c.launch_key.in_(keys)
+    return sa.select(LAUNCHES.c.launch_key, oldest.label("oldest_us")).where(chosen)
+
+
+def _query_time(wanted: Selection, most: int) -> sa.ScalarSelect[Any]:
+    """Make the query for the time of a launch's newest row but `most - 1`, None without one."""
     own = OBSERVATIONS.alias("own")
-    oldest = (
-        sa.select(own.c.measured_at_us)
+    return (
+        sa.select(sa.func.coalesce(own.c.measured_at_us, _EVER))
         .where(own.c.launch_key == LAUNCHES.c.launch_key, *list_conditions(wanted, own))
         .order_by(own.c.measured_at_us.desc().nulls_last())
         .limit(1)
         .offset(most - 1)
         .scalar_subquery()
     )
-    chosen = LAUNCHES.c.launch_key.in_(keys)
-    return sa.select(LAUNCHES.c.launch_key, oldest.label("oldest_us")).where(chosen)

@@ -352,3 +352,16 @@ def test_reasons() -> None:
     assert any("only 1 launch:" in one for one in few)
     linear = tell_reasons(_score([-0.5, -0.5, -0.5]), "linear")
     assert "too short, 0.50 times" in linear[0]
+
+
+def test_a_kernel_has_a_page_as_soon_as_it_was_observed(
+    client: TestClient, problem: dict[str, Any]
+) -> None:
+    """However many launches were stored since, and also where no observation counts."""
+    report = {"key": "a", "problem": problem, "device": "fake-device-0000", "seconds": 0.5}
+    busy = {**report, "problem": {**problem, "kernel": "busy", "code": problem["code"].replace(
+        "fill", "busy")}, "is_contaminated": True}  # fmt: skip
+    client.post("/v1/observations", json={"observations": [report, busy]})
+    assert "Every size and device" in _show(client, "/kernels/of?name=fill")
+    assert "No observation of this kernel counts" in _show(client, "/kernels/of?name=busy")
+    assert "there is no kernel among the launches" in _show(client, "/kernels/of?name=other", 404)

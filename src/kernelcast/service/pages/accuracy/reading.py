@@ -1,7 +1,7 @@
 """Reads what the page *Accuracy* shows; what has not changed since is kept."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -98,14 +98,20 @@ _PLACES: Final = _Places(_MOST_KEPT)
 _PLACES_LOCK: Final = threading.Lock()
 
 
-def read_details(service: Service, launches: "Sequence[HeldLaunch]") -> "LaunchDetails":
-    """Read sizes and newest times of launches; blocks."""
-    from kernelcast.reports.accuracy.held_launches import read_launch_details
+def read_kernel(
+    service: Service, kernel: str
+) -> "tuple[tuple[HeldLaunch, ...], LaunchDetails, int]":
+    """Read a kernel's launches, their sizes and times, and how many observations there are."""
+    from kernelcast.launches.data_store import Selection
+    from kernelcast.reports.accuracy.held_launches import read_kernel_launches, read_launch_details
 
     with _PLACES_LOCK:
         place = _PLACES[service.database, service.settings.registry]
     with place.lock:
-        return read_launch_details(place.open(service), launches)
+        store = place.open(service)
+        launches = read_kernel_launches(store, kernel)
+        count = store.count(Selection(kernels=(kernel.rpartition("/")[2],)))
+        return launches, read_launch_details(store, launches), count
 
 
 def read_state(

@@ -1,7 +1,7 @@
 """Routes of the pages of observed launches: all of them, and those of one kernel."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.accuracy.reading import read_details, read_state
+from kernelcast.service.pages.accuracy.reading import read_kernel, read_state
 from kernelcast.service.pages.accuracy.scores import Judged
 from kernelcast.service.pages.accuracy.view import list_observed
 from kernelcast.service.pages.dependencies import Name, PageReader
@@ -49,7 +49,7 @@ class KernelView:
 
 @router.get("/observations")
 async def show_launches(request: Request, service: OurService, _: PageReader) -> Response:
-    """Show the launches that were observed last, each once."""
+    """Show the launches that were measured last, each once."""
     state = await run_in_thread(read_state, service, ())
     values = {"held": state.held, "count": len(state.held.launches)}
     return render(request, "kernels/launches.html", values)
@@ -89,19 +89,19 @@ async def show_picture(
 
 
 def _look(service: Service, kernel: str) -> KernelView:
+    launches, details, count = read_kernel(service, kernel)
     state = read_state(service, ())
-    launches = tuple(one for one in state.held.launches if one.kernel == kernel)
     asked = any(
         one.estimate.kernel == kernel.rpartition("/")[2]
         for one in service.predictions.list_answered()
     )
-    if not launches and not asked:
-        refuse_unknown("kernel among the launches that were observed last", kernel)
+    if not count and not asked:
+        refuse_unknown("kernel among the launches that were observed", kernel)
     return KernelView(
         kernel=kernel,
         launches=launches,
-        details=read_details(service, launches),
-        rows=tuple(one for one in list_observed(state) if one.kernel == kernel),
+        details=details,
+        rows=tuple(list_observed(replace(state, held=replace(state.held, launches=launches)))),
     )
 
 
