@@ -4,8 +4,9 @@ Observations that contradict what is known are believed once they repeat indepen
 moment share its error, and a caller that reports wrong times reports a batch of them. So
 observations count as repeats of each other only if they agree within a quarter and lie at least a
 second apart. Three such make a belief, if nothing that was believed was observed since: as many in
-a row make `Drift` certain that a launch takes another time. Where nothing but observations is known
-and they contradict each other, more moments outvote fewer; within one moment, more observations do.
+a row that stick out and agree say that a launch takes another time. Where nothing but observations
+is known and they contradict each other, more moments outvote fewer; within one moment, more
+observations do.
 """
 
 import math
@@ -16,7 +17,6 @@ from datetime import datetime
 from statistics import median, median_high, median_low
 
 from kernelcast.models.linear import student_quantile
-from kernelcast.predictor.answering.drift import Drift
 from kernelcast.predictor.answering.plausibility import FAR, Plausible
 from kernelcast.predictor.answering.spread import (
     DEVIATION_TO_NOISE,
@@ -97,7 +97,7 @@ class LaunchHistory:
 
     One that contradicts what is known is set aside until it repeats; one that is impossible, for
     good. One that sticks out is not counted. If times have shifted for good, what was before the
-    shift is forgotten, see `Drift`.
+    shift is forgotten.
 
     Parameters
     ----------
@@ -113,8 +113,7 @@ class LaunchHistory:
     _recent: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
     _aside: deque[tuple[Seen, str]] = field(default_factory=lambda: deque(maxlen=RECENT))
     _contradiction: str = ""
-    _since_calm: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
-    _drift: Drift = field(default_factory=Drift)
+    _sticking: list[Seen] = field(default_factory=list)
     _middle_s: float = 0.0
     _deviation: float = 0.0
     _degrees: int = 0
@@ -155,7 +154,7 @@ class LaunchHistory:
         self._recent.clear()
         self._aside.clear()
         self._contradiction = ""
-        self._forget_evidence()
+        self._sticking.clear()
         for one in self._all:
             self._judge(one)
 
@@ -220,8 +219,7 @@ class LaunchHistory:
         """Keep an observation without believing it; believe all that agree if they suffice."""
         repeats = [
             x for x in (*(x for x, _ in self._aside), one)
-            if 1 / _AGREEMENT <= x.seconds / one.seconds <= _AGREEMENT
-            and not self.known.exclude(x.seconds)
+            if _agree(x, one) and not self.known.exclude(x.seconds)
         ]  # fmt: skip
         moments = [x.when for x in self._recent if x.when is not None]
         last = max(moments, default=None)
@@ -256,33 +254,23 @@ class LaunchHistory:
             self._aside = deque((x for x in self._aside if x not in near), maxlen=RECENT)
             self._keep([*(x for x, _ in near), one])
             return _SOUND
-        if self._weigh(one):
-            self._believe(list(self._since_calm))
-            return Verdict(frozenset(), has_shifted=True)
-        if self._sticks_out(one):
+        if not self._sticks_out(one):
+            self._sticking.clear()
+            self._keep([one])
+            return _SOUND
+        agreeing = [x for x in self._sticking if _agree(x, one)]
+        self._sticking = [*agreeing, one]
+        if len(self._sticking) < _REPEATS:
             return Verdict(frozenset({ObservationFlag.OUTLIER}))
-        self._keep([one])
-        return _SOUND
+        self._believe([*self._sticking])
+        return Verdict(frozenset(), has_shifted=True)
 
     def _believe(self, these: Sequence[Seen]) -> None:
         """Forget what the answer rested on, and rest it on others."""
         self._recent.clear()
-        self._forget_evidence()
+        self._sticking.clear()
         self._contradiction = ""
         self._keep(these)
-
-    def _weigh(self, one: Seen) -> bool:
-        """Tell whether times have shifted from what they usually are."""
-        has_shifted = self._drift.add(one.seconds, self._middle_s, self._deviation)
-        if self._drift.is_calm:
-            self._since_calm.clear()
-        else:
-            self._since_calm.append(one)
-        return has_shifted
-
-    def _forget_evidence(self) -> None:
-        self._drift.reset()
-        self._since_calm.clear()
 
     def _sticks_out(self, one: Seen) -> bool:
         if len(self._recent) < _FEWEST_TO_JUDGE:
@@ -333,6 +321,10 @@ def _outvotes(these: Collection[Seen], believed: Collection[Seen]) -> bool:
     if count == other == _count_moments([*these, *believed]) == 1:
         return len(these) > len(believed)
     return count > other
+
+
+def _agree(one: Seen, other: Seen) -> bool:
+    return 1 / _AGREEMENT <= one.seconds / other.seconds <= _AGREEMENT
 
 
 def _is_near(one_s: float, other_s: float) -> bool:
