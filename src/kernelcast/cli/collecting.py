@@ -105,10 +105,13 @@ def collect(
         return collected
     with collected.until_interrupted():
         for name, answers in _questions(request, problems, report, collected):
+            failures = len(collected.failures)
             try:
                 for one in answers:
                     collected.add(one)
             except KernelcastError as error:
+                # What no device takes is said once; the answers hold what each has said.
+                del collected.failures[failures:]
                 collected.refusals.append((name, error))
     return collected
 

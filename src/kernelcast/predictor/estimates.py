@@ -40,8 +40,7 @@ def estimate_on_devices(
     """Predict one problem on devices one after the other: two at once would time each other.
 
     Learned models and observations are the user's own, see `choose_registry` and `choose_store`. An
-    answer is given as soon as it is there, so that an interrupt keeps what is done; only a device
-    that refuses the problem waits for the first that takes it.
+    answer is given as soon as it is there, so that an interrupt keeps what is done.
 
     Parameters
     ----------
@@ -59,26 +58,22 @@ def estimate_on_devices(
     Raises
     ------
     InputError
-        If every device refuses the problem itself, as when the source does not compile anywhere.
-        What only some devices refuse is those devices' error.
+        After the last answer, if every device has refused the problem itself, as when the source
+        does not compile anywhere. What only some devices refuse is those devices' error.
     """
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
         raise InputError(msg)
     predictor = _find_predictor(choose_registry(), str(choose_store()))
     policy = Policy(settings=settings, timeout_s=timeout_s, spares_samples=True)
-    waiting: list[RecordedAnswer] = []
-    is_taken = False
+    refusals: list[InputError] = []
     for device in devices:
         one = _ask(predictor, problem, device, policy, report)
-        waiting.append(one)
-        is_taken = is_taken or not isinstance(one.answer.error, InputError)
-        if is_taken:
-            yield from waiting
-            waiting.clear()
-    for one in waiting:
-        if one.answer.error is not None:
-            raise one.answer.error
+        if isinstance(one.answer.error, InputError):
+            refusals.append(one.answer.error)
+        yield one
+    if refusals and len(refusals) == len(devices):
+        raise refusals[0]
 
 
 def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:

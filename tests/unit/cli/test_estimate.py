@@ -128,6 +128,21 @@ def test_without_an_answer_there_is_no_table(executor: FakeExecutor) -> None:
     assert output == f"kernelcast: nbody: {DEVICE.id}: it is broken\n"
 
 
+def test_every_device_that_refuses_is_an_entry(
+    executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a problem that no device takes JSON has each device's reason; the error is said once."""
+    two = [DEVICE, replace(DEVICE, id="another-device-0000")]
+    monkeypatch.setattr("kernelcast.predictor.estimates.find_devices", lambda _: two)
+    executor.error = InputError("it does not fit")
+    result = CliRunner().invoke(app, ["estimate", str(PROBLEM), "--json"])
+    assert result.exit_code == 2
+    entries = json.loads(result.stdout)
+    assert [one["device_id"] for one in entries] == [one.id for one in two]
+    assert {one["error_message"] for one in entries} == {"it does not fit"}
+    assert result.stderr == "kernelcast: nbody: it does not fit\n"
+
+
 def test_samples_have_to_gain_as_much_as_is_asked(executor: FakeExecutor) -> None:
     """`--least-gain` reaches what decides about samples; numbers below 0 are refused."""
     run("--least-gain", "2.5")
