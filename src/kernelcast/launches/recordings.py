@@ -132,7 +132,7 @@ def _check(recording: Recording) -> None:
         raise ValueError(msg)
     for one in launches:
         recording.ndrange.work_items_of(one.box)
-    times_s = (recording.launch_overhead_s, *recording.whole_s)
+    times_s = (recording.launch_overhead_s, *recording.whole_s, recording.slowdown or 0.0)
     point = recording.saturation
     if min(times_s) < 0 or min(point.p_sat.value, point.concurrency, point.saturated_from) < 1:
         msg = f"{point}: each number is at least 1; and no time is negative"

@@ -48,8 +48,8 @@ class LaunchEstimate:
 
     @property
     def kernel_s(self) -> float | None:
-        """Time of the whole launch, in seconds; None where the device has no answer."""
-        return None if self.estimate is None else self.estimate.seconds
+        """Time of the whole launch as the device is now, in seconds; None without an answer."""
+        return None if self.estimate is None else self.estimate.expected.seconds
 
     @property
     def total_s(self) -> float | None:
@@ -193,8 +193,9 @@ def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
 def compare_estimates(one: Estimate | Interval, other: Estimate | Interval) -> float:
     """Give the probability that the first takes less time than the second, transfers aside.
 
-    Each time is taken as log-normal with its estimate as the median and the interval's ends as
-    quantiles, and both as independent; intervals are symmetric factors, so that
+    Of estimates the times beside other programs count, where such are at work. Each time is taken
+    as log-normal with its estimate as the median and the interval's ends as quantiles, and both as
+    independent; intervals are symmetric factors, so that
     ``sigma = log(high / low) / (2 z)`` with the normal quantile z of the coverage, and
     ``P = Phi((log b - log a) / sqrt(sigma_a^2 + sigma_b^2))``.
 
@@ -205,6 +206,7 @@ def compare_estimates(one: Estimate | Interval, other: Estimate | Interval) -> f
     >>> compare_estimates(a, a), compare_estimates(a, b) > 0.99
     (0.5, True)
     """
+    one, other = (x.expected if isinstance(x, Estimate) else x for x in (one, other))
     spread = math.hypot(_deviation(one), _deviation(other))
     gap = math.log(other.seconds / one.seconds)
     if spread == 0:
@@ -212,6 +214,6 @@ def compare_estimates(one: Estimate | Interval, other: Estimate | Interval) -> f
     return _NORMAL.cdf(gap / spread)
 
 
-def _deviation(one: Estimate | Interval) -> float:
+def _deviation(one: Interval) -> float:
     z = _NORMAL.inv_cdf((1 + one.coverage) / 2)
     return math.log(one.high / one.low) / (2 * z)

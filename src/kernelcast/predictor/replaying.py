@@ -22,6 +22,7 @@ from kernelcast.predictor.answering.tasks import (
 )
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.records.contention import combine_contention
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer, Measurement
 from kernelcast.records.kernel import Kernel
@@ -106,7 +107,12 @@ def _find_measurement(recording: Recording, settings: EstimateSettings) -> Measu
     if not recording.whole_s:
         msg = f"the recording of {recording.device.id} has no whole runs; record with --measure"
         raise RecordingError(msg)
-    return Measurement(durations_s=recording.whole_s[: settings.measured_runs])
+    # Of older files only the samples tell what other programs did then.
+    seen = combine_contention([one.contention for one in recording.runs if one.contention])
+    slowdown = recording.slowdown or (seen.slowdown if seen and seen.is_noticeable else 1.0)
+    return Measurement(
+        durations_s=recording.whole_s[: settings.measured_runs], slowdown=slowdown
+    )
 
 
 def _read_pieces(recording: Recording) -> tuple[Piece, ...]:

@@ -12,7 +12,8 @@ from kernelcast.records.interval import Interval
 NOTICEABLE = 1.15
 """Below this factor a machine counts as idle."""
 HOLDS_S = 30.0
-"""So long after the samples a time beside other programs is given, in seconds."""
+"""So long a session's trials, and the service's kept times beside other programs, are used, in
+seconds."""
 # Deviation of the logarithm of a launch's slowdown from what a trial of this length says: what
 # other programs do changes from one tenth of a second to the next. Chosen on some examples, judged
 # on others and on the corpus by benchmarks/busy_machine.py.

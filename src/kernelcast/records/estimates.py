@@ -24,9 +24,12 @@ class Measurement:
     ----------
     durations_s : tuple of float
         Each whole run, in seconds, in the order they ran.
+    slowdown : float
+        How many times as long they took beside other programs as they would have alone.
     """
 
     durations_s: tuple[float, ...]
+    slowdown: float = 1.0
 
     @property
     def seconds(self) -> float:
@@ -53,15 +56,16 @@ class Measurement:
             found.append(abs(one - others_s) / others_s)
         return sum(found) / len(found)
 
-    def error_of(self, predicted_s: float) -> float:
-        """Signed relative error of a prediction: (predicted - measured) / measured."""
-        return (predicted_s - self.seconds) / self.seconds
+    def error_of(self, alone_s: float) -> float:
+        """Signed relative error of a time alone, times what slowed the runs: (p - m) / m."""
+        return (alone_s * self.slowdown - self.seconds) / self.seconds
 
     def to_dict(self, predicted_s: float) -> dict[str, object]:
-        """Give the runs and the error of a prediction as plain values."""
+        """Give the runs and the error of a prediction, a time alone, as plain values."""
         return {
             "measured_seconds": self.seconds,
             "measured_runs": len(self.durations_s),
+            "measured_slowdown": self.slowdown,
             "noise": self.noise,
             "one_run_error": self.one_run_error,
             "error": self.error_of(predicted_s),
@@ -247,7 +251,7 @@ class Estimate:
             "in_domain": self.in_domain,
             "warnings": list(self.warnings),
             "explanation": explanation_to_dict(self.explain()),
-            **({} if self.measurement is None else self.measurement.to_dict(self.expected.seconds)),
+            **({} if self.measurement is None else self.measurement.to_dict(self.seconds)),
         }
 
     def to_frame(self) -> Frame:
@@ -306,10 +310,8 @@ class Estimate:
 
     @property
     def error(self) -> float | None:
-        """Signed relative error of what is expected now, where whole runs were measured."""
-        return (
-            None if self.measurement is None else self.measurement.error_of(self.expected.seconds)
-        )
+        """Signed relative error in the state that whole runs were measured in."""
+        return None if self.measurement is None else self.measurement.error_of(self.seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

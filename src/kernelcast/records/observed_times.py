@@ -160,3 +160,6 @@ class MachineState:
     """Processors that other processes kept busy meanwhile, on average."""
     stolen: float | None = None
     """Processors that the host of a virtual machine gave to others meanwhile, on average."""
+    slowdown: float | None = None
+    """How many times as long as the times that are kept, which are those alone, the launch took
+    beside other programs."""

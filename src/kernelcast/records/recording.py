@@ -24,6 +24,8 @@ class Recording:
     """Samples, one per moment."""
     whole_s: tuple[float, ...] = ()
     """Durations of whole runs that were compared with, in seconds."""
+    slowdown: float | None = None
+    """How many times as long as alone they took; None in older files."""
     facts: Mapping[str, Any] | None = None
     """What learned models were told beside samples, as JSON holds it; None where none asked."""
     pieces: tuple[Mapping[str, Any], ...] = ()

@@ -10,6 +10,7 @@ _NANOSECOND = 1e-9
 # Threads that did less than this share of what the busiest did have only looked on: what those
 # waited that wake at the end of a launch made no launch longer.
 _WORKS = 0.2
+_OWN_SHARE = 0.5
 
 
 class Waiting(NamedTuple):
@@ -29,9 +30,14 @@ def read_waiting() -> ThreadsWaiting:
     with suppress(OSError):
         for one in _THREADS.iterdir():
             with suppress(OSError):  # it has just ended
-                worked, waited, *_ = (one / "schedstat").read_text(encoding="ascii").split()
-                found[one.name] = Waiting(int(worked) * _NANOSECOND, int(waited) * _NANOSECOND)
+                found[one.name] = parse_waiting(one / "schedstat")
     return found
+
+
+def parse_waiting(path: Path) -> Waiting:
+    """Read what the system tells of a thread."""
+    worked, waited, *_ = path.read_text(encoding="ascii").split()
+    return Waiting(int(worked) * _NANOSECOND, int(waited) * _NANOSECOND)
 
 
 def add_up_workers(before: ThreadsWaiting, after: ThreadsWaiting) -> Waiting:
@@ -51,6 +57,18 @@ def add_up_workers(before: ThreadsWaiting, after: ThreadsWaiting) -> Waiting:
     most_s = max((one.worked_s for one in spent), default=0.0)
     workers = [one for one in spent if one.worked_s > _WORKS * most_s]
     return Waiting(sum(one.worked_s for one in workers), sum(one.waited_s for one in workers))
+
+
+def find_waiting(
+    before: ThreadsWaiting, after: ThreadsWaiting, seconds: float
+) -> Waiting | None:
+    """Add up what threads have worked and waited for a launch of some length between readings.
+
+    None where they were busy for less than half of it: it ran elsewhere.
+    """
+    found = add_up_workers(before, after)
+    is_own = found.worked_s > 0 and found.worked_s + found.waited_s >= _OWN_SHARE * seconds
+    return found if is_own else None
 
 
 def leave_waiting_out(clock_s: float, before: ThreadsWaiting, after: ThreadsWaiting) -> float:

@@ -97,7 +97,8 @@ def stream_isolated(
 ) -> Iterator[Message]:
     """Run a task in a child process of its own and give what it tells as it comes.
 
-    Its time limit is counted anew from each item; errors are those of `run_isolated`.
+    Its time limit is counted anew from each item unless the task says otherwise; errors are those
+    of `run_isolated`.
     """
     child = ChildProcess.start(confinement=confinement)
     try:
@@ -116,7 +117,7 @@ def converse(
     The child is fresh, or done with all earlier tasks. After any error but one that the task raised
     it is of no more use; one that died without a word is an `UnheardError`.
     """
-    heard = _Heard(subject=subject, timeout_s=timeout_s, most_items=task.most_items)
+    heard = _Heard(subject=subject, timeout_s=timeout_s, task=task)
     try:
         child.order(task, arguments, within_s=timeout_s)
         prepare(task.returns, task.gives)
@@ -148,7 +149,7 @@ class _Heard:
 
     subject: str
     timeout_s: float
-    most_items: int
+    task: Task[Any]
     stage: str = "starting"
     is_any: bool = False
     is_over: bool = False
@@ -168,8 +169,9 @@ class _Heard:
             case MessageKind.PROGRESS:
                 self.stage, self._stages = message.content, self._stages + 1
             case MessageKind.ITEM:
-                self._began_s, self._stages = time.monotonic(), 0
-                self._items += 1
+                self._stages, self._items = 0, self._items + 1
+                if not self.task.is_timed_as_a_whole:
+                    self._began_s = time.monotonic()
             case MessageKind.RESULT:
                 self.is_over = True
             case MessageKind.ERROR:
@@ -180,6 +182,6 @@ class _Heard:
                     f"{message.content}"
                 )
                 raise KernelcastError(msg)
-        if self._stages > MOST_STAGES or self._items > self.most_items:
+        if self._stages > MOST_STAGES or self._items > self.task.most_items:
             msg = "more messages than its task can have"
             raise NotDecodableError(msg)

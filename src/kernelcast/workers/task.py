@@ -46,6 +46,8 @@ class Task(Generic[R]):
     """Of what it hands over before the end."""
     most_items: int = 1_000_000
     """That it may hand over; more are no answer."""
+    is_timed_as_a_whole: bool = False
+    """Whether its time limit goes on when it hands something over; else it is counted anew."""
 
     @property
     def name(self) -> str:

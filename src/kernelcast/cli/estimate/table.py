@@ -137,11 +137,16 @@ def _describe_measurement(estimate: Estimate) -> dict[str, str]:
         return {}
     one_run = measurement.one_run_error
     return {
-        "measured": format_seconds(measurement.seconds),
+        "measured": format_seconds(measurement.seconds) + _describe_slowdown(measurement.slowdown),
         "noise": format_share(measurement.noise),
-        "error": format_share(measurement.error_of(estimate.expected.seconds), signed=True),
+        "error": format_share(measurement.error_of(estimate.seconds), signed=True),
         "one run\noff others": "-" if one_run is None else format_share(one_run),
     }
+
+
+def _describe_slowdown(slowdown: float) -> str:
+    """Say how many times as long as alone runs took; nothing of those that were alone."""
+    return f", {slowdown:.2g} x" if slowdown > 1 else ""
 
 
 def _describe_saturation(saturation: SaturationPoint | None) -> str:
