@@ -118,7 +118,7 @@ class FakeDevices:
         self._count = 0
         self.memory = SharedMemory.make()
         for number in range(len(devices)):
-            opened = Opened(start_s=0.0, end_s=0.0, device_id=f"fake-{number}", device="fake")
+            opened = Opened(start_s=0.0, end_s=0.0, device="fake")
             self._push(number, opened)
 
     @property
@@ -215,8 +215,6 @@ class FakeDevices:
         return Prepared(
             start_s=start_s,
             end_s=start_s + one.prepare_s,
-            ndrange=command.ndrange,
-            build_s=one.prepare_s,
             upload_s=one.upload_s,
             uploaded_bytes=one.uploaded_bytes,
             in_place=command.in_place,

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelcast.balancing.balancer import Balancer
 from kernelcast.balancing.host_arguments import HostArguments, make_host_arguments
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.launches.live import Launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.balance import BalanceReport
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
+if TYPE_CHECKING:  # pyopencl is loaded where it is needed
+    from kernelcast.launches.live import Launch
+
 
 def balance(
-    kernel: Kernel | Launch,
+    kernel: "Kernel | Launch",
     ndrange: NDRange | Sequence[int] = (),
     args: Sequence[Any] = (),
     devices: Sequence[str | DevicePlace] = (),

@@ -1,8 +1,9 @@
 """Devices kept open, over which launches are balanced one after the other."""
 
+import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from kernelcast.balancing.device_processes import DeviceProcesses, Devices
 from kernelcast.balancing.device_state import Execution, SplitLaunch, join_errors
@@ -10,24 +11,24 @@ from kernelcast.balancing.host_arguments import HostArguments, read_host_argumen
 from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import Failed, Finish, Opened, Prepare
 from kernelcast.balancing.places import choose_places
-from kernelcast.balancing.reports import HostTimes, make_report
+from kernelcast.balancing.reports import make_report
 from kernelcast.balancing.scheduler import Scheduler
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.balancing.shared_memory import SharedMemory, as_bytes
 from kernelcast.balancing.splitting import choose_split
 from kernelcast.features.write_safety import SplitSafety
-from kernelcast.launches.live import Launch, describe_live
 from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.launches.source_check import list_parameters
 from kernelcast.launches.weighing import plan_by_source
-from kernelcast.records.arguments import BufferArgument, ElementType
+from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import BalanceReport, MergeRule
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.user_arguments import copy_to_host, list_arguments
+
+if TYPE_CHECKING:  # pyopencl is loaded where it is needed
+    from kernelcast.launches.live import Launch
 
 
 class Balancer:
@@ -94,7 +95,7 @@ class Balancer:
 
     def balance(
         self,
-        kernel: Kernel | Launch,
+        kernel: "Kernel | Launch",
         ndrange: NDRange | Sequence[int] = (),
         args: Sequence[Any] | HostArguments = (),
         *,
@@ -117,34 +118,33 @@ class Balancer:
         DeviceError
             If no device is left to finish it. The arrays hold then what they held before.
         """
-        if isinstance(kernel, Launch):
-            problem = describe_live(kernel).problem
-            kernel.queue.finish()
-            args = list_arguments(kernel.args)
-            kernel, ndrange = problem.kernel, problem.ndrange
+        write_back: Callable[[Iterable[int]], None] | None = None
+        if not isinstance(args, HostArguments):
+            if "pyopencl" in sys.modules:  # without which there are no objects of it
+                from kernelcast.balancing.live_arguments import copy_launch
+
+                kernel, ndrange, args, write_back = copy_launch(kernel, ndrange, args)
+            else:
+                args = read_host_arguments(args)
+        if not isinstance(kernel, Kernel):
+            msg = f"kernel: {type(kernel).__name__} given; give a kernelcast.Kernel or a Launch"
+            raise InputError(msg)
         space = ndrange if isinstance(ndrange, NDRange) else NDRange(global_size=tuple(ndrange))
-        if isinstance(args, HostArguments):
-            return self._balance(kernel, space, args, settings, report)
-        types = (one.type_name.rstrip("* ") for one in list_parameters(kernel) or ())
-        found = {n: ElementType.from_opencl(one) for n, one in enumerate(types)}
-        elements = {number: element for number, element in found.items() if element}
-        values, write_back = copy_to_host(args, elements)
-        arguments = read_host_arguments(values, elements)
-        answer = self._balance(kernel, space, arguments, settings, report)
-        rules = zip(arguments.buffers, answer.merges.values(), strict=True)
-        write_back(index for index, rule in rules if rule is not MergeRule.READ)
-        return answer
+        found = self._balance(kernel, space, args, settings or self._settings, report)
+        if write_back is not None:
+            rules = zip(args.buffers, found.merges.values(), strict=True)
+            write_back(index for index, rule in rules if rule is not MergeRule.READ)
+        return found
 
     def _balance(
         self,
         kernel: Kernel,
         ndrange: NDRange,
         arguments: HostArguments,
-        settings: BalanceSettings | None,
+        rules: BalanceSettings,
         report: Callable[[str], None],
     ) -> BalanceReport:
         started_s = time.monotonic()
-        rules = settings or self._settings
         if rules.fixed_shares and len(rules.fixed_shares) != len(self._places):
             msg = f"{len(rules.fixed_shares)} shares given for {len(self._places)} devices"
             raise InputError(msg)
@@ -173,13 +173,13 @@ class Balancer:
             execution = scheduler.run()
         finally:
             self._note(scheduler.execution)
-        merging_s = self._devices.now_s()
+        execution.started_s, execution.merging_s = started_s, self._devices.now_s()
         report("merging results")
         self._finish(buffers, arguments, memory, execution)
         self._release()
-        times = HostTimes(started_s=started_s, merging_s=merging_s, ended_s=time.monotonic())
+        execution.ended_s = time.monotonic()
         return make_report(
-            problem, safety, execution, times, self._places, self._names, notes, self._errors
+            kernel.name, safety, execution, self._places, self._names, notes, self._errors
         )
 
     def _list_devices(self, fixed: Sequence[float]) -> list[int]:

@@ -195,6 +195,10 @@ class Execution:
     """When all devices were prepared."""
     last_s: float = 0.0
     """When the last result was there."""
+    started_s: float = 0.0
+    merging_s: float = 0.0
+    ended_s: float = 0.0
+    """When the host began, began to merge results, and was done."""
 
     def explain_end(self) -> KernelcastError:
         """Say why nobody is left."""

@@ -36,10 +36,8 @@ class DeviceWorker:
         """Open the device."""
         start_s = time.monotonic()
         session = open_place(order.device_id, order.compute_units)
-        found = session.description
-        opened = Opened(
-            start_s=start_s, end_s=time.monotonic(), device_id=found.id, device=found.name
-        )
+        name = session.description.name
+        opened = Opened(start_s=start_s, end_s=time.monotonic(), device=name)
         return cls(session, SharedMemory(order.memory), opened)
 
     def answer(self, command: Command) -> Reply:
@@ -81,8 +79,6 @@ class DeviceWorker:
         return Prepared(
             start_s=start_s,
             end_s=time.monotonic(),
-            ndrange=launch.ndrange,
-            build_s=launch.build_s,
             upload_s=launch.upload_s,
             uploaded_bytes=launch.uploaded_bytes,
             in_place=launch.in_place,

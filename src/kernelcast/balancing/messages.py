@@ -83,7 +83,6 @@ class Reply:
 class Opened(Reply):
     """The device is open; comes once, before any command."""
 
-    device_id: str
     device: str
 
 
@@ -91,9 +90,6 @@ class Opened(Reply):
 class Prepared(Reply):
     """Kernel and buffers are on the device."""
 
-    ndrange: NDRange
-    build_s: float
-    """Host time of building."""
     upload_s: float
     """Host time of taking the buffers."""
     uploaded_bytes: int = 0

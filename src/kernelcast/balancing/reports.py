@@ -1,7 +1,7 @@
 """Makes the report of a balanced launch, and JSON of it; its keys are the program's interface."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kernelcast.balancing.device_state import DeviceState, Execution
@@ -10,23 +10,12 @@ from kernelcast.balancing.work_queue import spans_of
 from kernelcast.features.write_safety import SplitSafety
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.problem import Problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostTimes:
-    """Times of the host, by the devices' clock: begin, begin of merging, end."""
-
-    started_s: float
-    merging_s: float
-    ended_s: float
 
 
 def make_report(
-    problem: Problem,
+    kernel: str,
     safety: SplitSafety,
     execution: Execution,
-    times: HostTimes,
     places: Sequence[DevicePlace],
     names: Sequence[str],
     notes: Sequence[str],
@@ -36,16 +25,17 @@ def make_report(
     now = {n: one.error for n, one in enumerate(execution.states) if one.error is not None}
     failed = {**errors, **now}
     left_out = (name for name, one in zip(names, execution.states, strict=True) if one.is_left_out)
-    first_s = execution.first_s or times.merging_s
+    started_s, merging_s, ended_s = execution.started_s, execution.merging_s, execution.ended_s
+    first_s = execution.first_s or merging_s
     last_s = max(execution.last_s, first_s)
     host = Bar(
         device=len(places),
         activity=Activity.MERGE,
-        start_s=times.merging_s,
-        end_s=times.ended_s,
+        start_s=merging_s,
+        end_s=ended_s,
     )
     return BalanceReport(
-        kernel=problem.kernel.name,
+        kernel=kernel,
         space=safety.space,
         merges=dict(safety.rules),
         shares=tuple(
@@ -62,16 +52,16 @@ def make_report(
             )
         ),
         bars=tuple(
-            replace(bar, start_s=bar.start_s - times.started_s, end_s=bar.end_s - times.started_s)
+            replace(bar, start_s=bar.start_s - started_s, end_s=bar.end_s - started_s)
             for bar in (*execution.bars, host)
         ),
         estimated_s=None
         if execution.estimated_end_s is None
         else max(0.0, execution.estimated_end_s - first_s),
         real_s=last_s - first_s,
-        prepare_s=first_s - times.started_s,
-        merge_s=times.ended_s - times.merging_s,
-        total_s=times.ended_s - times.started_s,
+        prepare_s=first_s - started_s,
+        merge_s=ended_s - merging_s,
+        total_s=ended_s - started_s,
         notes=(*notes, *(f"{one}: left out, too slow to be of use" for one in left_out)),
     )
 

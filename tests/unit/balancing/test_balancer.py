@@ -240,6 +240,16 @@ def test_a_first_launch_that_compiles_is_waited_for(slower: float) -> None:
     assert report.shares[0].share == pytest.approx(1 / (1 + slower), abs=0.03)
 
 
+def test_a_first_launch_is_not_waited_for_longer_than_the_others_need() -> None:
+    """Who compiles for longer than the whole launch takes without it is of no use."""
+    devices = [FakeDevice(compute=_update, item_s=2e-5) for _ in range(3)]
+    devices[1].first_s = 10.0
+    report, found, expected = _balance(devices)
+    assert np.array_equal(found, expected)
+    assert report.shares[1].work_groups == 0
+    assert "left out" in report.notes[-1]
+
+
 @pytest.mark.parametrize("slow_s", [1e-2, 1e-1])
 def test_device_too_slow_to_be_of_use_rests(slow_s: float) -> None:
     """It may share processors with the others: it must not even sample to the end."""
