@@ -18,6 +18,7 @@ from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments
 
@@ -60,43 +61,49 @@ class PartialLaunch:
         contents: Sequence[Content],
     ) -> None:
         started_s = time.monotonic()
-        self._session = session
-        self.kernel = kernel
+        self._session, self.kernel = session, kernel
+        device = session.description
         built = session.whole_kernel(kernel)
         check_arguments(kernel.name, built.parameters, arguments)
         self.ndrange = choose_local_size(session, built.kernel, ndrange)
         check_launch(session, built.kernel, kernel, self.ndrange)
-        _check_room(session, arguments)
-        with explained_errors(kernel, session.description):
+        sizes = [one.bytes for one in arguments if isinstance(one, BufferArgument)]
+        largest = max(sizes, default=0)
+        if sum(sizes) > device.global_memory_bytes or largest > device.max_allocation_bytes:
+            msg = (
+                f"{device.id}: the buffers take {sum(sizes):,} bytes, the largest {largest:,}; the "
+                f"device has {device.global_memory_bytes:,} and allows "
+                f"{device.max_allocation_bytes:,} for one. Balance a smaller launch"
+            )
+            raise DeviceLimitError(msg)
+        self._held: list[KernelArgument] = []
+        self._in_place: dict[int, npt.NDArray[Any]] = {}
+        with explained_errors(kernel, device):
             self._window = session.window_kernel(kernel, self.ndrange)
             self.build_s = time.monotonic() - started_s
-            self._in_place = {
-                index: one.array
-                for index, one in enumerate(contents)
-                if isinstance(one, InPlace) and session.works_in_host_memory
-            }
-            self._held = [
-                self._put(described, one)
-                for described, one in zip(arguments, contents, strict=True)
-            ]
-            for index, one in enumerate(self._held):
-                self._window.kernel.set_arg(index, one)
+            for index, content in enumerate(contents):
+                flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+                held: KernelArgument = content
+                if isinstance(content, InPlace):
+                    held = content.array
+                    if session.works_in_host_memory:
+                        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+                        self._in_place[index] = content.array
+                if isinstance(content, LocalArgument):
+                    held = cl.LocalMemory(content.bytes)
+                elif isinstance(arguments[index], BufferArgument) and isinstance(held, np.ndarray):
+                    held = cl.Buffer(session.context, flags, hostbuf=held)
+                self._held.append(held)
+                self._window.kernel.set_arg(index, held)
             session.queue.finish()
-        self.upload_s = time.monotonic() - started_s - self.build_s
-
-    @property
-    def in_place(self) -> frozenset[int]:
+        self.in_place = frozenset(self._in_place)
         """Positions of the buffers that are used where they lie."""
-        return frozenset(self._in_place)
-
-    @property
-    def uploaded_bytes(self) -> int:
-        """Bytes that were copied to the device."""
-        return sum(
+        self.uploaded_bytes = sum(
             one.size
             for index, one in enumerate(self._held)
             if isinstance(one, cl.Buffer) and index not in self._in_place
         )
+        self.upload_s = time.monotonic() - started_s - self.build_s
 
     def __enter__(self) -> Self:
         return self
@@ -132,25 +139,25 @@ class PartialLaunch:
             As many bytes as the buffer has.
         """
         queue, held = self._session.queue, self._held[index]
+        own = self._in_place.get(index)
         with explained_errors(self.kernel, self._session.description):
-            if index in self._in_place and _is_same(self._in_place[index], into):
+            if own is not None and (own.ctypes.data, own.nbytes) == (into.ctypes.data, into.nbytes):
                 # Nothing to copy; mapping is how OpenCL has the host see what was written.
                 unmap_memory(queue, map_memory(queue, held, into.size, cl.map_flags.READ))
-                return
-            if len(spans) <= _MOST_COPIES:
+            elif len(spans) <= _MOST_COPIES:
                 for start, stop in spans:
                     cl.enqueue_copy(
                         queue, into[start:stop], held, src_offset=start, is_blocking=False
                     )
                 queue.finish()
-                return
-            # Many small copies take longer than one of all that lies between them; where the host
-            # sees the device's memory, mapping copies nothing.
-            first, behind = spans[0][0], max(stop for _, stop in spans)
-            mapped = map_memory(queue, held, behind - first, cl.map_flags.READ, first_byte=first)
-            for start, stop in spans:
-                into[start:stop] = mapped[start - first : stop - first]
-            unmap_memory(queue, mapped)
+            else:
+                # Many small copies take longer than one of all that lies between them; where the
+                # host sees the device's memory, mapping copies nothing.
+                first, size = spans[0][0], max(stop for _, stop in spans) - spans[0][0]
+                mapped = map_memory(queue, held, size, cl.map_flags.READ, first_byte=first)
+                for start, stop in spans:
+                    into[start:stop] = mapped[start - first : stop - first]
+                unmap_memory(queue, mapped)
 
     def release(self) -> None:
         """Give the buffers' memory back."""
@@ -160,37 +167,6 @@ class PartialLaunch:
                 one.release()
         self._held = []
         self._in_place = {}
-
-    def _put(self, described: Argument, content: Content) -> Any:  # noqa: ANN401 - what set_arg takes
-        if isinstance(content, LocalArgument):
-            return cl.LocalMemory(content.bytes)
-        where = cl.mem_flags.COPY_HOST_PTR
-        if isinstance(content, InPlace):
-            if self._session.works_in_host_memory:
-                where = cl.mem_flags.USE_HOST_PTR
-            content = content.array
-        if isinstance(described, BufferArgument) and isinstance(content, np.ndarray):
-            flags = cl.mem_flags.READ_WRITE | where
-            return cl.Buffer(self._session.context, flags, hostbuf=content)
-        return content
-
-
-def _is_same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    return one.ctypes.data == other.ctypes.data and one.nbytes == other.nbytes
-
-
-def _check_room(session: DeviceSession, arguments: Sequence[Argument]) -> None:
-    device = session.description
-    sizes = [one.bytes for one in arguments if isinstance(one, BufferArgument)]
-    if sum(sizes) > device.global_memory_bytes or max(sizes, default=0) > (
-        device.max_allocation_bytes
-    ):
-        msg = (
-            f"{device.id}: the buffers take {sum(sizes):,} bytes, the largest "
-            f"{max(sizes, default=0):,}; the device has {device.global_memory_bytes:,} and allows "
-            f"{device.max_allocation_bytes:,} for one. Balance a smaller launch"
-        )
-        raise DeviceLimitError(msg)
 
 
 def open_place(device_id: str, compute_units: int | None = None) -> DeviceSession:

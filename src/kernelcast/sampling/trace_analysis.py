@@ -5,7 +5,7 @@ Arrays hold one entry per work-group, in the order of their numbers.
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -31,18 +31,9 @@ _MOST_COMPARED = 256
 
 
 def count_active(starts_s: Floats, finishes_s: Floats) -> tuple[Floats, Integers]:
-    """Count the work-groups that are active at each moment at which that changes.
+    """Count the work-groups that are active from each moment on at which that changes.
 
-    Parameters
-    ----------
-    starts_s, finishes_s : ndarray of shape (n_groups,), in seconds
-        Where one ends at the very moment another begins, they do not overlap.
-
-    Returns
-    -------
-    times_s : ndarray of shape (2 * n_groups,), in seconds
-    active : ndarray of shape (2 * n_groups,)
-        From each time on.
+    Where one ends at the very moment another begins, they do not overlap.
 
     Examples
     --------
@@ -60,15 +51,10 @@ def count_active(starts_s: Floats, finishes_s: Floats) -> tuple[Floats, Integers
 def average_active(starts_s: Floats, finishes_s: Floats, *, bins: int) -> tuple[Floats, Floats]:
     """Average the number of active work-groups over equal spans of time.
 
-    Parameters
-    ----------
-    bins : int
-        How many spans, from the first start to the last finish.
-
     Returns
     -------
     edges_s : ndarray of shape (bins + 1,), in seconds
-        Where the spans begin and end.
+        Where the spans begin and end, from the first start to the last finish.
     active : ndarray of shape (bins,)
         Mean number of active work-groups in each.
 
@@ -86,19 +72,18 @@ def average_active(starts_s: Floats, finishes_s: Floats, *, bins: int) -> tuple[
 
 
 def find_concurrency(starts_s: Floats, finishes_s: Floats) -> int:
-    """Give the most work-groups that are active at once, at least 1.
+    """Find the most work-groups that are active at once, at least 1.
 
     Examples
     --------
     >>> find_concurrency(np.array([0.0, 0.5, 2.0]), np.array([1.0, 2.0, 3.0]))
     2
     """
-    _, active = count_active(starts_s, finishes_s)
-    return max(1, int(active.max()))
+    return max(1, int(count_active(starts_s, finishes_s)[1].max()))
 
 
 def find_waves(starts_s: Floats, finishes_s: Floats) -> Integers:
-    """Give each one's wave: a start after the first finish of a wave opens the next.
+    """Find each one's wave: a start after the first finish of a wave opens the next.
 
     Examples
     --------
@@ -145,7 +130,7 @@ def pack_lanes(starts_s: Floats, finishes_s: Floats) -> Integers:
 
 
 def find_run_length(starts_s: Floats, lanes: Integers) -> float:
-    """Give the mean number of consecutive work-groups that a lane takes one after the other.
+    """Find the mean number of consecutive work-groups that a lane takes one after the other.
 
     Examples
     --------
@@ -160,7 +145,7 @@ def find_run_length(starts_s: Floats, lanes: Integers) -> float:
 def find_p_sat(
     starts_s: Floats, finishes_s: Floats, lanes: Integers, *, compute_units: int, knows_units: bool
 ) -> int:
-    """Give the most work-groups that are active at once on one compute unit.
+    """Find the most work-groups that are active at once on one compute unit.
 
     Where the device does not tell the compute unit, they are taken as evenly spread.
     """
@@ -177,24 +162,25 @@ def find_staircase(
 ) -> Staircase:
     """Tell whether work-groups that share a compute unit from the same moment end in turn.
 
-    Parameters
-    ----------
-    units : ndarray of shape (n_groups,) or None
-        Compute unit of each; None if it is not known: then all of a wave are compared.
-
-    Returns
-    -------
-    Staircase
-        Yes if, in the median set of work-groups that share a compute unit, the longest takes at
-        least 1.25 times as long as the shortest and higher numbers mostly end later.
+    They do if, in the median set of those, the longest takes at least 1.25 times as long as the
+    shortest and higher numbers mostly end later. Where the compute unit of each is not known, all
+    of a wave are compared.
     """
     ratios, orders = [], []
-    for members in _shared_sets(waves, units):
+    keys = np.stack([waves, np.zeros_like(waves) if units is None else units])
+    order = np.lexsort((np.arange(len(waves)), *keys))
+    changes = (np.diff(keys[:, order]) != 0).any(axis=0)
+    for members in np.split(order, np.flatnonzero(changes) + 1):
         starts, durations = starts_s[members], (finishes_s - starts_s)[members]
-        if np.ptp(starts) > _TOGETHER * durations.min() or durations.min() <= 0:
+        shortest_s = durations.min()
+        if len(members) < 2 or shortest_s <= 0 or np.ptp(starts) > _TOGETHER * shortest_s:
             continue
-        ratios.append(durations.max() / durations.min())
-        orders.append(_measure_order(finishes_s[members]))
+        ratios.append(durations.max() / shortest_s)
+        picked = np.linspace(0, len(members) - 1, min(len(members), _MOST_COMPARED)).astype(int)
+        ends = finishes_s[members][picked]
+        # Kendall's tau of number and finish: 1 if each ends after all with lower numbers.
+        later = np.sign(ends[None, :] - ends[:, None])
+        orders.append(np.triu(later, 1).sum() / (len(ends) * (len(ends) - 1) / 2))
     if not ratios:
         return Staircase.NOT_APPLICABLE
     is_staircase = np.median(ratios) >= _STAIRCASE_RATIO and np.median(orders) >= _STAIRCASE_ORDER
@@ -226,37 +212,13 @@ def find_steps(work_groups: Sequence[int], times_s: Sequence[float]) -> tuple[in
     if len(work_groups) < 3:  # two points lie on any line
         return 1, False
     counts, times = np.asarray(work_groups), np.asarray(times_s, dtype=float)
-    errors = {
-        width: _fit_error(np.ceil(counts / width), times)
-        for width in range(1, int(counts.max()) // 2 + 1)
-    }
+    errors = {}
+    for width in range(1, int(counts.max()) // 2 + 1):
+        steps = np.ceil(counts / width)
+        slope, intercept = np.polyfit(steps, times, 1)
+        error = float(np.sum((times - slope * steps - intercept) ** 2))
+        errors[width] = error if slope > 0 else math.inf
     width = min(errors, key=errors.__getitem__, default=1)
-    grows = times.max() >= _LEAST_GROWTH * times.min()
-    has_steps = width > 1 and bool(grows) and errors[width] < _STEPS_GAIN * errors[1]
+    grows = bool(times.max() >= _LEAST_GROWTH * times.min())
+    has_steps = width > 1 and grows and errors[width] < _STEPS_GAIN * errors[1]
     return (width, True) if has_steps else (1, False)
-
-
-def _shared_sets(waves: Integers, units: Integers | None) -> Iterator[Integers]:
-    """Give the work-groups of each wave on each compute unit, where they are at least two."""
-    keys = (waves,) if units is None else (units, waves)
-    order = np.lexsort((np.arange(len(waves)), *keys))
-    changes = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
-    for members in np.split(order, np.flatnonzero(changes) + 1):
-        if len(members) > 1:
-            yield members
-
-
-def _measure_order(finishes_s: Floats) -> float:
-    """Kendall's tau of number and finish: 1 if each ends after all with lower numbers."""
-    if len(finishes_s) > _MOST_COMPARED:
-        picked = np.linspace(0, len(finishes_s) - 1, _MOST_COMPARED).astype(int)
-        finishes_s = finishes_s[picked]
-    later = np.sign(finishes_s[None, :] - finishes_s[:, None])
-    pairs = len(finishes_s) * (len(finishes_s) - 1) / 2
-    return float(np.triu(later, 1).sum() / pairs)
-
-
-def _fit_error(steps: Floats, times: Floats) -> float:
-    """Give the squared error of the line through times over steps; infinite if it falls."""
-    slope, intercept = np.polyfit(steps, times, 1)
-    return float(np.sum((times - slope * steps - intercept) ** 2)) if slope > 0 else math.inf
