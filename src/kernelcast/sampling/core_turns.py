@@ -8,11 +8,10 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import AbstractContextManager, contextmanager
 
-_POLL_S: Final = 1e-3
-_MOST_S: Final = 1.0
+_POLL_S = 1e-3
+_MOST_S = 1.0
 
 
 class CoreTurns:
@@ -33,44 +32,36 @@ class CoreTurns:
         os.set_inheritable(descriptor, False)  # compilers that drivers start must not keep it open
         self._descriptor = descriptor
 
-    @contextmanager
-    def preparing(self) -> Iterator[None]:
+    def preparing(self) -> AbstractContextManager[None]:
         """Let nobody measure meanwhile."""
-        with self._holding(fcntl.LOCK_SH):
-            yield
+        return self._holding(fcntl.LOCK_SH)
 
-    @contextmanager
-    def measuring(self) -> Iterator[None]:
+    def measuring(self) -> AbstractContextManager[None]:
         """Let nobody else prepare or measure meanwhile; a turn of this process ends before."""
-        with self._holding(fcntl.LOCK_EX):
-            yield
+        return self._holding(fcntl.LOCK_EX)
 
     @contextmanager
     def _holding(self, kind: int) -> Iterator[None]:
-        self._release()
+        if self._descriptor is None:
+            yield
+            return
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         ends_s = time.monotonic() + self._most_s
-        while not self._try(kind) and time.monotonic() < ends_s:
-            time.sleep(_POLL_S)
+        while True:
+            try:
+                fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= ends_s:
+                    break
+                time.sleep(_POLL_S)
         try:
             yield
         finally:
-            self._release()
-
-    def _try(self, kind: int) -> bool:
-        if self._descriptor is None:
-            return True
-        try:
-            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _release(self) -> None:
-        if self._descriptor is not None:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
 
-TURNS: Final = CoreTurns()
+TURNS = CoreTurns()
 """Those of this process."""
 
 

@@ -10,18 +10,20 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, TypeVar
+
+import cattrs
 
 from kernelcast.records.device import DeviceDescription, TimerCheck
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling.behaviour import DeviceBehaviour
 from kernelcast.sampling.other_programs import count_others
 
-_FORMAT: Final = "kernelcast device findings 1"
-_STANDS_S: Final = 3600.0
-_PAUSE_S: Final = 2e-3
+_FORMAT = "kernelcast device findings 1"
+_STANDS_S = 3600.0
+_PAUSE_S = 2e-3
+Finding = TypeVar("Finding", TimerCheck, DeviceBehaviour)
 
 
 class DeviceFindings:
@@ -41,53 +43,38 @@ class DeviceFindings:
 
     def recall_timer(self, find: Callable[[], TimerCheck]) -> TimerCheck:
         """Give what is known of the timer, or find it out."""
-        held = self._read().get("timer", {})
-        with suppress(TypeError):
-            return TimerCheck(**held)
-        found = find()
-        if found.agrees or _is_quiet():  # other programs can only make it disagree
-            self._keep("timer", asdict(found))
-        return found
+        # Other programs can only make it disagree.
+        return self._recall("timer", TimerCheck, find, lambda found: found.agrees)
 
     def recall_behaviour(self, find: Callable[[], DeviceBehaviour]) -> DeviceBehaviour:
         """Give how the device behaves, or find it out."""
-        held = self._read().get("behaviour", {})
-        with suppress(TypeError, ValueError, KeyError):
-            return DeviceBehaviour(**held)
+        return self._recall("behaviour", DeviceBehaviour, find, lambda _: False)
+
+    def _recall(
+        self,
+        name: str,
+        kind: type[Finding],
+        find: Callable[[], Finding],
+        is_sure: Callable[[Finding], bool],
+    ) -> Finding:
+        """Read a finding that still stands; else find it out, and keep it beside the others."""
+        findings: dict[str, Any] = {}
+        if self._path is not None:
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                held = json.loads(self._path.read_bytes())
+                is_new = 0 <= time.time() - self._path.stat().st_mtime <= _STANDS_S
+                if held["made_for"] == self._made_for and is_new:
+                    findings = dict(held["findings"])
+        if name in findings:
+            with suppress(cattrs.BaseValidationError, TypeError):
+                return cattrs.structure(findings[name], kind)
         found = find()
-        if _is_quiet():
-            self._keep("behaviour", _write_behaviour(found))
+        if self._path is not None and (is_sure(found) or _is_quiet()):
+            findings[name] = cattrs.unstructure(found)
+            with suppress(OSError):
+                kept = {"made_for": self._made_for, "findings": findings}
+                write_private(self._path, json.dumps(kept).encode())
         return found
-
-    def _read(self) -> dict[str, Any]:
-        """Give the findings that still stand, by their names."""
-        if self._path is None:
-            return {}
-        try:
-            held = json.loads(self._path.read_bytes())
-            stands = held["made_for"] == self._made_for
-            is_new = 0 <= time.time() - self._path.stat().st_mtime <= _STANDS_S
-            return dict(held["findings"]) if stands and is_new else {}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-
-    def _keep(self, name: str, finding: dict[str, Any]) -> None:
-        """Write a finding beside the others; failing that, it is not kept."""
-        if self._path is None:
-            return
-        held = {"made_for": self._made_for, "findings": {**self._read(), name: finding}}
-        with suppress(OSError):
-            write_private(self._path, json.dumps(held).encode())
-
-
-def _write_behaviour(found: DeviceBehaviour) -> dict[str, Any]:
-    """Give what JSON holds: times are floats there, whatever they were measured as."""
-    return {
-        "launch_overhead_s": float(found.launch_overhead_s),
-        "saturated_from": found.saturated_from,
-        "settle_steps": found.settle_steps,
-        "settled_s": float(found.settled_s),
-    }
 
 
 def _is_quiet() -> bool:
