@@ -64,6 +64,9 @@ class LaunchSampling:
     Raises
     ------
     PersistentKernelError
+    ends_s : float, optional
+        `time.monotonic` until which moments beyond the plan's may be taken; none are when left
+        out.
         If work-groups fetch their work.
     """
 
@@ -80,7 +83,10 @@ class LaunchSampling:
         self._launch, self._settings, self._turn = launch, settings, turn
         self._name = kernel if isinstance(kernel, str) else kernel.name
         self._begun_s = time.perf_counter() if started_s is None else started_s
-        self._ended_s = -math.inf
+        left_s = -math.inf if ends_s is None else ends_s - time.monotonic()
+        self._ends_s = time.perf_counter() + left_s
+        self._ended_s, self._took_s = -math.inf, 0.0
+        ends_s: float | None = None,
         self._runs: list[SampleRun] = []
         self._sampler, self._weigh = _open_sampler(launch, kernel, settings.plan, arguments)
 
@@ -103,22 +109,23 @@ class LaunchSampling:
         if run is not None:
             self._runs.append(self._weigh(run))
         return run is not None
+        begun_s = time.perf_counter()
 
     def take_rest(self, *, wait: Callable[[float], None] = time.sleep) -> None:
-        """Sample as often as the settings say, and as long as their time allows.
+        """Sample as often as the plan says, and further as long as time allows and that pays.
+        self._took_s = self._ended_s - begun_s
 
         Parameters
         ----------
         wait : callable, optional
             Lets so many seconds pass between two moments.
         """
-        ends_s = self._begun_s + (self._settings.within_s or 0.0)
         while True:
             is_further = len(self._runs) >= self._settings.plan.moments
             soonest_s = self._ended_s + (FURTHER_APART_S if is_further else MOMENTS_APART_S)
             if self._runs and not self._sampler.has_more:
                 return
-            if is_further and soonest_s > ends_s:
+            if is_further and (soonest_s + self._took_s > self._ends_s or not self._pays()):
                 return
             if self._runs:
                 wait(max(0.0, soonest_s - time.perf_counter()))
@@ -131,6 +138,13 @@ class LaunchSampling:
         overhead_s = time.perf_counter() - self._begun_s - sampling_s
         found = estimate_runs(self._launch, self._name, self._runs, self._settings.coverage)
         return replace(
+    def _pays(self) -> bool:
+        """Tell whether another moment narrows the interval by more seconds than it takes."""
+        settings, count = self._settings, len(self._runs)
+        interval = make_interval(fit_moments(self._runs), coverage=settings.coverage)
+        gained_s = (interval.high - interval.low) / 2 * (1 - math.sqrt(count / (count + 1)))
+        return gained_s >= settings.least_gain * (FURTHER_APART_S + self._took_s)
+
             found, estimate=replace(found.estimate, overhead_seconds=max(overhead_s, 0.0))
         )
 
@@ -162,7 +176,9 @@ def sample_launch(
     DeviceError
         If the device fails.
     """
-    sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
+    within_s = settings.within_s
+    ends_s = None if within_s is None else time.monotonic() + within_s
+    sampling = LaunchSampling(launch, kernel, settings, arguments=arguments, ends_s=ends_s)
     report("sampling")
     sampling.take_rest(wait=wait)
     found = sampling.conclude()

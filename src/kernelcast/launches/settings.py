@@ -9,7 +9,7 @@ DEFAULT_COVERAGE = 0.9
 DEFAULT_TIMEOUT_S = 300.0
 DEFAULT_LEAST_GAIN = 1.0
 LONGEST_WITHIN_S = 60.0
-"""A moment more than once in 100 ms, for longer than that, makes no answer better."""
+"""More moments, 100 ms apart, than fit in that make no answer better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,13 @@ class EstimateSettings:
     uses_models: bool = True
     """Whether a learned model corrects the sampled answer, where there is one for the device."""
     within_s: float | None = None
-    """Time that the caller waits, in seconds: as many moments are sampled as fit, and at least
-    those of the plan. None: those of the plan."""
+    """Time that the caller waits, in seconds, builds and all else included: what is known by then
+    answers, and as many moments are sampled as fit and pay. None: those of the plan, however long
+    that takes."""
     least_gain: float = DEFAULT_LEAST_GAIN
     """Where earlier samples of the launch are kept, or several other sizes of the kernel were
-    observed: seconds by which a second of sampling has to narrow the interval, or it is left out.
-    0: every launch that was not observed itself is sampled."""
+    observed, or the caller's time is limited: seconds by which a second of sampling has to narrow
+    the interval, or it is left out. 0: every launch that was not observed itself is sampled."""
 
     def __post_init__(self) -> None:
         if self.measure and not self.samples:

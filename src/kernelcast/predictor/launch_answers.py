@@ -12,6 +12,7 @@ from kernelcast.predictor.answering.composing import (
     choose_pieces,
     compose,
     widen,
+    explain_unsampled,
 )
 from kernelcast.predictor.answering.contention import forget_old_contention
 from kernelcast.predictor.answering.doubts import update_doubts
@@ -20,15 +21,18 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.predictor.answering.time_limit import BUSY, hold
 from kernelcast.predictor.known_launches import AskedLive, KnownLaunch, KnownLaunches
 from kernelcast.predictor.refining import Refiner
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import DeviceError, InputError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
 
+from kernelcast.records.readable_times import format_seconds
+from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
 if TYPE_CHECKING:
     from kernelcast.launches.live import LiveName
 
@@ -46,6 +50,8 @@ _SPARED = (
 )
 
 _CHANGING = frozenset({ObservationFlag.DOUBTED})
+_COSTLY = "samples would take {}: run it, and tell `observe` what it took"
+
 
 Ask = tuple[LaunchRequest, KnownLaunch]
 
@@ -107,7 +113,7 @@ class LaunchAnswers:
             msg = f"{request.problem.name}: the files of its buffers cannot be read"
             raise InputError(msg)
         known = self._find(identity)
-        with known.sampling:
+        with hold(known.sampling, request.limit, BUSY):
             known = self._make_ready(known, request)
             known.device = request.device
             if composes:
@@ -126,6 +132,49 @@ class LaunchAnswers:
         """
         asked = self.launches.recall_live(name)
         if asked is None or (answer := asked.answer) is None:
+    def foretell(self, request: LaunchRequest) -> tuple[Estimate | None, bool]:
+        """Answer by what is known without running anything; tell whether that is the last word.
+
+        Nothing of it is remembered. Without samples it is the last word where a run of the launch
+        takes no longer than they would.
+
+        Raises
+        ------
+        KernelcastError
+            If the launch cannot be used.
+        """
+        identity, settings = request.identify(), request.policy.settings
+        if identity is None:
+            return None, False
+        known = self._find(identity)
+        if self._is_answered(known, request):
+            self.compose_all([(request, known)])
+            return known.answer, known.answer is not None
+        guess = KnownLaunch(
+            identity=known.identity,
+            device=request.device,
+            history=known.history,
+            absence=known.absence,
+        )
+        may_spare = settings.samples and self._may_spare(known, request)
+        kept = self._answerer.recall_samples(request) if may_spare else None
+        if kept is not None:
+            guess.outcome = kept.as_kept(settings.coverage)
+        else:
+            try:
+                guess.basis = self._answerer.model_alone(request, identity)
+            except DeviceError:
+                guess.basis = self._answerer.describe(request, identity)
+        self.compose_all([(request, guess)])
+        told = guess.answer
+        if told is None or settings.measure or not settings.samples:
+            return told, not settings.samples
+        cost_s = self._answerer.evidence.expect_cost(identity) + settings.plan.budget * told.seconds
+        if settings.least_gain * cost_s <= told.high:
+            return told, False
+        costs = f"{format_seconds(cost_s)}, a run of it {format_seconds(told.seconds)}"
+        return explain_unsampled(told, _COSTLY.format(costs)), True
+
             return None
         if asked.contents:
             from kernelcast.launches.live import holds_still

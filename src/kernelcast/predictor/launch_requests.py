@@ -114,36 +114,52 @@ class RequestReader:
         ------
         InputError
             If something is no launch, or there is no such device.
+        return [
+            self._try_to_read(one) if self.is_live(one) else self.read(one, device)
+            for one, device in self.list_pairs(launches, devices)
+        ]
+
+    def list_pairs(
+        self,
+        launches: "Iterable[Problem | Launch]",
+        devices: Sequence[str | DeviceDescription] | None = None,
+    ) -> "list[tuple[Problem | Launch, DeviceDescription | None]]":
+        """List launches and the devices they are asked of, before they are read; see `pair`."""
         """
         check_device_ids(devices)
         listed = list_launches(launches, self.is_live)
         is_any_problem = any(isinstance(one, Problem) for one in listed)
         given = self.devices() if devices is None and is_any_problem else devices or ()
         chosen = [self._describe(one) for one in given]
-        pairs: list[LaunchRequest | LaunchEstimate] = []
-        for one in listed:
-            if self.is_live(one):
-                pairs.append(self._try_to_read(one))
-            else:
-                pairs += [self.read(one, device) for device in chosen]
-        return pairs
+        return [
+            (one, device) for one in listed for device in ([None] if self.is_live(one) else chosen)
+        ]
 
     def _try_to_read(self, launch: "Launch") -> LaunchRequest | LaunchEstimate:
         try:
             return self.read(launch)
         except KernelcastError as error:
-            from kernelcast.sampling.user_objects import name_device  # loaded by now
+            return refuse_live(launch, error)
 
-            name = str(getattr(launch.kernel, "function_name", "launch"))
-            return LaunchEstimate(problem=name, device_id=name_device(launch.queue), error=error)
+    def sketch(
+        self, launch: "Problem | Launch", device: str | DeviceDescription | None, *, policy: Policy
+    ) -> LaunchRequest:
+        """Read one launch without asking its device, which may be busy, for anything.
 
-    def identify(self, launch: "Launch") -> LaunchIdentity:
-        """Say what a launch of live objects is remembered under."""
-        identity = self.read(launch).identify()
-        if identity is None:  # only files of problems cannot be read
-            msg = "live objects have no files"
-            raise AssertionError(msg)
-        return identity
+        Raises
+        ------
+        KernelcastError
+            If that cannot be done, for one reason or another.
+        """
+        if not self.is_live(launch):
+            return self.read(launch, device, policy=policy)
+        from kernelcast.predictor.answering.live_objects import LiveObjects, sketch_live
+
+        problem, found = sketch_live(launch)
+        _check_named(device, found)
+        return LaunchRequest(
+            problem=problem, device=found, policy=policy, executor=LiveObjects(), is_live=True
+        )
 
     @staticmethod
     def name(launch: object, device: object) -> "LiveName | None":
@@ -182,10 +198,7 @@ def _read_live(
     from kernelcast.predictor.answering.live_objects import LiveObjects
 
     live = describe_live(launch, name)
-    named = device.id if isinstance(device, DeviceDescription) else device
-    if named is not None and not live.device.id.startswith(named):
-        msg = f"device {named}: the launch's queue is on {live.device.id}; leave the device out"
-        raise InputError(msg)
+    _check_named(device, live.device)
     return LaunchRequest(
         problem=live.problem,
         device=live.device,
@@ -193,4 +206,20 @@ def _read_live(
         executor=LiveObjects(live),
         report=report,
         is_live=True,
+
+
+def _check_named(device: str | DeviceDescription | None, own: DeviceDescription) -> None:
+    """Refuse another device than that of a launch's queue."""
+    named = device.id if isinstance(device, DeviceDescription) else device
+    if named is not None and not own.id.startswith(named):
+        msg = f"device {named}: the launch's queue is on {own.id}; leave the device out"
+        raise InputError(msg)
+
+
+def refuse_live(launch: "Launch", error: KernelcastError) -> LaunchEstimate:
+    """Say why a launch of live objects has no answer."""
+    from kernelcast.sampling.user_objects import name_device  # loaded by now
+
+    name = str(getattr(launch.kernel, "function_name", "launch"))
+    return LaunchEstimate(problem=name, device_id=name_device(launch.queue), error=error)
     )

@@ -1,8 +1,8 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -14,8 +14,10 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.time_limit import TimeLimit
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.given import check_device_ids, check_identity
+from kernelcast.predictor.hurried import HurriedAnswers, HurriedLaunch, Pair
 from kernelcast.predictor.known_launches import Answer, KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers
 from kernelcast.predictor.launch_estimates import (
@@ -25,7 +27,7 @@ from kernelcast.predictor.launch_estimates import (
     choose_fastest,
     compare_estimates,
 )
-from kernelcast.predictor.launch_requests import RequestReader
+from kernelcast.predictor.launch_requests import RequestReader, refuse_live
 from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.refinable import make_answer
@@ -113,6 +115,8 @@ class Predictor:
         )
         self._refiner = Refiner(self._answerer) if refines else None
         self._reader = RequestReader(options.executor, self._policy, devices)
+        self._hurried = HurriedAnswers(self._reader)
+        self._meter = options.choose_meter()
         self._answers = LaunchAnswers(
             self._answerer, self._policy, self._take_driver, refiner=self._refiner
         )
@@ -147,14 +151,19 @@ class Predictor:
         """Predict one launch on one device.
 
         Parameters
+        in_background: bool | None = None,
         ----------
         launch : Problem or Launch
             A problem, see `kernelcast.read_problem`, or a launch of pyopencl objects.
         device : str or DeviceDescription, optional
             The device, or its id; of a launch of pyopencl objects it is the queue's.
         within_s : float, optional
-            Time that the caller waits, in seconds, instead of the settings': a launch that was not
-            sampled before is sampled at as many moments as fit.
+            Time that the caller waits, in seconds, instead of the settings'. It counts everything,
+            builds included: the best that is known by then answers, and its warnings say why it
+            was not sampled, as where a run of the launch would take no longer than samples.
+        in_background : bool, optional
+            Whether sampling goes on after that time, for the next answer; where the predictor
+            refines when left out. Buffers of live objects have to keep their contents meanwhile.
 
         Raises
         ------
@@ -162,17 +171,20 @@ class Predictor:
             If source and arguments do not fit together, or the device cannot answer.
         """
         self._look_for_models()
+        NoAnswerYetError
+            If nothing is known within the time.
         name = self._reader.name(launch, device)
         answer = None if name is None else self._answers.recall_live(name)
         if isinstance(launch, Problem) and device is not None:
+        limit = self._limit(within_s, in_background)
             device_id = device if isinstance(device, str) else getattr(device, "id", "")
+        if limit is not None:
+            [one] = self._hurry(limit, lambda: [(launch, device)], [launch])
+            return one.conclude(limit)
             answer = self._answers.launches.recall_answer(launch, device_id)
         if answer is not None:
-            return answer
-        policy = self._policy
-        if within_s is not None:
-            policy = replace(policy, settings=replace(policy.settings, within_s=within_s))
-        request = self._reader.read(launch, device, policy=policy, name=name)
+            return self._answers.as_now(answer)
+        request = self._reader.read(launch, device, name=name)
         known = self._answers.ask(request)
         if name is not None:
             self._answers.remember_live(name, request, known)
@@ -186,6 +198,9 @@ class Predictor:
         """Predict every launch on every device, with all that it costs.
 
         Parameters
+        *,
+        within_s: float | None = None,
+        in_background: bool | None = None,
         ----------
         launches : iterable of Problem or Launch
             The launches; those of pyopencl objects are asked of their queue's device alone.
@@ -195,13 +210,20 @@ class Predictor:
         Returns
         -------
         list of LaunchEstimate
+        within_s, in_background
+            As of `estimate`; the time is that of all together.
             One per pair, devices within launches; a device that cannot answer says so in its entry.
         """
         self._look_for_models()
         pairs = self._reader.pair(launches, devices)
         found = [self._ask(one) if isinstance(one, LaunchRequest) else one for one in pairs]
         known = [one for one in found if not isinstance(one, LaunchEstimate)]
+        limit = self._limit(within_s, in_background)
         self._answers.compose_all(known)
+        if limit is not None:
+            launches = [*launches]
+            asked = self._hurry(limit, lambda: self._reader.list_pairs(launches, devices), launches)
+            return [self._weigh_hurried(one, limit) for one in asked]
         find = cache(find_sound_machine)
         return [
             one if isinstance(one, LaunchEstimate) else self._weigh(*one, find(one[0].device.id))
@@ -232,9 +254,21 @@ class Predictor:
         InputError, DeviceError
             As `estimate`.
         """
-        request = self._reader.read(launch, device, policy=policy, report=report)
-        answers = self._make_answers(request.policy)
-        return make_answer(answers, answers.ask(request), request)
+        policy = policy or self._policy
+        answers = self._make_answers(policy)
+        within_s = policy.settings.within_s
+        if within_s is None:
+            request = self._reader.read(launch, device, policy=policy, report=report)
+            return make_answer(answers, answers.ask(request), request)
+        limit = TimeLimit(within_s)
+        [one] = self._hurry(limit, lambda: [(launch, device)], [launch], answers, policy, report)
+        estimate = one.conclude(limit)
+        if one.known is not None and one.request is not None:
+            return make_answer(answers, one.known, one.request)
+        patient = replace(policy, settings=replace(policy.settings, within_s=None))
+        refine = partial(self.answer, launch, device, policy=patient)
+        is_live = self._reader.is_live(launch)
+        return Answer(estimate=estimate, recording=None, refine=None if is_live else refine)
 
     def recall(
         self,
@@ -355,6 +389,7 @@ class Predictor:
         if isinstance(launch, Estimate):
             if launch.identity is None:
                 msg = "the estimate has no identity; give a LaunchIdentity, or the launch"
+        self._hurried.stop()
                 raise InputError(msg)
             return launch.identity
         if self._reader.is_live(launch):
@@ -362,8 +397,62 @@ class Predictor:
         return check_identity(launch)
 
     def _make_answers(self, policy: Policy) -> LaunchAnswers:
+            self._hurried.close()
         """Make answers that remember nothing."""
-        return LaunchAnswers(self._answerer, policy, self._take_driver, remembers=False)
+        return LaunchAnswers(
+            self._answerer, policy, self._take_driver, remembers=False, meter=self._meter
+        )
+
+    def _limit(self, within_s: float | None, in_background: bool | None) -> TimeLimit | None:
+        """Begin to count the time that a caller waits; None without an end of it."""
+        settings = self._policy.settings
+        if within_s is not None:
+            settings = replace(settings, within_s=within_s)  # refuses what is no time
+        if settings.within_s is None:
+            return None
+        goes_on = self._refiner is not None if in_background is None else in_background
+        return TimeLimit(settings.within_s, goes_on=goes_on)
+
+    def _hurry(
+        self,
+        limit: TimeLimit,
+        list_pairs: Callable[[], Sequence[Pair]],
+        launches: Iterable[object],
+        answers: LaunchAnswers | None = None,
+        policy: Policy | None = None,
+        report: ReportProgress = lambda _: None,
+    ) -> list[HurriedLaunch]:
+        """Ask in the time that the caller waits."""
+        if policy is None:
+            settings = replace(self._policy.settings, within_s=limit.within_s)
+            policy = replace(self._policy, settings=settings)
+        try:
+            return self._hurried.ask(
+                limit,
+                answers or self._answers,
+                policy,
+                list_pairs,
+                is_live=any(map(self._reader.is_live, launches)),
+                report=report,
+            )
+        except KeyboardInterrupt:
+            self._options.end_children()  # one at work must not go on
+            raise
+
+    def _weigh_hurried(self, one: HurriedLaunch, limit: TimeLimit) -> LaunchEstimate:
+        """Put the answer of a launch that was hurried and all else that it costs together."""
+        try:
+            estimate = one.conclude(limit)
+        except KernelcastError as error:
+            if not isinstance(one.launch, Problem):
+                return refuse_live(one.launch, error)
+            device_id = getattr(one.device, "id", "")
+            return LaunchEstimate(problem=one.launch.name, device_id=device_id, error=error)
+        assert one.request is not None
+        known = one.known
+        accesses = known.outcome.accesses if known and known.outcome else ()
+        machine = find_sound_machine(estimate.device_id)
+        return add_costs(one.request.problem, estimate, accesses, machine)
 
     def _look_for_models(self) -> None:
         """Make answers anew for which another version of a model is to be used."""

@@ -23,7 +23,8 @@
         ├── DeviceLimitError        the launch does not fit this device
         ├── KernelRunError          the kernel failed or crashed the driver
         ├── MeasurementError        a microbenchmark cannot vouch for its number
-        └── EstimateTimeoutError    the estimate did not end within its time limit
+        ├── EstimateTimeoutError    the estimate did not end within its time limit
+        └── NoAnswerYetError        nothing is known of a launch in the time that its caller waits
 """
 
 
@@ -113,3 +114,7 @@ class MeasurementError(DeviceError):
 
 class EstimateTimeoutError(DeviceError):
     """Is raised when an estimate did not end within its time limit."""
+
+
+class NoAnswerYetError(DeviceError):
+    """Is raised when nothing is known of a launch in the time that its caller waits."""

@@ -74,6 +74,7 @@ KINDS: Final[dict[type[Exception], ErrorKind]] = {
     errors.KernelRunError: ErrorKind(_UNUSABLE, "kernel_crashed"),
     errors.MeasurementError: ErrorKind(_UNUSABLE, "measurement_failed"),
     errors.EstimateTimeoutError: ErrorKind(_UNUSABLE, "kernel_timeout"),
+    errors.NoAnswerYetError: ErrorKind(_AWAY, "no_answer_yet"),
 }
 
 

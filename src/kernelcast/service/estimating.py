@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from cachetools import FIFOCache
 
+from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
@@ -27,10 +28,11 @@ from kernelcast.service.metrics import Metrics
 from kernelcast.service.predictions import Predictions
 from kernelcast.service.sampling_queue import SHARE_OF_THE_WAIT, SamplingQueues, TurnMissedError
 from kernelcast.service.settings import Limits
-from kernelcast.service.timeouts import TimeoutMemory, explain_unsampled, refuse_repeat
+from kernelcast.service.timeouts import TimeoutMemory, refuse_repeat
 
 T = TypeVar("T")
 _MOST_KEPT: Final = 10_000
+_LEAST_S: Final = 1e-3
 # Programs may write into the store without the service: after so long it is asked again.
 _STANDS_S: Final = 600.0
 _MOST_MODELS: Final = 32
@@ -272,7 +274,9 @@ class Estimating:
         ask, device_id = wanted.ask, wanted.ask.device.id
         if wanted.samples:
             self._refuse_repeat(ask)
-            return await self.queues.of(device_id).run(partial(self._sample, ask))
+            within_s, asked_s = ask.settings.within_s, time.monotonic()
+            work = partial(self._sample, ask, asked_s)
+            return await self.queues.of(device_id).run(work, within_s)
         try:
             return Sampled(estimate=await self._model(ask))
         except KernelcastError as error:
@@ -292,9 +296,12 @@ class Estimating:
             self._metrics.sampling_refused.labels(ask.device.id).inc()
             raise refuse_repeat(ask, found)
 
-    def _sample(self, ask: Ask) -> Sampled:
+    def _sample(self, ask: Ask, asked_s: float) -> Sampled:
         """Sample on a device that is held; what does not end is remembered."""
         self._refuse_repeat(ask)  # one that was before it in the queue may have been the same
+        if ask.settings.within_s is not None:
+            left_s = max(ask.settings.within_s - (time.monotonic() - asked_s), _LEAST_S)
+            ask = replace(ask, settings=replace(ask.settings, within_s=left_s))
         try:
             found = self._backend.sample(ask)
         except EstimateTimeoutError as error:

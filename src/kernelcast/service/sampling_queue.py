@@ -53,14 +53,15 @@ class SamplingQueue:
         """Samplings that wait or are at work."""
         return self._count
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Do work that measures on the device."""
+    async def run(self, work: Callable[[], T], longest_s: float | None = None) -> T:
+        """Do work that measures on the device, if its turn comes in the time that callers wait."""
         if self._count > self._limits.queue:  # the one at work does not wait
             self._metrics.sampling_refused.labels(self._device_id).inc()
             raise self._refusal(ApiError, f"{self._count} samplings are waiting for it already")
         self._count += 1
         self._metrics.queue_length.labels(self._device_id).set(self._count)
         wait_s = SHARE_OF_THE_WAIT * self._limits.wait_seconds
+        wait_s = wait_s if longest_s is None else min(wait_s, longest_s)
         turn = self._executor.submit(self._work, work, time.monotonic() + wait_s)
         future = asyncio.wrap_future(turn)
         future.add_done_callback(lambda _: self._leave())

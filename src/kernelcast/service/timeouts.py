@@ -1,7 +1,7 @@
 """Launches that did not end in time, so that they do not block their device again."""
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
@@ -11,8 +11,6 @@ from typing import Final
 from cattrs.preconf.json import make_converter
 
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.records.estimates import Estimate
-from kernelcast.records.explanation import Tier
 from kernelcast.records.private_files import write_private
 from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import lock_name
@@ -127,16 +125,4 @@ def refuse_repeat(ask: Ask, found: TimedOut) -> ApiError:
             "not_before": found.until.isoformat(),
             "limit_seconds": found.limit_s,
         },
-    )
-
-
-def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
-    """Say in an answer why the launch was not sampled, and that asking again may be better."""
-    note = f"not sampled: {why}"
-    known = estimate.explain()
-    missing = {**known.missing, **dict.fromkeys((Tier.HYBRID.value, Tier.LINEAR.value), why)}
-    return replace(
-        estimate,
-        warnings=(note, *estimate.warnings),
-        explanation=replace(known, missing=missing),
     )

@@ -5,6 +5,7 @@ A driver's crash or hang still ends the child and not us: the next task starts a
 """
 
 import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kernelcast.records.errors import InputError, KernelRunError
+from kernelcast.records.errors import InputError, KernelRunError, NoAnswerYetError
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import Message
 from kernelcast.workers.running import UnheardError, converse
@@ -65,6 +66,7 @@ class WarmChild:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _child: ChildProcess | None = None
     _done: int = 0
+    _ended: int = 0
 
     def start(self, steps: Sequence[str] = ()) -> None:
         """Start the process, which gets ready by steps; see `ChildProcess.start`."""
@@ -76,16 +78,17 @@ class WarmChild:
     ) -> Iterator[Message]:
         """Have it do a task and give what it tells as it comes, see `stream_isolated`."""
         with self._lock:
+            ended = self._ended
             for is_last_try in (False, True):
                 try:
                     yield from converse(
                         self._take(), task, arguments, timeout_s=timeout_s, subject=subject
                     )
-                except InputError:  # refused before anything ran: the child waits for the next task
-                    raise
+                except (InputError, NoAnswerYetError):
+                    raise  # nothing runs any more: the child waits for the next task
                 except UnheardError as error:  # it had just ended: it was idle for too long
                     self._drop()
-                    if is_last_try:
+                    if is_last_try or ended != self._ended:
                         raise KernelRunError(str(error)) from None
                 except BaseException:
                     # Whatever else went wrong, Ctrl-C and a listener that left included, the next
@@ -96,7 +99,11 @@ class WarmChild:
                     return
 
     def close(self) -> None:
-        """End the process; the next task starts another."""
+        """End the process, whatever it does; the next task starts another."""
+        self._ended += 1
+        child = self._child
+        if child is not None and child.process.poll() is None:
+            child.signal(signal.SIGKILL)  # who waits for it has the lock
         with self._lock:
             self._drop()
 

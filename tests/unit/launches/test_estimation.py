@@ -85,13 +85,16 @@ def test_moments_lie_apart() -> None:
         waits.append(seconds)
         time.sleep(min(seconds, 0.02))
 
-    sampled = sample_launch(make_launch(), "triad", EstimateSettings(), wait=wait)
+    settings = EstimateSettings(plan=SamplingPlan(moments=2))
+    sampled = sample_launch(make_launch(), "triad", settings, wait=wait)
     assert len(sampled.runs) == 2
     assert len(waits) == 1
     assert 0 < waits[0] <= 0.1  # less what stages have taken: a busy machine is slow
-    patient = EstimateSettings(within_s=1.0)
+    patient = EstimateSettings(within_s=1.0, least_gain=0.0)
     assert len(sample_launch(make_launch(), "triad", patient).runs) >= 3
 
+    patient = EstimateSettings(within_s=1.0)  # another moment would gain less than it takes
+    assert len(sample_launch(make_launch(), "triad", patient).runs) == 1
 
 def test_samples_are_weighed_between_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits for the next moment no longer than since the last sample, whatever weighing takes."""
@@ -104,7 +107,8 @@ def test_samples_are_weighed_between_moments(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(weighing, "weigh_run", weigh_slowly)
     kernel = Kernel(name="triad", source=source)
-    sample_launch(make_launch(), kernel, EstimateSettings(), wait=waits.append)
+    settings = EstimateSettings(plan=SamplingPlan(moments=2))
+    sample_launch(make_launch(), kernel, settings, wait=waits.append)
     assert waits == [0.0]
 
 

@@ -22,7 +22,6 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.replaying import replay
-from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SAMPLER
@@ -225,15 +224,6 @@ def test_a_replay_is_put_together_of_the_same(sizes: FakeExecutor, store: Store,
     alone = next(replay([older], problem, settings=EstimateSettings())).answer.estimate
     assert alone is not None
     assert {one.kind for one in alone.list_pieces()} == {"samples"}
-
-
-def test_time_for_moments_reaches_the_device(executor: FakeExecutor, store: Store) -> None:
-    """The caller's time goes to the sampling; a time that is none is refused."""
-    predictor = make_predictor(executor, store)
-    predictor.estimate(PROBLEM, DEVICE.id, within_s=0.01)
-    assert executor.tasks[0].settings.within_s == 0.01
-    with pytest.raises(InputError, match="within"):
-        predictor.estimate(make_problem(1), DEVICE.id, within_s=-1.0)
 
 
 def test_a_model_that_needs_no_samples_may_be_given(executor: FakeExecutor, store: Store) -> None:

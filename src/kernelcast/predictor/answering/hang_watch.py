@@ -8,7 +8,7 @@ time.
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from typing import Final, Self
 
@@ -98,12 +98,17 @@ class WatchedLaunch:
     ----------
     launch : PreparedLaunch
         The launch that really runs.
-    watch : HangWatch
+    watch : HangWatch or None
         Is told what begins and ends.
+    check : callable
+        Is called before, and raises an error where nothing more is to run.
     """
 
-    def __init__(self, launch: PreparedLaunch, watch: HangWatch) -> None:
-        self._launch, self._watch = launch, watch
+    def __init__(
+        self, launch: PreparedLaunch, watch: HangWatch | None, check: Callable[[], None]
+    ) -> None:
+        self._launch, self._check = launch, check
+        self._launching = nullcontext if watch is None else watch.launching
         self.kernel_digest = launch.kernel_digest
         self.device = launch.device
         self.ndrange = launch.ndrange
@@ -112,16 +117,19 @@ class WatchedLaunch:
 
     def warm_up(self, box: GroupBox) -> None:
         """Warm the real launch up."""
-        with self._watch.launching():
+        self._check()
+        with self._launching():
             self._launch.warm_up(box)
 
     def settle(self, *, keeps_contents: bool = False) -> None:
         """Settle the real device."""
+        self._check()
         self._launch.settle(keeps_contents=keeps_contents)
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Time boxes."""
-        with self._watch.launching():
+        self._check()
+        with self._launching():
             return self._launch.time_boxes(boxes)
 
     def measure_contention(self) -> Contention | None:

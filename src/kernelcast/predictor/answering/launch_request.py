@@ -8,6 +8,7 @@ from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.identity import INSTRUCTIONS, identify_launch
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
+from kernelcast.predictor.answering.time_limit import TimeLimit
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -33,6 +34,8 @@ class LaunchRequest:
     is_live : bool
         Whether the problem describes a program's own objects: it must not outlive the call, for it
         holds their buffers.
+    limit : TimeLimit or None
+        How long the caller waits.
     """
 
     problem: Problem
@@ -41,6 +44,7 @@ class LaunchRequest:
     executor: Executor
     report: ReportProgress = lambda _: None
     is_live: bool = False
+    limit: TimeLimit | None = None
 
     @property
     def includes_files(self) -> bool:
@@ -76,6 +80,15 @@ class LaunchRequest:
             device_id=self.device.id,
             stand_in=stand_in.id if stand_in else "",
         )
+
+    def hurry(self, limit: TimeLimit) -> "LaunchRequest":
+        """Give the launch asked for with a time limit, which is told of each stage."""
+
+        def report(stage: str) -> None:
+            limit.note(stage)
+            self.report(stage)
+
+        return replace(self, limit=limit, report=report)
 
     def with_moments(self, moments: int) -> "LaunchRequest":
         """Give the launch sampled at fewer moments, each with its share of the budget."""

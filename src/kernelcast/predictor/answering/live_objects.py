@@ -1,8 +1,12 @@
 """Has a program's own objects sampled, in the program's own process."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from kernelcast.launches.live import LiveLaunch
+from kernelcast.launches.bounds_check import refuse_overruns
+from kernelcast.launches.live import Launch, LiveLaunch
+from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.source_check import list_parameters, tell_sizes
 from kernelcast.predictor.answering.executors import CountsHere, ReportProgress
 from kernelcast.predictor.answering.measuring import model_alone, run_estimate
 from kernelcast.predictor.answering.tasks import (
@@ -11,6 +15,15 @@ from kernelcast.predictor.answering.tasks import (
     ModelOutcome,
     ModelTask,
 )
+from kernelcast.records.arguments import HeldBuffer
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.sampling.discovery import describe_device
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.user_arguments import find_place, list_arguments, take_argument
+from kernelcast.sampling.user_objects import check_objects, read_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +32,15 @@ class LiveObjects(CountsHere):
 
     Parameters
     ----------
-    launch : LiveLaunch
-        The launch.
+    launch : LiveLaunch or None
+        The launch; None where none is sampled.
 
     Notes
     -----
     A driver's crash or hang is the program's: no time limit can end it.
     """
 
-    launch: LiveLaunch
+    launch: LiveLaunch | None = None
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
@@ -40,7 +53,18 @@ class LiveObjects(CountsHere):
             If the device cannot run it.
         """
         del timeout_s
-        return run_estimate(self.launch.session, task, hold=self.launch.hold, report=report)
+        assert self.launch is not None
+        session = self.launch.session
+        report("waiting for the device; it may be busy with others")
+        with session.lock:
+            session.probe.run((1,), steps=1)
+        return run_estimate(
+            session,
+            task,
+            hold=self.launch.hold,
+            report=report,
+            check=partial(report, "running work-groups"),
+        )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
         """Ask the analytic model alone.
@@ -52,3 +76,44 @@ class LiveObjects(CountsHere):
         """
         del timeout_s
         return model_alone(task, report)
+
+
+def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
+    """Describe a launch of live objects, and its device, by what is known without asking that.
+
+    Contents of buffers, and a local size that the device chooses, are not.
+
+    Raises
+    ------
+    InputError
+        If source and arguments do not fit together, or the source cannot be read.
+    """
+    check_objects(launch.kernel, launch.queue)
+    device = launch.queue.device
+    kernel = read_kernel(launch.kernel, device, source=launch.source, options=launch.build_options)
+    refuse_persistent(kernel)
+    parameters = list_parameters(kernel)
+    given = list_arguments(launch.args)
+    if parameters is None or len(parameters) != len(given):
+        msg = f"kernel {kernel.name}: its parameters are not known by its source"
+        raise InputError(msg)
+    session = DeviceSession(
+        describe_device(device), launch.queue.context, device, uses_event_timer=False
+    )
+    arguments = [
+        find_place(parameter, is_decisive=False).describe(session, take_argument(parameter, value))
+        for parameter, value in zip(tell_sizes(kernel, parameters), given, strict=True)
+    ]
+    # Their contents would be read by the device.
+    arguments = [
+        replace(one, read=None) if isinstance(one, HeldBuffer) else one for one in arguments
+    ]
+    local, offset = launch.local_size, launch.global_offset
+    ndrange = NDRange(
+        global_size=tuple(launch.global_size),
+        local_size=None if local is None else tuple(local),
+        global_offset=tuple(offset or ()),
+    )
+    refuse_overruns(kernel, ndrange, arguments)
+    problem = Problem(name=kernel.name, kernel=kernel, ndrange=ndrange, arguments=tuple(arguments))
+    return problem, session.description

@@ -31,7 +31,7 @@ from kernelcast.predictor.answering.tasks import (
 )
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access, BufferArgument
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import KernelcastError, NoAnswerYetError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
 from kernelcast.records.kernel import Kernel
@@ -64,6 +64,7 @@ def run_estimate(
     hold: Hold | None = None,
     keep: Callable[[EstimateOutcome], None] | None = None,
     report: ReportProgress = lambda _: None,
+    check: Callable[[], None] = lambda: None,
     give_up: GiveUp | None = None,
 ) -> EstimateOutcome:
     """Sample one launch on a device that is open, and find what learned models need.
@@ -81,17 +82,33 @@ def run_estimate(
     report : callable, optional
         Is told of each stage.
     give_up : callable, optional
+    check : callable, optional
+        Is called before anything runs; raises an error where nothing more is to run.
         Ends the process if a sampled launch hangs.
 
     Raises
     ------
     InputError
+    NoAnswerYetError
+        If the time of the task is over.
         If source and arguments do not fit together, buffers are too small, or work-groups fetch
         their work.
     DeviceError
         If the device cannot run the launch. That there are no features is no error.
     """
-    report("reading the source")
+    is_sampled = False
+
+    def look_at_the_clock() -> None:
+        check()
+        if task.ends_s is not None and time.monotonic() > task.ends_s and not is_sampled:
+            msg = f"{task.device_id}: no time is left for samples"
+            raise NoAnswerYetError(msg)
+
+    def begin(stage: str) -> None:
+        look_at_the_clock()
+        report(stage)
+
+    begin("reading the source")
     started_s = time.perf_counter()
     problem, kernel = task.problem, task.problem.kernel
     refuse_persistent(kernel)
@@ -105,19 +122,20 @@ def run_estimate(
     watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
     turns = session.turns
     with watching as watch, session.lock, turns.preparing():
-        report(BUILDING)
+        begin(BUILDING)
         session.whole_kernel(kernel)
-        report(_name_preparation(problem, is_live=is_checked))
+        begin(_name_preparation(problem, is_live=is_checked))
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             if not is_checked:
                 refuse_overruns(kernel, launch.ndrange, problem.arguments)
             sampling = LaunchSampling(
-                launch if watch is None else WatchedLaunch(launch, watch),
+                WatchedLaunch(launch, watch, look_at_the_clock),
                 kernel,
                 task.settings,
                 arguments=problem.arguments,
                 started_s=started_s,
                 turn=turns.measuring,
+                ends_s=task.ends_s,
             )
 
             def make_outcome() -> tuple[EstimateOutcome, SampledEstimate]:
@@ -139,9 +157,10 @@ def run_estimate(
                     by_clock=not session.uses_event_timer,
                 ), sampled
 
-            report("sampling")
+            begin("sampling")
             sampling.take_moment()
             found: LaunchFacts | str | None = None
+            is_sampled = True
             if task.wants_row:
                 if keep is not None:
                     keep(make_outcome()[0])

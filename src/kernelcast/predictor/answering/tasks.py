@@ -69,6 +69,11 @@ class EstimateTask:
     facts: LaunchFacts | None = None
     """Found at an earlier sampling of the same launch."""
 
+    ends_s: float | None = None
+    """`time.monotonic`, the same for all processes, at which it ends without samples; None: it
+    takes its time."""
+    runs_end_s: float = math.inf
+    """`time.monotonic` at which whole runs have to be over."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOutcome:

@@ -53,7 +53,7 @@ class EstimateRequest(Strict):
     history: bool = Field(default=True, description="Whether observations count.")
     within_seconds: float | None = Field(
         default=None, gt=0, le=10,
-        description="Time for moments of sampling: as many as fit; two unless given.",
+        description="Time to wait, builds included: what is known by then answers.",
     )  # fmt: skip
     least_gain: float | None = Field(
         default=None, ge=0, le=1e6,
