@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -202,14 +203,33 @@ class ArgumentPlace:
         InputError
             If it belongs to another context.
         """
-        _check_kind(self.parameter, value)
-        fits = isinstance(value, self.types) if self.types else _fits(self.element, value)
+        parameter, element = self.parameter, self.element
+        if isinstance(value, cl.SVMPointer):
+            msg = (
+                f"argument {parameter}: shared virtual memory given; its content cannot be kept "
+                "unchanged while sampling. Give a pyopencl.Buffer"
+            )
+            raise SignatureError(msg)
+        is_image = isinstance(value, cl.MemoryObjectHolder) and not isinstance(value, cl.Buffer)
+        if is_image and not parameter.is_const and not can_be_copied(value):
+            msg = (
+                f"argument {parameter}: an image that the kernel may write, and that cannot be "
+                "copied; give a 2-D or 3-D image of its own memory, or a pyopencl.Buffer"
+            )
+            raise SignatureError(msg)
+        if self.types:
+            fits = isinstance(value, self.types)
+        elif isinstance(value, np.ndarray | np.void):  # lanes
+            fits = element is not None and value.nbytes == element.bytes
+        else:
+            fits = isinstance(value, np.generic) and (
+                element is not None and element.lanes == 1 and value.dtype == element.dtype
+            )
         if not fits:
             given = type(value).__name__
-            msg = f"argument {self.parameter}: {given} given; give a {self.wanted}"
+            msg = f"argument {parameter}: {given} given; give a {self.wanted}"
             raise SignatureError(msg)
-        check_context(self.parameter, value, session)
-        element = self.element
+        check_context(parameter, value, session)
         if isinstance(value, cl.Buffer):
             return hold_buffer(session, value, element or _BYTE, is_decisive=self.is_decisive)
         if isinstance(value, np.integer | np.floating):
@@ -220,14 +240,20 @@ class ArgumentPlace:
             return HeldBuffer(element=element or _BYTE, count=0)
         if isinstance(value, cl.LocalMemory):
             return LocalArgument(bytes=value.size)
-        raw = _name_bytes(value)
+        raw = type(value).__name__.encode()  # what tells structures, images and samplers apart
+        if isinstance(value, np.generic | np.ndarray | bytes):
+            raw = value if isinstance(value, bytes) else value.tobytes()
+            if parameter.value_bytes not in (0, len(raw)):
+                msg = (
+                    f"argument {parameter}: {len(raw)} bytes given; give all "
+                    f"{parameter.value_bytes}"
+                )
+                raise SignatureError(msg)
+        elif isinstance(value, cl.Image):
+            raw = repr((value.format, value.width, value.height, value.depth)).encode()
         if element is not None and element.lanes > 1 and len(raw) == element.bytes:
             lanes = np.frombuffer(raw, dtype=element.dtype)[: element.lanes]
             return ScalarArgument(element=element, values=tuple(lanes.tolist()))
-        wanted = self.parameter.value_bytes
-        if isinstance(value, np.generic | np.ndarray | bytes) and wanted not in (0, len(raw)):
-            msg = f"argument {self.parameter}: {len(raw)} bytes given; give all {wanted}"
-            raise SignatureError(msg)
         return HeldBuffer(element=_BYTE, count=0, digest=hashlib.sha256(raw).hexdigest())
 
 
@@ -253,89 +279,37 @@ def find_place(parameter: Parameter, *, is_decisive: bool) -> ArgumentPlace:
         types = (np.generic, np.ndarray, bytes, cl.MemoryObjectHolder)
         wanted = "structure as a NumPy scalar (numpy.void)"
     else:
-        wanted = _name_type(element)
+        wanted = f"numpy.{element.dtype.name}"
+        if element.lanes > 1:
+            wanted = f"vector of {element.lanes} {wanted} of pyopencl.cltypes"
     return ArgumentPlace(
         parameter=parameter, element=element, types=types, wanted=wanted, is_decisive=is_decisive
     )
-
-
-def _name_bytes(value: KernelArgument) -> bytes:
-    """Give what tells structures, images and samplers apart."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tobytes()
-    if isinstance(value, cl.Image):
-        told = (value.format, value.width, value.height, value.depth)
-        return repr(told).encode()
-    return bytes(value) if isinstance(value, bytes) else type(value).__name__.encode()
 
 
 def hold_buffer(
     session: DeviceSession, buffer: cl.Buffer, element: ElementType, *, is_decisive: bool
 ) -> HeldBuffer:
     """Describe a caller's buffer; its content is copied once if it is asked for."""
-    read = _Content(session, buffer)
-    is_small = buffer.size <= MOST_HELD_BYTES
     digest = ""
     if is_decisive:
         with session.lock:
             digest = digest_buffer(session, buffer)
+
+    @cache
+    def read() -> npt.NDArray[np.generic]:
+        content = np.empty(buffer.size, dtype=np.uint8)
+        cl.enqueue_copy(session.queue, content, buffer)
+        return content
+
     if buffer.size % element.bytes:  # the last bytes count where overruns are looked for
         element = _BYTE
     return HeldBuffer(
         element=element,
         count=buffer.size // element.bytes,
         digest=digest,
-        read=read if is_small else None,
+        read=read if buffer.size <= MOST_HELD_BYTES else None,
     )
-
-
-class _Content:
-    """Copies what a buffer holds at the first call."""
-
-    __slots__ = ("_buffer", "_content", "_session")
-
-    def __init__(self, session: DeviceSession, buffer: cl.Buffer) -> None:
-        self._session, self._buffer = session, buffer
-        self._content: npt.NDArray[np.generic] | None = None
-
-    def __call__(self) -> npt.NDArray[np.generic]:
-        if self._content is None:
-            self._content = np.empty(self._buffer.size, dtype=np.uint8)
-            cl.enqueue_copy(self._session.queue, self._content, self._buffer)
-        return self._content
-
-
-def _check_kind(parameter: Parameter, argument: KernelArgument) -> None:
-    """Refuse what could be written without our noticing."""
-    if isinstance(argument, cl.SVMPointer):
-        msg = (
-            f"argument {parameter}: shared virtual memory given; its content cannot be kept "
-            "unchanged while sampling. Give a pyopencl.Buffer"
-        )
-        raise SignatureError(msg)
-    is_image = isinstance(argument, cl.MemoryObjectHolder) and not isinstance(argument, cl.Buffer)
-    if is_image and not parameter.is_const and not can_be_copied(argument):
-        msg = (
-            f"argument {parameter}: an image that the kernel may write, and that cannot be "
-            "copied; give a 2-D or 3-D image of its own memory, or a pyopencl.Buffer"
-        )
-        raise SignatureError(msg)
-
-
-def _fits(wanted: ElementType | None, value: KernelArgument) -> bool:
-    """Tell whether a value is of a type, as one number or as lanes."""
-    if wanted is None:
-        return False
-    if isinstance(value, np.ndarray | np.void):
-        return bool(value.nbytes == wanted.bytes)
-    return isinstance(value, np.generic) and value.dtype == wanted.dtype and wanted.lanes == 1
-
-
-def _name_type(element: ElementType) -> str:
-    """Name the type of a value as Python programs write it."""
-    if element.lanes == 1:
-        return f"numpy.{element.dtype.name}"
-    return f"vector of {element.lanes} numpy.{element.dtype.name} of pyopencl.cltypes"
 
 
 def infer_accesses(
