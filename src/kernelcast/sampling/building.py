@@ -1,7 +1,9 @@
 """Builds programs on a device and tells a kernel's real signature."""
 
 import warnings
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 from kernelcast.records.errors import CompileError, KernelNotFoundError
@@ -13,6 +15,10 @@ from kernelcast.sampling.prelude import mark_line
 # Asked of the compiler so that parameters can be checked by name and type before anything runs.
 ARGUMENT_INFO_OPTION = "-cl-kernel-arg-info"
 _LOG_LINES = 40
+_SPACES = ("GLOBAL", "CONSTANT", "LOCAL", "PRIVATE")
+_UNKNOWN = Parameter(
+    index=0, name="?", type_name="?", address_space="?", is_const=False, is_known=False
+)
 
 
 def build_program(
@@ -34,13 +40,15 @@ def build_program(
         try:
             program.build(options=list(options), devices=[device])
         except cl.Error as error:
-            raise CompileError(_explain_failure(program, device, error)) from error
+            log = ""
+            with suppress(cl.Error):
+                log = read_build_log(program, device)
+            lines = (log or str(error)).splitlines()
+            more = len(lines) - _LOG_LINES
+            msg = f"the compiler of {device.name.strip()} refused the source:\n"
+            msg += "\n".join(lines[:_LOG_LINES]) + (f"\n... {more} more lines" if more > 0 else "")
+            raise CompileError(msg) from error
     return program
-
-
-def build_kernel_source(context: cl.Context, device: cl.Device, kernel: Kernel) -> cl.Program:
-    """Compile a kernel's own source, unchanged but for the name in messages."""
-    return build_program(context, device, *read_kernel_source(kernel))
 
 
 def read_kernel_source(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
@@ -111,38 +119,29 @@ def read_parameters(kernel: cl.Kernel) -> tuple[Parameter, ...]:
     """Read a kernel's signature from its compiled form."""
     if isinstance(kernel, OtherDriver):
         return tuple(cast("Any", kernel).parameters)
-    return tuple(_read_parameter(kernel, index) for index in range(kernel.num_args))
-
-
-_ADDRESS_SPACES = {
-    cl.kernel_arg_address_qualifier.GLOBAL: "global",
-    cl.kernel_arg_address_qualifier.CONSTANT: "constant",
-    cl.kernel_arg_address_qualifier.LOCAL: "local",
-    cl.kernel_arg_address_qualifier.PRIVATE: "private",
-}
-
-
-def _read_parameter(kernel: cl.Kernel, index: int) -> Parameter:
-    info = cl.kernel_arg_info
-    try:
-        # pyopencl types every answer as object
-        space = cast(
-            "cl.kernel_arg_address_qualifier", kernel.get_arg_info(index, info.ADDRESS_QUALIFIER)
-        )
-        qualifiers = cast("int", kernel.get_arg_info(index, info.TYPE_QUALIFIER))
-        return Parameter(
-            index=index,
-            name=str(kernel.get_arg_info(index, info.NAME)),
-            type_name=str(kernel.get_arg_info(index, info.TYPE_NAME)),
-            address_space=_ADDRESS_SPACES[space],
-            is_const=bool(qualifiers & cl.kernel_arg_type_qualifier.CONST)
-            or space == cl.kernel_arg_address_qualifier.CONSTANT
-            or kernel.get_arg_info(index, info.ACCESS_QUALIFIER)
-            == cl.kernel_arg_access_qualifier.READ_ONLY,
-        )
-    except cl.Error:  # optional in the standard for some kinds of program
-        return Parameter(index=index, name="?", type_name="?", address_space="?", is_const=False,
-                         is_known=False)  # fmt: skip
+    info, spaces = cl.kernel_arg_info, cl.kernel_arg_address_qualifier
+    found = []
+    for index in range(kernel.num_args):
+        try:
+            # pyopencl types every answer as object
+            ask: Any = partial(kernel.get_arg_info, index)
+            space = ask(info.ADDRESS_QUALIFIER)
+            is_const = bool(ask(info.TYPE_QUALIFIER) & cl.kernel_arg_type_qualifier.CONST)
+            is_read = ask(info.ACCESS_QUALIFIER) == cl.kernel_arg_access_qualifier.READ_ONLY
+            found.append(
+                Parameter(
+                    index=index,
+                    name=str(ask(info.NAME)),
+                    type_name=str(ask(info.TYPE_NAME)),
+                    address_space=next(
+                        one.lower() for one in _SPACES if getattr(spaces, one) == space
+                    ),
+                    is_const=is_const or is_read or space == spaces.CONSTANT,
+                )
+            )
+        except cl.Error:  # optional in the standard for some kinds of program
+            found.append(replace(_UNKNOWN, index=index))
+    return tuple(found)
 
 
 def read_build_options(program: cl.Program, device: cl.Device) -> list[str]:
@@ -166,14 +165,3 @@ def read_binary(program: cl.Program, device: cl.Device) -> bytes:
     except cl.Error:
         return b""
     return dict(zip(devices, binaries, strict=True)).get(device, b"")
-
-
-def _explain_failure(program: cl.Program, device: cl.Device, error: cl.Error) -> str:
-    try:
-        log = read_build_log(program, device)
-    except cl.Error:
-        log = ""
-    lines = (log or str(error)).splitlines()
-    shown = "\n".join(lines[:_LOG_LINES])
-    more = f"\n... {len(lines) - _LOG_LINES} more lines" if len(lines) > _LOG_LINES else ""
-    return f"the compiler of {device.name.strip()} refused the source:\n{shown}{more}"

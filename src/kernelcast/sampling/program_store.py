@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from kernelcast.records.kernel import includes_files
 from kernelcast.records.private_files import keep_among
@@ -28,40 +28,25 @@ from kernelcast.sampling.building import (
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.parameters import Parameter
 
-_FORMAT: Final = "kernelcast program 1"
-_KEEP_THEMSELVES: Final = frozenset(
-    {"Portable Computing Language", "rusticl", "NVIDIA CUDA", "CUDA"}
-)
-_MOST_FILES: Final = 512
+_FORMAT = "kernelcast program 1"
+_KEEP_THEMSELVES = frozenset({"Portable Computing Language", "rusticl", "NVIDIA CUDA", "CUDA"})
+_MOST_FILES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltProgram:
-    """A program, and what was found out when it was built.
-
-    Parameters
-    ----------
-    program : pyopencl.Program
-        Built.
-    build_s : float
-        Host time that its compiler took, in seconds: now, or when the program was stored.
-    signatures : mapping of str to tuple of Parameter
-        Of its kernels, where the program was stored with them.
-    """
+    """A program, and what was found out when it was built."""
 
     program: cl.Program
+    """Built."""
     build_s: float
+    """Host time that its compiler took, in seconds: now, or when the program was stored."""
     signatures: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    """Of its kernels, where the program was stored with them."""
 
 
 class ProgramStore:
-    """Keeps programs in a folder; several processes may share it.
-
-    Parameters
-    ----------
-    folder : Path or None
-        Where; None: nothing is kept.
-    """
+    """Keeps programs in a folder, if there is one; several processes may share it."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -83,8 +68,19 @@ class ProgramStore:
         started_s = time.perf_counter()
         program = build_program(context, device, source, tuple(options))
         build_s = time.perf_counter() - started_s
-        if path is not None:
-            _keep(path, program, device, build_s, with_signatures=ARGUMENT_INFO_OPTION in options)
+        binary = b"" if path is None else read_binary(program, device)
+        if path is not None and binary:
+            names = list_kernels(program) if ARGUMENT_INFO_OPTION in options else ()
+            head = {
+                "digest": hashlib.sha256(binary).hexdigest(),
+                "build_s": build_s,
+                "signatures": {
+                    name: [asdict(one) for one in read_parameters(cl.Kernel(program, name))]
+                    for name in names
+                },
+            }
+            with suppress(OSError):  # it is not kept then
+                keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=_MOST_FILES)
         return BuiltProgram(program=program, build_s=build_s)
 
     def _locate(self, device: cl.Device, source: str, options: Sequence[str]) -> Path | None:
@@ -101,7 +97,7 @@ class ProgramStore:
 def _load(
     path: Path, context: cl.Context, device: cl.Device, options: Sequence[str]
 ) -> BuiltProgram | None:
-    """Give a stored program; None where there is none that is whole and that the driver takes."""
+    """Read a stored program; None where there is none that is whole and that the driver takes."""
     try:
         head, _, binary = path.read_bytes().partition(b"\n")
         held: dict[str, Any] = json.loads(head)
@@ -112,33 +108,11 @@ def _load(
             warnings.simplefilter("ignore")  # the log of a build that has nothing to compile
             program.build(options=list(options), devices=[device])
         path.touch()
-        return BuiltProgram(
-            program=program,
-            build_s=float(held["build_s"]),
-            signatures={
-                name: tuple(Parameter(**one) for one in parameters)
-                for name, parameters in held["signatures"].items()
-            },
-        )
+        signatures = {
+            name: tuple(Parameter(**one) for one in parameters)
+            for name, parameters in held["signatures"].items()
+        }
+        build_s = float(held["build_s"])
+        return BuiltProgram(program=program, build_s=build_s, signatures=signatures)
     except (OSError, ValueError, KeyError, TypeError, cl.Error):
         return None
-
-
-def _keep(
-    path: Path, program: cl.Program, device: cl.Device, build_s: float, *, with_signatures: bool
-) -> None:
-    """Write a program so that readers see all of it or nothing; failing that, it is not kept."""
-    binary = read_binary(program, device)
-    if not binary:
-        return
-    names = list_kernels(program) if with_signatures else ()
-    head = {
-        "digest": hashlib.sha256(binary).hexdigest(),
-        "build_s": build_s,
-        "signatures": {
-            name: [asdict(one) for one in read_parameters(cl.Kernel(program, name))]
-            for name in names
-        },
-    }
-    with suppress(OSError):
-        keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=_MOST_FILES)

@@ -6,7 +6,7 @@ from functools import partial
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.building import build_kernel_source, take_kernel
+from kernelcast.sampling.building import build_program, read_kernel_source, take_kernel
 from kernelcast.sampling.launch import enqueue, explained_errors
 from kernelcast.sampling.problems import ProblemArguments, check_problem
 from kernelcast.sampling.session import DeviceSession
@@ -23,7 +23,8 @@ class TimedLaunch:
         *,
         seed: int,
     ) -> None:
-        program = build_kernel_source(session.context, session.device, problem.kernel)
+        text = read_kernel_source(problem.kernel)
+        program = build_program(session.context, session.device, *text)
         self._session, self._seed = session, seed
         self._built = take_kernel(program, problem.kernel)
         self._problem, self._accesses = check_problem(session, problem, self._built, inferred)
