@@ -143,7 +143,7 @@ def test_all_tiers_on_a_device(predictor: Predictor, problem: Problem) -> None:
     assert sampled.compile_seconds is not None
     assert sampled.compile_seconds > 0
     for one in (sampled.seconds, sampled.seconds, 1.01 * sampled.seconds):
-        predictor.observe(sampled, one)
+        predictor.observe(sampled, one, slowdown=1)
     known = predictor.estimate(problem, device.id)
     assert known.tier is Tier.HISTORY
     (entry,) = predictor.estimate_many([problem])

@@ -5,17 +5,20 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from statistics import median
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import LinearFit, fit_moments, make_interval
 from kernelcast.records.arguments import Argument
-from kernelcast.records.contention import combine_contention, list_contention
+from kernelcast.records.contention import NOTICEABLE, combine_contention, list_contention
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.estimates import Estimate, Measurement, Tier
 from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
-from kernelcast.sampling.plan import SamplingPlan, fit_plan
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.waiting import find_waiting, read_waiting
 from kernelcast.sampling.warmed_windows import MomentSampler, open_sampler
 
 ReportProgress = Callable[[str], None]
@@ -23,8 +26,11 @@ ReportProgress = Callable[[str], None]
 
 _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
-_COSTLY_SHARE = 0.05
+# Slabs of the usual budget take up to a tenth; what is shorter than this nobody notices.
+_COSTLY_SHARE, _UNNOTICED_S = 0.12, 4e-3
 _LIFTED = 0.05
+_SLACK = 1.2
+"""Whole runs differ by so much."""
 
 
 MOMENTS_APART_S = 0.05
@@ -58,15 +64,15 @@ class LaunchSampling:
         Of the launch.
     started_s : float, optional
         `time.perf_counter` at which preparation began, so that the overhead counts it.
+    ends_s : float, optional
+        `time.monotonic` until which moments beyond the plan's may be taken; none are when left
+        out.
     turn : callable, optional
         Gives what is held while work-groups are timed.
 
     Raises
     ------
     PersistentKernelError
-    ends_s : float, optional
-        `time.monotonic` until which moments beyond the plan's may be taken; none are when left
-        out.
         If work-groups fetch their work.
     """
 
@@ -78,6 +84,7 @@ class LaunchSampling:
         *,
         arguments: Sequence[Argument] = (),
         started_s: float | None = None,
+        ends_s: float | None = None,
         turn: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self._launch, self._settings, self._turn = launch, settings, turn
@@ -86,7 +93,6 @@ class LaunchSampling:
         left_s = -math.inf if ends_s is None else ends_s - time.monotonic()
         self._ends_s = time.perf_counter() + left_s
         self._ended_s, self._took_s = -math.inf, 0.0
-        ends_s: float | None = None,
         self._runs: list[SampleRun] = []
         self._sampler, self._weigh = _open_sampler(launch, kernel, settings.plan, arguments)
 
@@ -103,17 +109,17 @@ class LaunchSampling:
         DeviceError
             If the device fails.
         """
+        begun_s = time.perf_counter()
         with self._turn():
             run = self._sampler.take_moment()
         self._ended_s = time.perf_counter()
+        self._took_s = self._ended_s - begun_s
         if run is not None:
             self._runs.append(self._weigh(run))
         return run is not None
-        begun_s = time.perf_counter()
 
     def take_rest(self, *, wait: Callable[[float], None] = time.sleep) -> None:
         """Sample as often as the plan says, and further as long as time allows and that pays.
-        self._took_s = self._ended_s - begun_s
 
         Parameters
         ----------
@@ -132,12 +138,6 @@ class LaunchSampling:
             if not self.take_moment():
                 return
 
-    def conclude(self) -> SampledEstimate:
-        """Predict the time of the whole launch from what was sampled so far."""
-        sampling_s = sum(one.sampling_s for one in self._runs)
-        overhead_s = time.perf_counter() - self._begun_s - sampling_s
-        found = estimate_runs(self._launch, self._name, self._runs, self._settings.coverage)
-        return replace(
     def _pays(self) -> bool:
         """Tell whether another moment narrows the interval by more seconds than it takes."""
         settings, count = self._settings, len(self._runs)
@@ -145,6 +145,12 @@ class LaunchSampling:
         gained_s = (interval.high - interval.low) / 2 * (1 - math.sqrt(count / (count + 1)))
         return gained_s >= settings.least_gain * (FURTHER_APART_S + self._took_s)
 
+    def conclude(self) -> SampledEstimate:
+        """Predict the time of the whole launch from what was sampled so far."""
+        sampling_s = sum(one.sampling_s for one in self._runs)
+        overhead_s = time.perf_counter() - self._begun_s - sampling_s
+        found = estimate_runs(self._launch, self._name, self._runs, self._settings.coverage)
+        return replace(
             found, estimate=replace(found.estimate, overhead_seconds=max(overhead_s, 0.0))
         )
 
@@ -248,16 +254,51 @@ def estimate_runs(
 
 
 def measure(
-    launch: PreparedLaunch, runs: int, *, report: ReportProgress = lambda _: None
-) -> Measurement:
-    """Time whole runs of the unchanged kernel; one more at first, not counted, warms up."""
-    report("measuring, warm-up")
-    launch.time_whole()
-    durations = []
-    for number in range(1, runs + 1):
-        report(f"measuring, run {number} of {runs}")
-        durations.append(launch.time_whole())
-    return Measurement(durations_s=tuple(durations))
+    launch: PreparedLaunch,
+    runs: int,
+    *,
+    report: ReportProgress = lambda _: None,
+    expected_s: float = 0.0,
+    ends_s: float = math.inf,
+) -> Measurement | None:
+    """Time whole runs of the unchanged kernel, and what they waited for processors.
+
+    One more at first warms up; it counts where no other fits.
+
+    Parameters
+    ----------
+    launch : PreparedLaunch
+        The launch.
+    runs : int
+        How many at most.
+    report : callable, optional
+        Is told of each.
+    expected_s : float
+        What one takes, as far as is known, in seconds.
+    ends_s : float
+        `time.monotonic` at which all have to be over; a run that does not fit is not begun.
+
+    Returns
+    -------
+    Measurement or None
+        None where not one fits.
+    """
+    durations_s: list[float] = []
+    slowdowns: list[float] = []
+    while len(durations_s) <= runs and time.monotonic() + _SLACK * expected_s <= ends_s:
+        number = len(durations_s)
+        report(f"measuring, run {number} of {runs}" if number else "measuring, warm-up")
+        begun_s, before = time.monotonic(), read_waiting()
+        durations_s.append(launch.time_whole())
+        spent = find_waiting(before, read_waiting(), durations_s[-1])
+        slowdowns.append(1 + spent.waited_s / spent.worked_s if spent else 1.0)
+        expected_s = max(time.monotonic() - begun_s, expected_s if number > 1 else 0.0)
+    counted_s = durations_s[1:] or durations_s
+    if not counted_s:
+        return None
+    slowdown = median(slowdowns[-len(counted_s) :])
+    is_told = launch.device.kind is DeviceKind.CPU and slowdown >= NOTICEABLE
+    return Measurement(durations_s=tuple(counted_s), slowdown=slowdown if is_told else 1.0)
 
 
 def _methods(fit: LinearFit) -> dict[str, float]:
@@ -301,7 +342,7 @@ def _warn(sampled: Sampled, sampling_s: float, fit: LinearFit) -> list[str]:
             "in the L2 cache for what they stored; the whole launch waits for DRAM to take it"
         )
     share = sampling_s / fit.seconds
-    if share > _COSTLY_SHARE and sampling_s > fit_plan(SamplingPlan(), sampled).unnoticed_s:
+    if share > _COSTLY_SHARE and sampling_s > _UNNOTICED_S:
         warnings.append(
             f"sampling took more than {_COSTLY_SHARE:.0%} of the predicted time: there are too few "
             "work-groups, or too short ones, for less"

@@ -112,12 +112,13 @@ def observe(
     measured_s: float | UserEvent | Sequence[UserEvent],
     *,
     is_first: bool | None = None,
+    slowdown: float | None = None,
 ) -> frozenset[ObservationFlag]:
     """Tell how long a launch has really taken: later answers of `estimate` know it.
 
     Parameters
     ----------
-    launch, measured_s, is_first
+    launch, measured_s, is_first, slowdown
         As of `kernelcast.Predictor.observe`: seconds, or the launch's event.
 
     Raises
@@ -126,7 +127,7 @@ def observe(
         As there.
     """
     predictor = _find_predictor(*_USUAL)
-    flags = predictor.observe(launch, measured_s, is_first=is_first)
+    flags = predictor.observe(launch, measured_s, is_first=is_first, slowdown=slowdown)
     predictor.flush()
     _find_predictor.cache_clear()  # whose memories know nothing of it
     return flags

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from kernelcast.models.evidence.piece import Piece
 from kernelcast.predictor.answering.composing import Basis, Remembered
-from kernelcast.predictor.answering.contention import forget_old_contention
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.tasks import EstimateOutcome
@@ -119,7 +118,7 @@ class AskedLive:
     @property
     def answer(self) -> Estimate | None:
         """The answer in use; None where it has to be made anew."""
-        return forget_old_contention(self.known.answer)
+        return self.known.answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class KnownLaunches:
         asked = self._asked.get((id(problem), device_id))
         if asked is None or (asked.files and asked.files != stamp_files(problem)):
             return None
-        return forget_old_contention(asked.known.answer)
+        return asked.known.answer
 
     def remember_asked(
         self, problem: Problem, device_id: str, known: KnownLaunch, files: FileStamps

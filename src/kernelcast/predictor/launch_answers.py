@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kernelcast.models.evidence.piece import Piece
@@ -11,10 +12,9 @@ from kernelcast.predictor.answering.composing import (
     Remembered,
     choose_pieces,
     compose,
-    widen,
     explain_unsampled,
+    widen,
 )
-from kernelcast.predictor.answering.contention import forget_old_contention
 from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.identity import stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
@@ -24,15 +24,16 @@ from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.predictor.answering.time_limit import BUSY, hold
 from kernelcast.predictor.known_launches import AskedLive, KnownLaunch, KnownLaunches
 from kernelcast.predictor.refining import Refiner
+from kernelcast.records.contention import list_contention
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, InputError
 from kernelcast.records.estimates import Estimate
-from kernelcast.records.explanation import Tier
+from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
-
 from kernelcast.records.readable_times import format_seconds
 from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
+
 if TYPE_CHECKING:
     from kernelcast.launches.live import LiveName
 
@@ -49,9 +50,9 @@ _SPARED = (
     "it was not sampled: other sizes were observed, and samples would cost more than they tell"
 )
 
-_CHANGING = frozenset({ObservationFlag.DOUBTED})
 _COSTLY = "samples would take {}: run it, and tell `observe` what it took"
 
+_CHANGING = frozenset({ObservationFlag.DOUBTED})
 
 Ask = tuple[LaunchRequest, KnownLaunch]
 
@@ -71,6 +72,8 @@ class LaunchAnswers:
         Whether a launch that was answered is answered from memory the next time.
     refiner : Refiner or None
         Samples launches again later.
+    meter : ContentionMeter or None
+        Measures what other programs do when an answer is asked for; None where that is not known.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class LaunchAnswers:
         *,
         remembers: bool = True,
         refiner: Refiner | None = None,
+        meter: ContentionMeter | None = None,
     ) -> None:
         self.launches = KnownLaunches()
         self._answerer = answerer
@@ -88,6 +92,7 @@ class LaunchAnswers:
         self._take_driver = take_driver
         self._remembers = remembers
         self._refiner = refiner
+        self.meter = meter
 
     def renew(self) -> None:
         """Have answers made anew, since another version of a model is to be used."""
@@ -112,6 +117,8 @@ class LaunchAnswers:
             self._answerer.sample(request)
             msg = f"{request.problem.name}: the files of its buffers cannot be read"
             raise InputError(msg)
+        if self.meter is not None:
+            self.meter.note(request.device)
         known = self._find(identity)
         with hold(known.sampling, request.limit, BUSY):
             known = self._make_ready(known, request)
@@ -125,13 +132,6 @@ class LaunchAnswers:
                 self._refiner.note(request, known)
         return known
 
-    def recall_live(self, name: "LiveName") -> Estimate | None:
-        """Give the answer to a launch of live objects; None where there is none that still holds.
-
-        Buffers whose contents decide what work-items do are read, and compared.
-        """
-        asked = self.launches.recall_live(name)
-        if asked is None or (answer := asked.answer) is None:
     def foretell(self, request: LaunchRequest) -> tuple[Estimate | None, bool]:
         """Answer by what is known without running anything; tell whether that is the last word.
 
@@ -175,6 +175,13 @@ class LaunchAnswers:
         costs = f"{format_seconds(cost_s)}, a run of it {format_seconds(told.seconds)}"
         return explain_unsampled(told, _COSTLY.format(costs)), True
 
+    def recall_live(self, name: "LiveName") -> Estimate | None:
+        """Give the answer to a launch of live objects; None where there is none that still holds.
+
+        Buffers whose contents decide what work-items do are read, and compared.
+        """
+        asked = self.launches.recall_live(name)
+        if asked is None or (answer := asked.answer) is None:
             return None
         if asked.contents:
             from kernelcast.launches.live import holds_still
@@ -380,7 +387,26 @@ class LaunchAnswers:
         while answer is None:
             known = self.ask(request)
             answer = known.answer
-        return forget_old_contention(answer)
+        return self.as_now(answer)
+
+    def as_now(self, answer: Estimate) -> Estimate:
+        """Have an answer say what other programs do now; its time alone stands."""
+        if self.meter is None:
+            return answer
+        known = answer.explanation or Explanation(tier=answer.tier)
+        told = known.contention
+        if told is not None and (datetime.now(UTC) - told.measured_at).total_seconds() < FRESH_S:
+            return answer
+        seen = self.meter.measure(answer.device_id)
+        if seen == told:
+            return answer
+        old = list_contention(told)
+        kept = [one for one in answer.warnings if one not in old]
+        return replace(
+            answer,
+            warnings=(*list_contention(seen), *kept),
+            explanation=replace(known, contention=seen),
+        )
 
     def take(self, known: KnownLaunch, seen: Seen) -> frozenset[ObservationFlag]:
         """Judge an observation of a launch, and change its answer accordingly."""

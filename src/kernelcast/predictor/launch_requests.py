@@ -13,7 +13,6 @@ from kernelcast.predictor.given import check_device, check_device_ids, check_pro
 from kernelcast.predictor.launch_estimates import LaunchEstimate
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.device_ids import match_device_id
 
@@ -114,6 +113,7 @@ class RequestReader:
         ------
         InputError
             If something is no launch, or there is no such device.
+        """
         return [
             self._try_to_read(one) if self.is_live(one) else self.read(one, device)
             for one, device in self.list_pairs(launches, devices)
@@ -125,7 +125,6 @@ class RequestReader:
         devices: Sequence[str | DeviceDescription] | None = None,
     ) -> "list[tuple[Problem | Launch, DeviceDescription | None]]":
         """List launches and the devices they are asked of, before they are read; see `pair`."""
-        """
         check_device_ids(devices)
         listed = list_launches(launches, self.is_live)
         is_any_problem = any(isinstance(one, Problem) for one in listed)
@@ -206,6 +205,7 @@ def _read_live(
         executor=LiveObjects(live),
         report=report,
         is_live=True,
+    )
 
 
 def _check_named(device: str | DeviceDescription | None, own: DeviceDescription) -> None:
@@ -222,4 +222,3 @@ def refuse_live(launch: "Launch", error: KernelcastError) -> LaunchEstimate:
 
     name = str(getattr(launch.kernel, "function_name", "launch"))
     return LaunchEstimate(problem=name, device_id=name_device(launch.queue), error=error)
-    )

@@ -38,29 +38,43 @@ class Observer:
         self.flush, self.close = self._writer.flush, self._writer.close
 
     def observe(
-        self, identity: LaunchIdentity, measured_s: float, *, is_first: bool | None, key: str
+        self,
+        identity: LaunchIdentity,
+        measured_s: float,
+        *,
+        is_first: bool | None,
+        key: str,
+        slowdown: float | None,
     ) -> frozenset[ObservationFlag]:
         """Judge an observation and keep it; see `kernelcast.Predictor.observe`.
 
         Raises
         ------
         InputError
-            If the time is not positive.
+            If the time is not positive, or the slowdown below 1.
         ObservationLostError
             If it cannot be kept.
         """
         if not 0 < measured_s < math.inf:
             msg = f"measured time {measured_s} s: give positive seconds"
             raise InputError(msg)
+        if slowdown is not None and not 1 <= slowdown < math.inf:
+            msg = f"slowdown {slowdown}: give how many times as long as alone it took, at least 1"
+            raise InputError(msg)
         if key and not self._take_key(key):
             return frozenset()
         is_new = self._is_first(identity)
+        if slowdown is None:
+            slowdown = self._measure(identity.device.id, measured_s)
+        alone_s = float(measured_s) / slowdown
         one = Observation(
             launch=identity,
-            runs=RunTimes(median_s=float(measured_s), durations_s=(float(measured_s),)),
+            runs=RunTimes(median_s=alone_s, durations_s=(alone_s,)),
             origin=Origin.OBSERVED,
             measurement=key or f"{self._run}-{next(self._number)}",
-            machine_state=MachineState(load=read_load()),
+            machine_state=MachineState(
+                load=read_load(), slowdown=slowdown if slowdown > 1 else None
+            ),
             versions=_list_versions(),
             measured_at=datetime.now(UTC),
         )
@@ -73,6 +87,12 @@ class Observer:
         flags = self._answers.take(self._answers.launches.find(identity), seen)
         self._writer.add(replace(one, flags=flags))
         return flags
+
+    def _measure(self, device_id: str, seconds: float) -> float:
+        """Measure how many times as long as alone a launch took that has just ended."""
+        meter = self._answers.meter
+        seen = None if meter is None else meter.judge_run(device_id, seconds)
+        return seen.slowdown if seen is not None and seen.is_noticeable else 1.0
 
     def _is_first(self, identity: LaunchIdentity) -> bool:
         """Tell whether a kernel's launches with this local size begin with this one."""

@@ -118,7 +118,11 @@ class Predictor:
         self._hurried = HurriedAnswers(self._reader)
         self._meter = options.choose_meter()
         self._answers = LaunchAnswers(
-            self._answerer, self._policy, self._take_driver, refiner=self._refiner
+            self._answerer,
+            self._policy,
+            self._take_driver,
+            refiner=self._refiner,
+            meter=self._meter,
         )
         self._observer = Observer(self._answers, self._memory)
         self._clock = options.clock
@@ -147,11 +151,11 @@ class Predictor:
         device: str | DeviceDescription | None = None,
         *,
         within_s: float | None = None,
+        in_background: bool | None = None,
     ) -> Estimate:
         """Predict one launch on one device.
 
         Parameters
-        in_background: bool | None = None,
         ----------
         launch : Problem or Launch
             A problem, see `kernelcast.read_problem`, or a launch of pyopencl objects.
@@ -167,20 +171,20 @@ class Predictor:
 
         Raises
         ------
+        NoAnswerYetError
+            If nothing is known within the time.
         InputError, DeviceError
             If source and arguments do not fit together, or the device cannot answer.
         """
-        self._look_for_models()
-        NoAnswerYetError
-            If nothing is known within the time.
-        name = self._reader.name(launch, device)
-        answer = None if name is None else self._answers.recall_live(name)
-        if isinstance(launch, Problem) and device is not None:
         limit = self._limit(within_s, in_background)
-            device_id = device if isinstance(device, str) else getattr(device, "id", "")
+        self._look_for_models()
         if limit is not None:
             [one] = self._hurry(limit, lambda: [(launch, device)], [launch])
             return one.conclude(limit)
+        name = self._reader.name(launch, device)
+        answer = None if name is None else self._answers.recall_live(name)
+        if isinstance(launch, Problem) and device is not None:
+            device_id = device if isinstance(device, str) else getattr(device, "id", "")
             answer = self._answers.launches.recall_answer(launch, device_id)
         if answer is not None:
             return self._answers.as_now(answer)
@@ -194,36 +198,36 @@ class Predictor:
         self,
         launches: "Iterable[Problem | Launch]",
         devices: Sequence[str | DeviceDescription] | None = None,
+        *,
+        within_s: float | None = None,
+        in_background: bool | None = None,
     ) -> list[LaunchEstimate]:
         """Predict every launch on every device, with all that it costs.
 
         Parameters
-        *,
-        within_s: float | None = None,
-        in_background: bool | None = None,
         ----------
         launches : iterable of Problem or Launch
             The launches; those of pyopencl objects are asked of their queue's device alone.
         devices : sequence of str or DeviceDescription, optional
             The devices; all of the predictor's when left out.
+        within_s, in_background
+            As of `estimate`; the time is that of all together.
 
         Returns
         -------
         list of LaunchEstimate
-        within_s, in_background
-            As of `estimate`; the time is that of all together.
             One per pair, devices within launches; a device that cannot answer says so in its entry.
         """
-        self._look_for_models()
-        pairs = self._reader.pair(launches, devices)
-        found = [self._ask(one) if isinstance(one, LaunchRequest) else one for one in pairs]
-        known = [one for one in found if not isinstance(one, LaunchEstimate)]
         limit = self._limit(within_s, in_background)
-        self._answers.compose_all(known)
+        self._look_for_models()
         if limit is not None:
             launches = [*launches]
             asked = self._hurry(limit, lambda: self._reader.list_pairs(launches, devices), launches)
             return [self._weigh_hurried(one, limit) for one in asked]
+        pairs = self._reader.pair(launches, devices)
+        found = [self._ask(one) if isinstance(one, LaunchRequest) else one for one in pairs]
+        known = [one for one in found if not isinstance(one, LaunchEstimate)]
+        self._answers.compose_all(known)
         find = cache(find_sound_machine)
         return [
             one if isinstance(one, LaunchEstimate) else self._weigh(*one, find(one[0].device.id))
@@ -284,7 +288,10 @@ class Predictor:
         that they are not believed.
         """
         request = self._reader.read(problem, device, policy=policy)
-        return self._make_answers(request.policy).recall(request, beside)
+        if self._meter is not None:
+            self._meter.note(request.device)
+        found = self._make_answers(request.policy).recall(request, beside)
+        return None if found is None else self._answers.as_now(found)
 
     def recall_named(self, launch: LaunchIdentity) -> LaunchHistory:
         """Give what is known of a launch by its identity, to judge observations by."""
@@ -314,8 +321,9 @@ class Predictor:
         *,
         is_first: bool | None = None,
         key: str = "",
+        slowdown: float | None = None,
     ) -> frozenset[ObservationFlag]:
-        """Tell how long a launch has really taken.
+        """Tell how long a launch has really taken, whatever else was at work.
 
         Parameters
         ----------
@@ -331,6 +339,10 @@ class Predictor:
         key : str
             Tells observations apart: of several with the same key only the first counts. Given
             one of its own when left out.
+        slowdown : float, optional
+            How many times as long it took beside other programs as it would have alone, at least 1.
+            Measured when left out, by the threads that ran it where that was in this process: tell
+            of a launch when it has ended. What is kept is its time alone.
 
         Returns
         -------
@@ -342,8 +354,8 @@ class Predictor:
         Raises
         ------
         InputError
-            If the time is not positive, the launch has no identity, or the event is another
-            launch's, of a launch that has failed, or of a queue that keeps no times.
+            If the time is not positive, the slowdown is below 1, the launch has no identity, or the
+            event is another launch's, of one that has failed, or of a queue that keeps no times.
         EventTimesError
             If the device's events tell wrong times: give seconds by the host's clock there.
         ObservationLostError
@@ -355,7 +367,9 @@ class Predictor:
 
             queue = getattr(launch, "queue", None)
             measured_s = read_event_times(measured_s, identity.device.id, queue)
-        return self._observer.observe(identity, measured_s, is_first=is_first, key=key)
+        return self._observer.observe(
+            identity, measured_s, is_first=is_first, key=key, slowdown=slowdown
+        )
 
     def flush(self, timeout_s: float = 30.0) -> None:
         """Wait until every observation so far is in the store.
@@ -375,6 +389,7 @@ class Predictor:
         ObservationLostError
             If the store has not taken all within the time.
         """
+        self._hurried.stop()
         if self._refiner is not None:
             self._refiner.stop()
         try:
@@ -382,6 +397,7 @@ class Predictor:
         finally:
             self._memory.close()
             self._options.end_children()
+            self._hurried.close()
             if self._refiner is not None:
                 self._refiner.close()
 
@@ -389,15 +405,18 @@ class Predictor:
         if isinstance(launch, Estimate):
             if launch.identity is None:
                 msg = "the estimate has no identity; give a LaunchIdentity, or the launch"
-        self._hurried.stop()
                 raise InputError(msg)
             return launch.identity
         if self._reader.is_live(launch):
-            return self._reader.identify(launch)
+            request = self._reader.read(launch)
+            if self._meter is not None:
+                self._meter.note(request.device)
+            identity = request.identify()
+            assert identity is not None  # only files of problems cannot be read
+            return identity
         return check_identity(launch)
 
     def _make_answers(self, policy: Policy) -> LaunchAnswers:
-            self._hurried.close()
         """Make answers that remember nothing."""
         return LaunchAnswers(
             self._answerer, policy, self._take_driver, remembers=False, meter=self._meter

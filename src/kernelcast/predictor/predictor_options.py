@@ -10,6 +10,7 @@ from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.predictor.answering.warm_processes import WarmProcesses
+from kernelcast.sampling.contention_meter import METER, ContentionMeter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,10 @@ class PredictorOptions:
     def choose_samples_store(self) -> SamplesStore | None:
         """Give the place of samples, where the executor samples on this machine's devices."""
         return self.samples_store if getattr(self.executor, "samples_here", False) else None
+
+    def choose_meter(self) -> ContentionMeter | None:
+        """Give what measures other programs: callers of a service run launches who knows where."""
+        return METER if isinstance(self.executor, WarmProcesses) else None
 
     def end_children(self) -> None:
         """End the processes that samplings of this predictor have started."""

@@ -110,9 +110,7 @@ def _find_measurement(recording: Recording, settings: EstimateSettings) -> Measu
     # Of older files only the samples tell what other programs did then.
     seen = combine_contention([one.contention for one in recording.runs if one.contention])
     slowdown = recording.slowdown or (seen.slowdown if seen and seen.is_noticeable else 1.0)
-    return Measurement(
-        durations_s=recording.whole_s[: settings.measured_runs], slowdown=slowdown
-    )
+    return Measurement(durations_s=recording.whole_s[: settings.measured_runs], slowdown=slowdown)
 
 
 def _read_pieces(recording: Recording) -> tuple[Piece, ...]:

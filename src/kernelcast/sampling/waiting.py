@@ -59,9 +59,7 @@ def add_up_workers(before: ThreadsWaiting, after: ThreadsWaiting) -> Waiting:
     return Waiting(sum(one.worked_s for one in workers), sum(one.waited_s for one in workers))
 
 
-def find_waiting(
-    before: ThreadsWaiting, after: ThreadsWaiting, seconds: float
-) -> Waiting | None:
+def find_waiting(before: ThreadsWaiting, after: ThreadsWaiting, seconds: float) -> Waiting | None:
     """Add up what threads have worked and waited for a launch of some length between readings.
 
     None where they were busy for less than half of it: it ran elsewhere.

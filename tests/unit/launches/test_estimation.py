@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelcast.launches import weighing
+from kernelcast.launches import estimation, weighing
 from kernelcast.launches.estimation import MOMENTS_APART_S, estimate_runs, measure, sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import InputError
@@ -16,6 +16,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.waiting import Waiting
 from support.fakes import Disturbance, SyntheticLaunch
 
 LARGE = NDRange(global_size=(64 * 100_000,), local_size=(64,))
@@ -92,9 +93,9 @@ def test_moments_lie_apart() -> None:
     assert 0 < waits[0] <= 0.1  # less what stages have taken: a busy machine is slow
     patient = EstimateSettings(within_s=1.0, least_gain=0.0)
     assert len(sample_launch(make_launch(), "triad", patient).runs) >= 3
-
     patient = EstimateSettings(within_s=1.0)  # another moment would gain less than it takes
     assert len(sample_launch(make_launch(), "triad", patient).runs) == 1
+
 
 def test_samples_are_weighed_between_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits for the next moment no longer than since the last sample, whatever weighing takes."""
@@ -110,6 +111,42 @@ def test_samples_are_weighed_between_moments(monkeypatch: pytest.MonkeyPatch) ->
     settings = EstimateSettings(plan=SamplingPlan(moments=2))
     sample_launch(make_launch(), kernel, settings, wait=waits.append)
     assert waits == [0.0]
+
+
+class _SlowLaunch(SyntheticLaunch):
+    """A launch whose whole runs let time pass."""
+
+    def time_whole(self) -> float:
+        """Let a fiftieth of a second pass."""
+        time.sleep(0.02)
+        return 0.02
+
+
+@pytest.mark.parametrize(
+    ("left_s", "runs"), [(math.inf, 4), (10.0, 4), (0.07, 1), (0.025, 1), (0.02, 0), (-1.0, 0)]
+)
+def test_whole_runs_end_in_time(left_s: float, runs: int) -> None:
+    """One that does not fit is not begun; the first counts where no other fits."""
+    launch = _SlowLaunch(NDRange(global_size=(64,), local_size=(8,)), lambda _: 1e-5)
+    ends_s = time.monotonic() + left_s
+    found = measure(launch, 4, expected_s=0.02, ends_s=ends_s)
+    if not runs:
+        assert found is None
+        return
+    assert found is not None
+    assert runs <= len(found.durations_s) <= (4 if runs == 4 else 2)
+    assert found.slowdown == 1.0  # threads that slept say nothing
+
+
+def test_whole_runs_say_what_they_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that waited twice as long as they worked made the runs three times as long."""
+    readings = [{"1": Waiting(0.01 * n, 0.02 * n)} for n in range(9)]
+    monkeypatch.setattr(estimation, "read_waiting", lambda: readings.pop(0))
+    launch = SyntheticLaunch(NDRange(global_size=(64,), local_size=(8,)), lambda _: 1e-3)
+    found = measure(launch, 2)
+    assert found is not None
+    assert found.slowdown == pytest.approx(3.0)
+    assert found.error_of(found.seconds / 3) == pytest.approx(0.0)
 
 
 def test_samples_of_a_recording_repeat_the_estimate() -> None:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import combinations
+from statistics import median
 
 from kernelcast.models.evidence.built_in import ASSUMED_ERRORS
 from kernelcast.models.evidence.fusion import fuse
@@ -22,6 +24,7 @@ from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.explanation import Explanation, HistoryFacts, PieceFacts
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.readable_times import format_seconds
 
 _MOST_WIDENED = 0.5
 _TIERS: Mapping[Kind, Tier] = {
@@ -34,6 +37,14 @@ _TIERS: Mapping[Kind, Tier] = {
 }
 CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
 """What the learned correction has seen of a launch beside its features."""
+_SAY: Mapping[Kind, str] = {
+    Kind.OBSERVED: "observations of the launch say",
+    Kind.SAMPLES: "its samples say",
+    Kind.OTHER_SIZES: "other sizes of the kernel say",
+}
+"""Of what has run, in the order in which contradictions name it."""
+_CONTRADICT = 2.0
+_LEAST_CONTRADICTION = math.log(1.5)
 _UNLIKE = (
     "the launch is unlike those that the learned model was trained on: the samples answer, with a "
     "wider interval"
@@ -169,17 +180,6 @@ def refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:
     )
 
 
-def compose(
-    basis: Basis, remembered: Remembered, pieces: Sequence[Piece], methods: MethodChoice
-) -> Estimate:
-    """Fuse what is known of a launch into its estimate.
-
-    Parameters
-    ----------
-    basis : Basis
-        What is known beside its observations.
-    remembered : Remembered
-        Its observations.
 def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
     """Say in an answer why the launch was not sampled, and that asking again may be better."""
     note = f"not sampled: {why}"
@@ -192,6 +192,17 @@ def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
     )
 
 
+def compose(
+    basis: Basis, remembered: Remembered, pieces: Sequence[Piece], methods: MethodChoice
+) -> Estimate:
+    """Fuse what is known of a launch into its estimate.
+
+    Parameters
+    ----------
+    basis : Basis
+        What is known beside its observations.
+    remembered : Remembered
+        Its observations.
     pieces : sequence of Piece
         What may answer, see `choose_pieces`.
     methods : MethodChoice
@@ -220,7 +231,8 @@ def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
         in_domain=estimate.in_domain and (correction is None or correction.in_domain),
         estimates_s=keep_methods(methods_s, methods.wanted),
         warnings=(
-            *estimate.warnings, *failures, *answer.warnings, *list_doubts(remembered.facts)
+            *estimate.warnings, *failures, *answer.warnings, *list_contradictions(pieces),
+            *list_doubts(remembered.facts),
         ),
         explanation=replace(
             estimate.explanation or Explanation(tier=answer.tier),
@@ -300,6 +312,26 @@ def choose_pieces(
     if methods.wanted is None:
         return known
     return tuple(one for one in known if _is_wanted(one.kind, methods)) or known
+
+
+def list_contradictions(pieces: Sequence[Piece]) -> list[str]:
+    """Say where observations, samples and other sizes of a launch contradict each other.
+
+    They do if they differ by a factor of more than 1.5, and by more than two of their deviations.
+    """
+    told = []
+    for kind, says in _SAY.items():
+        of_kind = [one for one in pieces if one.kind is kind]
+        if of_kind:
+            log_s = median(one.log_seconds for one in of_kind)
+            variance = min(one.variance for one in of_kind)
+            told.append((log_s, variance, f"{says} {format_seconds(math.exp(log_s))}"))
+    return [
+        f"{text}, but {other}"
+        for (log_s, variance, text), (other_log_s, other_variance, other) in combinations(told, 2)
+        if abs(log_s - other_log_s)
+        > max(_LEAST_CONTRADICTION, _CONTRADICT * math.sqrt(variance + other_variance))
+    ]
 
 
 def list_pieces(fused: FusedEstimate) -> tuple[PieceFacts, ...]:

@@ -22,7 +22,8 @@ SAMPLE = Task(
     entry="kernelcast.predictor.answering.child_tasks:sample_on_device",
     returns=EstimateOutcome,
     gives=EstimateOutcome,
-    most_items=1,
+    most_items=2,
+    is_timed_as_a_whole=True,
 )
 MODEL = Task(entry="kernelcast.predictor.answering.measuring:model_alone", returns=ModelOutcome)
 
@@ -106,6 +107,10 @@ def take_outcome(
     except KernelcastError as error:
         if sampled is None:
             raise
+        if sampled.awaits_runs:
+            estimate, told = sampled.estimate, f"whole runs were not timed: {error}"
+            estimate = replace(estimate, warnings=(*estimate.warnings, told))
+            return replace(sampled, estimate=estimate, awaits_runs=False)
         sampled = replace(sampled, row_failure=str(error))
     if sampled is None:
         msg = f"{device_id}: the sampling ended without a result; please report it"

@@ -78,19 +78,20 @@ def run_estimate(
     hold : Hold, optional
         Prepares the launch; made of the problem, and for a copy that counts, when left out.
     keep : callable, optional
-        Takes the sampled answer before features are made: what comes after may crash a driver.
+        Takes the sampled answer before features are made, and before whole runs: what comes after
+        may crash a driver or last too long.
     report : callable, optional
         Is told of each stage.
-    give_up : callable, optional
     check : callable, optional
         Is called before anything runs; raises an error where nothing more is to run.
+    give_up : callable, optional
         Ends the process if a sampled launch hangs.
 
     Raises
     ------
-    InputError
     NoAnswerYetError
         If the time of the task is over.
+    InputError
         If source and arguments do not fit together, buffers are too small, or work-groups fetch
         their work.
     DeviceError
@@ -134,8 +135,8 @@ def run_estimate(
                 task.settings,
                 arguments=problem.arguments,
                 started_s=started_s,
-                turn=turns.measuring,
                 ends_s=task.ends_s,
+                turn=turns.measuring,
             )
 
             def make_outcome() -> tuple[EstimateOutcome, SampledEstimate]:
@@ -159,8 +160,8 @@ def run_estimate(
 
             begin("sampling")
             sampling.take_moment()
-            found: LaunchFacts | str | None = None
             is_sampled = True
+            found: LaunchFacts | str | None = None
             if task.wants_row:
                 if keep is not None:
                     keep(make_outcome()[0])
@@ -169,10 +170,12 @@ def run_estimate(
                     found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
                 report("sampling at another moment")
             sampling.take_rest()
-            outcome, sampled = make_outcome()
-            if task.settings.measure:
-                outcome = _add_measurement(outcome, launch, task.settings.measured_runs, report)
-            return _add_facts(outcome, sampled, problem, found)
+            outcome = _add_facts(*make_outcome(), problem, found)
+            if not task.settings.measure:
+                return outcome
+            if keep is not None:
+                keep(replace(outcome, awaits_runs=True))
+            return _add_measurement(outcome, launch, task, report)
 
 
 def _name_preparation(problem: Problem, *, is_live: bool) -> str:
@@ -195,13 +198,23 @@ def record(sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun]) -> Rec
 
 
 def _add_measurement(
-    outcome: EstimateOutcome, launch: OpenCLLaunch, runs: int, report: ReportProgress
+    outcome: EstimateOutcome, launch: OpenCLLaunch, task: EstimateTask, report: ReportProgress
 ) -> EstimateOutcome:
-    measured = measure(launch, runs, report=report)
+    estimate, runs = outcome.estimate, task.settings.measured_runs
+    measured = measure(
+        launch, runs, report=report, expected_s=estimate.expected.seconds, ends_s=task.runs_end_s
+    )
+    found_s = () if measured is None else measured.durations_s
+    if len(found_s) < runs:
+        what = f"{len(found_s)} of {runs} whole runs" if found_s else "no whole run"
+        told = f"{what} fitted into the time limit (--timeout)"
+        estimate = replace(estimate, warnings=(*estimate.warnings, told))
     return replace(
         outcome,
-        estimate=replace(outcome.estimate, measurement=measured),
-        recording=replace(outcome.recording, whole_s=measured.durations_s),
+        estimate=replace(estimate, measurement=measured),
+        recording=replace(
+            outcome.recording, whole_s=found_s, slowdown=measured.slowdown if measured else None
+        ),
     )
 
 

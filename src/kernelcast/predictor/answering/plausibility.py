@@ -61,15 +61,12 @@ class Expected:
     """How far from it an observation may be."""
     source: str = SAMPLES
     """Whose estimate it is, to be followed by the time."""
-    slowdown: float = 1.0
-    """How many times as long the launch may have taken beside other programs, as samples saw."""
     by_clock: bool = False
     """Whether the host's clock has told it, since the device's events tell wrong times."""
 
     def holds(self, seconds: float) -> bool:
         """Tell whether a time is near enough."""
-        most_s = self.seconds * self.slowdown * self.factor
-        return self.seconds / self.factor <= seconds <= most_s
+        return self.seconds / self.factor <= seconds <= self.seconds * self.factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +127,6 @@ def expect(estimate: Estimate, *, by_clock: bool = False) -> Expected:
         seconds=interval.seconds,
         factor=max(FAR, math.exp(min(_WIDTHS * width, 50.0))),
         source=_SOURCES.get(estimate.tier, SAMPLES),
-        slowdown=estimate.expected.seconds / interval.seconds,
         by_clock=by_clock,
     )
 

@@ -1,5 +1,6 @@
 """What is asked of a device, in a child process, and what comes back."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -68,12 +69,12 @@ class EstimateTask:
     the source."""
     facts: LaunchFacts | None = None
     """Found at an earlier sampling of the same launch."""
-
     ends_s: float | None = None
     """`time.monotonic`, the same for all processes, at which it ends without samples; None: it
     takes its time."""
     runs_end_s: float = math.inf
     """`time.monotonic` at which whole runs have to be over."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOutcome:
@@ -96,6 +97,8 @@ class EstimateOutcome:
     read."""
     pieces: tuple[Piece, ...] = ()
     """What a recorded answer was put together of; it is put together of the same again."""
+    awaits_runs: bool = False
+    """Whether whole runs are still to be timed."""
     by_clock: bool = False
     """Whether samples were timed by the host's clock, since the device's events tell wrong
     times."""

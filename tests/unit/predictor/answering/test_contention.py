@@ -6,13 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kernelcast.predictor.answering.contention import forget_old_contention
-from kernelcast.predictor.answering.plausibility import expect
+from kernelcast.predictor.predictor import Predictor
+from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.contention import Contention, combine_contention, list_contention
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Interval, Measurement
 from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling import contention_meter as module
+from kernelcast.sampling.contention_meter import ContentionMeter
+from kernelcast.sampling.waiting import Waiting
+from kernelcast.training_data.store import Store
+from support.builders import make_description
+from support.fake_executor import FakeExecutor, make_problem
 
 ALONE = Interval(seconds=2.0, low=1.6, high=2.5, coverage=0.9)
 
@@ -78,10 +84,13 @@ def test_an_idle_machine_has_one_time() -> None:
 
 
 def test_an_estimate_holds_both_times() -> None:
-    """The time alone stays the answer; what was measured is held against the time as it is now."""
-    busy = _estimate(_contention(waited_s=0.2), measurement=Measurement(durations_s=(6.0,)))
+    """The time alone stays the answer; runs are judged by what slowed them, not by what is now."""
+    measured = Measurement(durations_s=(8.0,), slowdown=4.0)
+    busy = _estimate(_contention(waited_s=0.2), measurement=measured)
     assert busy.interval == ALONE
     assert busy.error == pytest.approx(0.0)
+    assert _estimate(None, measurement=measured).error == pytest.approx(0.0)
+    assert busy.to_dict()["measured_slowdown"] == 4.0
     now = busy.to_dict()["now"]
     assert isinstance(now, dict)
     assert now["slowdown"] == pytest.approx(3.0)
@@ -92,24 +101,114 @@ def test_an_estimate_holds_both_times() -> None:
     assert "3.0 times as long" in busy.warnings[1]
 
 
-def test_observations_may_be_as_long_as_other_programs_make_them() -> None:
-    """A run that is far from the time alone and near the time now contradicts nothing."""
-    seconds = 15.0 * ALONE.seconds
-    assert not expect(_estimate(None)).holds(seconds)
-    assert expect(_estimate(_contention(waited_s=0.4))).holds(seconds)
-    assert expect(_estimate(_contention(waited_s=0.4))).holds(ALONE.seconds)
+class _Meter(ContentionMeter):
+    """Finds what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: Contention | None = None
+
+    def measure(self, device_id: str) -> Contention | None:
+        """Give what was told, with its time as of now."""
+        assert device_id in self._devices
+        return self.seen
+
+    def judge_run(self, device_id: str, seconds: float) -> Contention | None:
+        """Give the same."""
+        del seconds
+        return self.measure(device_id)
 
 
-def test_a_kept_answer_forgets_what_others_did() -> None:
-    """After half a minute only the time alone is left, without the warning."""
-    fresh = _estimate(_contention(waited_s=0.2))
-    assert forget_old_contention(fresh) is fresh
-    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
-    seen = replace(_contention(waited_s=0.2), measured_at=an_hour_ago)
-    old = forget_old_contention(_estimate(seen))
-    assert old.now is None
-    assert old.warnings == ("else",)
-    assert old.interval == ALONE
+@pytest.fixture
+def meter(monkeypatch: pytest.MonkeyPatch) -> _Meter:
+    """Have predictors ask a meter that finds what it is told."""
+    found = _Meter()
+    monkeypatch.setattr(PredictorOptions, "choose_meter", lambda _: found)
+    return found
+
+
+def test_what_is_observed_beside_others_is_kept_as_the_time_alone(
+    meter: _Meter, store: Store
+) -> None:
+    """History holds 1 s of a run that took 3; what is expected is what runs take now."""
+    problem, device = make_problem(), make_description()
+    options = PredictorOptions(executor=FakeExecutor())
+    with Predictor([device], store=store, options=options) as predictor:
+        before = predictor.estimate(problem, device)
+        assert before.now is None
+        meter.seen = _contention(waited_s=0.2)
+        for _ in range(3):
+            assert predictor.observe(before, 3.0, is_first=False) == frozenset()
+        busy = predictor.estimate(problem, device)
+        assert busy.estimates_s["history"] == pytest.approx(1.0)
+        assert busy.expected.seconds == pytest.approx(3 * busy.seconds)
+        assert any("3.0 times as long" in one for one in busy.warnings)
+        meter.seen = _contention(waited_s=0.1)
+        less = predictor.estimate(problem, device)
+        assert less.expected.seconds == pytest.approx(2 * busy.seconds)
+        meter.seen = None
+        assert predictor.observe(before, 1.0, is_first=False) == frozenset()
+        alone = predictor.estimate(problem, device)
+        assert alone.now is None
+        assert not any("other programs" in one for one in alone.warnings)
+        predictor.observe(before, 4.0, is_first=False, slowdown=4.0)
+        assert predictor.estimate(problem, device).estimates_s["history"] == pytest.approx(1.0)
+        with pytest.raises(InputError, match="slowdown"):
+            predictor.observe(before, 1.0, slowdown=0.5)
+        predictor.flush()
+    kept = list(store.find())
+    assert [one.seconds for one in kept] == pytest.approx([1.0] * 5)
+    slowdowns = [one.machine_state.slowdown for one in kept]
+    assert sorted(slowdowns, key=lambda one: one or 0.0) == pytest.approx([None, 3, 3, 3, 4])
+
+
+def test_what_samples_have_just_seen_is_not_measured_again(meter: _Meter) -> None:
+    """Only what is older than two seconds is: the answer stands, its factor does not."""
+    with Predictor([make_description()], options=PredictorOptions(executor=FakeExecutor())) as one:
+        meter.note(make_description())
+        fresh = replace(_estimate(_contention(waited_s=0.2)), device_id=make_description().id)
+        assert one._answers.as_now(fresh) is fresh
+        an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
+        seen = replace(_contention(waited_s=0.2), measured_at=an_hour_ago)
+        old = one._answers.as_now(replace(_estimate(seen), device_id=make_description().id))
+        assert old.now is None
+        assert old.warnings == ("else",)
+        assert old.interval == ALONE
+
+
+def test_the_threads_that_ran_a_launch_tell_what_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of this process where it ran here; else as many that work for it are tried once."""
+    device, meter = make_description(), ContentionMeter()
+    readings = [{"1": Waiting(0.0, 0.0)}, {"1": Waiting(1.0, 2.0)}, {"1": Waiting(1.0, 2.0)}]
+    tried = [_contention(waited_s=0.1)]
+    others = [2]
+    monkeypatch.setattr(module, "read_waiting", lambda: readings.pop(0))
+    monkeypatch.setattr(module, "count_others", lambda: others[0])
+    monkeypatch.setattr(module, "_try_threads", lambda _: tried.pop())
+    assert meter.judge_run(device.id, 2.0) is None
+    meter.note(device)
+    here = meter.judge_run(device.id, 2.0)
+    assert here is not None
+    assert here.slowdown == pytest.approx(3.0)
+    for _ in range(2):
+        elsewhere = meter.measure(device.id)
+        assert elsewhere is not None
+        assert elsewhere.slowdown == pytest.approx(2.0)
+    assert meter.judge_run(device.id, 2.0) == elsewhere
+    others[0], readings[:] = 0, [{"1": Waiting(9.0, 9.0)}]
+    monkeypatch.setattr(meter, "_counted_until_s", 0.0)
+    assert meter.judge_run(device.id, 2.0) is None
+
+
+def test_threads_are_tried_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work is seen, and no wait that is not there; none is done where nobody else wants to run."""
+    monkeypatch.setattr(module, "count_others", lambda: 1)
+    monkeypatch.setattr(module, "_WORK_S", 1e-3)
+    found = module._try_threads(2)
+    assert found is not None
+    assert found.worked_s >= 2e-3
+    monkeypatch.setattr(module, "count_others", lambda: 0)
+    assert module._try_threads(2) is None
 
 
 @pytest.mark.parametrize("worked_s", [0.0, -1.0, math.nan])

@@ -45,6 +45,11 @@ def run_estimate(session, task, *, keep, report, give_up=None):
     outcome = replace(outcome, row_failure=str(os.getpid()))
     if name == "late":
         keep(outcome)
+    if name == "runs":
+        keep(outcome)
+        keep(replace(outcome, awaits_runs=True))
+        report("measuring")
+        time.sleep(600)
     if name in {"late", "die"}:
         os.kill(os.getpid(), signal.SIGKILL)
     return outcome
@@ -133,6 +138,18 @@ def test_samples_survive_what_comes_after(executor: WarmProcesses) -> None:
     assert "SIGKILL" in outcome.row_failure
     assert outcome.estimate.seconds > 0
     assert number_of(ask(executor)) > 0
+
+
+def test_runs_that_last_too_long_leave_the_prediction(executor: WarmProcesses) -> None:
+    """The time limit is that of all together; the answer says that nothing was timed."""
+    ask(executor)
+    began_s = time.monotonic()
+    outcome = ask(executor, "runs", timeout_s=3)
+    assert time.monotonic() - began_s < 6
+    assert outcome.estimate.seconds > 0
+    assert outcome.estimate.measurement is None
+    (told,) = [one for one in outcome.estimate.warnings if "whole runs" in one]
+    assert "no answer within 3 s (stage: measuring)" in told
 
 
 def test_an_idle_process_ends_and_another_serves(executor: WarmProcesses) -> None:
