@@ -73,10 +73,11 @@ class _Row:
         """Sample at multiples of the saturation point."""
         multiples = range(1, self.settings.multiples + 1)
         at_s = time.time()
-        for pair in sample_pairs(self.launch, multiples, window_set=window_set, unit=unit):
-            run = replace(self.moments[0], launches=pair.launches, is_even=True, at_s=at_s)
+        pairs = sample_pairs(self.launch, multiples, window_set=window_set, unit=unit)
+        for multiple, launches in pairs.items():
+            run = replace(self.moments[0], launches=launches, is_even=True, at_s=at_s)
             run = weigh_run(run, self.problem.kernel, self.problem.arguments)
-            self._keep(replace(run, is_even=True), pair.multiple, window_set)
+            self._keep(replace(run, is_even=True), multiple, window_set)
 
     def _keep(self, run: SampleRun, multiple: int, window_set: int) -> None:
         self.samples.append(

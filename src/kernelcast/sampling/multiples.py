@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import TimedLaunch, clock_of
@@ -13,17 +12,6 @@ from kernelcast.sampling.windows import find_free_box, spread_positions
 _LEAST_LAUNCH_S = 300e-6
 # The launches of one pair are at most this share of the index space.
 _LARGEST_SHARE = 1 / 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairSample:
-    """Launches of k and k + 1 times the unit."""
-
-    multiple: int
-    window_set: int
-    """Which choice of places."""
-    launches: tuple[TimedLaunch, ...]
-    """The shorter and the longer one, in the order they ran."""
 
 
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
@@ -41,7 +29,7 @@ def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
 
 def sample_pairs(
     launch: PreparedLaunch, multiples: Sequence[int], *, window_set: int, unit: int
-) -> list[PairSample]:
+) -> dict[int, tuple[TimedLaunch, ...]]:
     """Time k and k + 1 units of work-groups for several k (sampling-svr, section 6, Fig. 15).
 
     Parameters
@@ -51,15 +39,15 @@ def sample_pairs(
 
     Returns
     -------
-    list of PairSample
-        Those multiples that the index space has room for.
+    dict of int to tuple of TimedLaunch
+        Both launches of those multiples that the index space has room for, the shorter one first.
     """
     total = launch.ndrange.work_group_count
     counts = launch.ndrange.group_counts
     fitting = [k for k in multiples if (2 * k + 1) * unit <= _LARGEST_SHARE * total]
     places = spread_positions(max(len(fitting), 1), counts, shift=window_set * 17 + 3)
     taken: list[GroupBox] = []
-    chosen: list[tuple[int, list[GroupBox]]] = []
+    chosen: dict[int, list[GroupBox]] = {}
     for place, multiple in zip(places, fitting, strict=False):
         boxes = []
         for size in (multiple * unit, (multiple + 1) * unit):
@@ -68,17 +56,13 @@ def sample_pairs(
                 taken.append(box)
                 boxes.append(box)
         if len(boxes) == 2:
-            chosen.append((multiple, boxes))
+            chosen[multiple] = boxes
     launch.settle()
-    durations = iter(launch.time_boxes([box for _, boxes in chosen for box in boxes]))
-    return [
-        PairSample(
-            multiple=multiple,
-            window_set=window_set,
-            launches=tuple(
-                TimedLaunch(box=box, window=0, duration_s=float(one), clock_s=clock_of(one))
-                for box, one in zip(boxes, durations, strict=False)
-            ),
+    durations = iter(launch.time_boxes([box for boxes in chosen.values() for box in boxes]))
+    return {
+        multiple: tuple(
+            TimedLaunch(box=box, window=0, duration_s=float(one), clock_s=clock_of(one))
+            for box, one in zip(boxes, durations, strict=False)
         )
-        for multiple, boxes in chosen
-    ]
+        for multiple, boxes in chosen.items()
+    }

@@ -15,7 +15,7 @@ from kernelcast.records.errors import SignatureError
 from kernelcast.sampling.parameters import Parameter
 
 _BUFFER_SPACES = ("global", "constant")
-_BYTES = ("uint8", "int8")
+_PIPE = re.compile(r"\bpipe\b")
 _IMAGE = re.compile(r"image[123]d(_\w+)?_t")
 
 
@@ -34,6 +34,12 @@ def check_arguments(
             msg = (
                 f"kernel {kernel_name}: argument {parameter}: images and samplers can only be "
                 "given as pyopencl objects, by a program that calls kernelcast.estimate"
+            )
+            raise SignatureError(msg)
+        if _PIPE.search(parameter.type_name):
+            msg = (
+                f"kernel {kernel_name}: argument {parameter}: pipes cannot be given; have the "
+                "kernel read and write buffers instead"
             )
             raise SignatureError(msg)
     check_count(kernel_name, parameters, len(arguments))
@@ -71,50 +77,40 @@ def infer_access(parameter: Parameter, declared: Access | None) -> Access:
 
 
 def _complain(parameter: Parameter, argument: Argument) -> str | None:
+    """Say what is wrong with an argument; None where it fits."""
+    space, is_pointer = parameter.address_space, parameter.type_name.endswith("*")
     match argument:
         case BufferArgument():
-            return _complain_about_buffer(parameter, argument)
+            given, fits = "a buffer", space in _BUFFER_SPACES
         case ScalarArgument():
-            return _complain_about_scalar(parameter, argument)
+            given, fits = "a scalar", space == "private" and not is_pointer
         case LocalArgument():
-            if parameter.address_space != "local":
-                return f"argument {parameter}: local memory given; give a {_kind_of(parameter)}"
-            return None
-
-
-def _complain_about_buffer(parameter: Parameter, argument: BufferArgument) -> str | None:
-    if parameter.address_space not in _BUFFER_SPACES:
-        return f"argument {parameter}: a buffer given; give a {_kind_of(parameter)}"
+            given, fits = "local memory", space == "local"
     wanted = ElementType.from_opencl(parameter.type_name.removesuffix("*"))
-    # Buffers of vectors may be filled as buffers of their lanes; structs are not known to us.
-    if wanted is not None and wanted.base != argument.element.base:
-        return f"argument {parameter}: a buffer of {argument.element} given; give one of {wanted}"
-    return None
-
-
-def _complain_about_scalar(parameter: Parameter, argument: ScalarArgument) -> str | None:
-    if parameter.address_space != "private" or parameter.type_name.endswith("*"):
-        return f"argument {parameter}: a scalar given; give a {_kind_of(parameter)}"
-    wanted = ElementType.from_opencl(parameter.type_name)
+    if not fits:
+        kind = f"scalar ({wanted or parameter.type_name})"
+        if space == "local":
+            kind = "size of local memory (`local: BYTES`)"
+        elif space in _BUFFER_SPACES:
+            kind = "buffer"
+        return f"argument {parameter}: {given} given; give a {kind}"
+    if isinstance(argument, LocalArgument):
+        return None
+    element, size_bytes = argument.element, parameter.value_bytes
+    if isinstance(argument, BufferArgument):
+        # Buffers of vectors may be filled as buffers of their lanes; structs are not known to us.
+        if wanted is not None and wanted.base != element.base:
+            return f"argument {parameter}: a buffer of {element} given; give one of {wanted}"
+        return None
     # Some drivers take any number of bytes for a structure, and run with what lies behind.
-    if wanted is None and parameter.value_bytes not in (0, argument.element.bytes):
-        return (
-            f"argument {parameter}: {argument.element} given; give all {parameter.value_bytes} "
-            f"bytes, as uint8x{parameter.value_bytes}"
+    advice = None
+    if wanted is None and size_bytes not in (0, element.bytes):
+        advice = f"; give all {size_bytes} bytes, as uint8x{size_bytes}"
+    elif parameter.type_name.startswith("struct ") and element.base not in ("uint8", "int8"):
+        advice = (
+            " for a structure; give its bytes, all of them, as uint8xN, or have the kernel take it "
+            "from a buffer"
         )
-    if parameter.type_name.startswith("struct ") and argument.element.base not in _BYTES:
-        return (
-            f"argument {parameter}: {argument.element} given for a structure; give its bytes, "
-            "all of them, as uint8xN, or have the kernel take it from a buffer"
-        )
-    if wanted is not None and wanted != argument.element:
-        return f"argument {parameter}: {argument.element} given; give {wanted}"
-    return None
-
-
-def _kind_of(parameter: Parameter) -> str:
-    if parameter.address_space == "local":
-        return "size of local memory (`local: BYTES`)"
-    if parameter.address_space in _BUFFER_SPACES:
-        return "buffer"
-    return f"scalar ({ElementType.from_opencl(parameter.type_name) or parameter.type_name})"
+    elif wanted is not None and wanted != element:
+        advice = f"; give {wanted}"
+    return None if advice is None else f"argument {parameter}: {element} given{advice}"
