@@ -94,7 +94,11 @@ class MemoryAccess:
 
     def explain_unknown(self) -> str:
         """Say where it stands, and why nobody knows its address."""
-        told = f"line {self.line}: the address of {self.text or self.buffer or 'an access'}"
+        return f"line {self.line}: {self.describe_unknown()}"
+
+    def describe_unknown(self) -> str:
+        """Say why nobody knows its address."""
+        told = f"the address of {self.text or self.buffer or 'an access'}"
         if self.pattern is AddressPattern.INDIRECT:
             return f"{told} depends on data in {', '.join(self.sources) or 'a buffer'}"
         return f"{told} is not known{f': {self.reason}' if self.reason else ''}"

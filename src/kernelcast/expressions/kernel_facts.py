@@ -133,6 +133,16 @@ class KernelFacts:
         return 1 - unknown / len(self.accesses)
 
     @property
+    def told_gaps(self) -> tuple[Gap, ...]:
+        """Gaps and accesses of unknown addresses: never empty where `coverage` is below 1."""
+        unknown = (
+            Gap(line=one.line, reason=one.describe_unknown())
+            for one in self.accesses
+            if one.pattern is AddressPattern.UNKNOWN
+        )
+        return tuple(dict.fromkeys((*self.gaps, *unknown)))
+
+    @property
     def local_bytes(self) -> int:
         """Bytes of local memory that the kernel declares."""
         return sum(array.bytes for array in self.local_arrays)

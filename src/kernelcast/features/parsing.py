@@ -230,7 +230,7 @@ def _fill_in(attempt: _Attempt) -> list[str]:
     """
     attempt.filled, messages = attempt.unit, attempt.messages
     for _ in range(_PLACEHOLDER_ROUNDS):
-        more = find_placeholders(messages, attempt.placeholders)
+        more = find_placeholders(messages, attempt.placeholders, attempt.source)
         if not more:
             break
         attempt.placeholders += more

@@ -23,6 +23,8 @@ class Placeholder:
     name: str
     type_name: str = ""
     """What type it is taken for; empty if it is a number."""
+    is_called: bool = False
+    """Whether it is a function; the tree has a number there all the same."""
 
     @property
     def declaration(self) -> str:
@@ -34,12 +36,16 @@ class Placeholder:
     @property
     def advice(self) -> str:
         """What to do about it."""
+        if self.is_called:
+            return f"the function {self.name} is not defined; add it to the source"
         taken = f", taken as {self.type_name}" if self.type_name else ""
         return f"{self.name} is not defined{taken}; give -D{self.name}=..."
 
 
-def find_placeholders(messages: Sequence[str], known: Iterable[Placeholder]) -> list[Placeholder]:
-    """Find the names that errors complain about, types before all else.
+def find_placeholders(
+    messages: Sequence[str], known: Iterable[Placeholder], source: str
+) -> list[Placeholder]:
+    """Find the names of a source that errors complain about, types before all else.
 
     Returns
     -------
@@ -53,7 +59,10 @@ def find_placeholders(messages: Sequence[str], known: Iterable[Placeholder]) -> 
             Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
             for name in types
         ]
-    return [Placeholder(name=name) for name in _find_names(_VALUE, messages, have)]
+    return [
+        Placeholder(name=name, is_called=re.search(rf"\b{name}\s*\(", source) is not None)
+        for name in _find_names(_VALUE, messages, have)
+    ]
 
 
 def _find_names(pattern: re.Pattern[str], messages: Sequence[str], have: set[str]) -> list[str]:

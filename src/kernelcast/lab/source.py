@@ -110,7 +110,8 @@ def _annotate(features: KernelFeatures, kernels: tuple[SourceKernel, ...]) -> So
     lines, counters = annotate(features), features.best_counters
     texts = (f"{one.address} {one.guard}" for line in lines for one in line.accesses)
     gaps = tuple(
-        f"line {one.line}: {one.reason}" if one.line else one.reason for one in features.facts.gaps
+        f"line {one.line}: {one.reason}" if one.line else one.reason
+        for one in features.facts.told_gaps
     )
     return SourceReport(
         kernels=kernels,

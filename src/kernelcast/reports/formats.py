@@ -24,7 +24,7 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         "global_size": list(problem.ndrange.global_size),
         "local_size": None if local_size is None else list(local_size),
         "coverage": facts.coverage,
-        "gaps": [to_plain(one) for one in facts.gaps],
+        "gaps": [to_plain(one) for one in facts.told_gaps],
         "notes": list(features.notes),
         "parameters": [to_plain(one) for one in facts.parameters],
         "local_arrays": [to_plain(one) for one in facts.local_arrays],

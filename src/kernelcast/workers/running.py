@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
+from kernelcast.workers.deaths import BUILDING
 from kernelcast.workers.decoding import NotDecodableError, prepare
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import ClosedError, Message, MessageKind, read_message
@@ -127,9 +128,10 @@ def converse(
             heard.note(message)
             yield message
     except TimeoutError:
+        suspect = "device's compiler" if heard.stage == BUILDING else "kernel"
         msg = (
-            f"{subject}: no answer within {timeout_s:g} s (stage: {heard.stage}); the kernel may "
-            "never end. Its process was stopped; allow more time if it is only slow"
+            f"{subject}: no answer within {timeout_s:g} s (stage: {heard.stage}); the {suspect} "
+            "may never end. Its process was stopped; allow more time if it is only slow"
         )
         raise EstimateTimeoutError(msg) from None
     except NotDecodableError as error:

@@ -129,6 +129,18 @@ def test_a_name_of_the_host_is_a_parameter() -> None:
     assert offsets["t"] is None
     assert "B is not defined; give -DB=..." in {gap.reason for gap in facts.gaps}
     assert str(analyse("a[B] = 1;", options=("-DB=3",)).accesses[0].offset_bytes) == "12"
+    (gap,) = analyse("a[0] = blend(a[1], 2.0f);").gaps[:1]
+    assert gap.reason == "the function blend is not defined; add it to the source"
+
+
+def test_gaps_tell_of_every_address_that_is_not_known() -> None:
+    """They are never empty where not all accesses are covered."""
+    facts = analyse("int i = (int)(get_global_id(0) * 1.5f); a[i] = 1;")
+    assert facts.coverage < 1
+    (gap,) = facts.told_gaps
+    assert (gap.line, gap.reason) == (
+        1, "the address of a[i] is not known: computed in floating point",
+    )  # fmt: skip
 
 
 def test_a_type_of_the_host_is_a_float() -> None:

@@ -106,3 +106,12 @@ def test_unknown_parameters_are_not_checked() -> None:
 def test_const_means_read(parameter: Parameter, declared: Access | None, expected: Access) -> None:
     """Takes the declared access, else that of the type: const is only read."""
     assert infer_access(parameter, declared) is expected
+
+
+@pytest.mark.parametrize("name", ["pipe int", "read_only pipe int"])
+def test_a_pipe_is_refused_as_a_pipe(name: str) -> None:
+    """Whatever is given for it."""
+    pipe = Parameter(index=0, name="p", type_name=name, address_space="private", is_const=False)
+    for given in (buffer("int32"), scalar("int32")):
+        with pytest.raises(SignatureError, match="pipes cannot be given"):
+            check_arguments("k", [pipe], [given])

@@ -43,7 +43,7 @@ def leave(arguments, report):
 
 
 def hang(arguments, report):
-    report(str(os.getpid()))
+    report(arguments or str(os.getpid()))
     time.sleep(600)
 
 
@@ -141,6 +141,15 @@ def test_a_hang_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         f"intel-cpu: no answer within 200 s (stage: {process_id}); the kernel may never end."
     )
     assert not is_alive(int(process_id))
+
+
+def test_a_hang_while_building_is_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the kernel runs then."""
+    stages: list[str] = []
+    clock = SimpleNamespace(monotonic=lambda: 1000.0 * len(stages))
+    monkeypatch.setattr(running, "time", clock)
+    with pytest.raises(EstimateTimeoutError, match="device's compiler may never end"):
+        ask("hang", BUILDING, report=stages.append)
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, RuntimeError])

@@ -216,14 +216,15 @@ def _make_warps(features: KernelFeatures) -> Table | None:
 
 def _describe_gaps(features: KernelFeatures) -> Iterator[str]:
     facts, counters = features.facts, features.best_counters
+    gaps = facts.told_gaps
     yield (
         f"{format_share(facts.coverage)} of {len(facts.accesses)} accesses; "
-        f"{len(facts.gaps) or 'no'} gap{'' if len(facts.gaps) == 1 else 's'}"
+        f"{len(gaps) or 'no'} gap{'' if len(gaps) == 1 else 's'}"
     )
-    for gap in facts.gaps:
+    for gap in gaps:
         yield f"line {gap.line}: {gap.reason}" if gap.line else gap.reason
-    reasons = {(one.line, one.reason): None for one in facts.accesses if one.reason}
-    for line, reason in reasons:
+    blurred = [one for one in facts.accesses if one.pattern is not AddressPattern.UNKNOWN]
+    for line, reason in dict.fromkeys((one.line, one.reason) for one in blurred if one.reason):
         yield f"line {line}: {reason}"
     if not counters.is_exact:
         yield "counts are estimates: what depends on data is guessed; on a device it is counted"
