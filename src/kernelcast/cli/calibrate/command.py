@@ -41,7 +41,11 @@ _Outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]]
     "Calibrate this device only (its id or the beginning of it, see `kernelcast devices`); may be "
     "repeated.  [default: all devices]"
 )
-@option.flag("--quick", "is_quick", says="Fewer points and repeats: a minute.")
+@option.flag(
+    "--quick",
+    "is_quick",
+    says="Fewer points and repeats: a minute on an idle machine; progress tells what is left.",
+)
 @option.flag("--full", "is_full", says="More points and repeats: five minutes.")
 @click.option(
     "--only",
