@@ -10,6 +10,7 @@ estimator's authors did not look at, ``--device ID`` for one device only.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict
@@ -28,8 +29,8 @@ from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.problems import prepared_problem
-from kernelcast.sampling.runtimes import pin_threads
 from kernelcast.sampling.session import open_session
+from kernelcast.workers.environment import child_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = {"examples": ROOT / "examples", "heldout": ROOT / "benchmarks" / "heldout"}
@@ -88,7 +89,7 @@ def _measure(path: Path, device_id: str, trials: int) -> dict[str, Any]:
 
 def _run_child(path: Path, device_id: str, trials: int) -> None:
     problem = read_problem(path)
-    pin_threads()  # as every estimate in a process of its own does
+    os.environ.update(child_environment())  # as every estimate in a process of its own does
     try:
         session = open_session(*choose_device(device_id, find_devices()))
         accesses = infer_accesses(problem.kernel, len(problem.arguments))

@@ -140,20 +140,21 @@ def hold_problem(session: Any, path: Path) -> Iterator[_Kernel]:  # noqa: ANN401
     import pyopencl as cl
 
     from kernelcast import Launch, read_problem
-    from kernelcast.sampling.problems import put_arguments
+    from kernelcast.sampling.problems import ProblemArguments
 
     problem = read_problem(path)
     program = cl.Program(session.context, problem.kernel.source)
     program.build(list(problem.kernel.build_options))
     kernel = cl.Kernel(program, problem.kernel.name)
-    arguments = put_arguments(session, problem, seed=0)
+    accesses = [None] * len(problem.arguments)
+    held = ProblemArguments(session, problem, accesses, seed=0)
     ndrange = problem.ndrange
     local = ndrange.local_size
     unit = local[-1] if local else 1
 
     def make(groups: int) -> Any:  # noqa: ANN401 - a Launch
         return Launch(
-            kernel, (*ndrange.global_size[:-1], groups * unit), local, arguments,
+            kernel, (*ndrange.global_size[:-1], groups * unit), local, held.arguments,
             queue=session.queue, global_offset=ndrange.global_offset,
             source=problem.kernel.source, build_options=problem.kernel.build_options,
         )  # fmt: skip
@@ -161,10 +162,7 @@ def hold_problem(session: Any, path: Path) -> Iterator[_Kernel]:  # noqa: ANN401
     try:
         yield _Kernel(make, max(1, ndrange.global_size[-1] // unit))
     finally:
-        session.queue.finish()
-        for one in arguments:
-            if isinstance(one, cl.Buffer):
-                one.release()
+        held.release()
         del program
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problems import put_arguments
+from kernelcast.sampling.problems import ProblemArguments
 from kernelcast.sampling.session import DeviceSession
 
 # Loads and stores as the source has them: the simulator's own default, -Os, merges and hoists.
@@ -27,14 +27,15 @@ def main() -> None:
     session = DeviceSession(description, cl.Context([device]), device, uses_event_timer=False)
     options = (*problem.kernel.build_options, *BUILD_OPTIONS)
     kernel = session.whole_kernel(replace(problem.kernel, build_options=options)).kernel
-    arguments = put_arguments(session, problem, seed=seed)
-    kernel.set_args(*arguments)
+    accesses = [None] * len(problem.arguments)
+    held = ProblemArguments(session, problem, accesses, seed=seed)
+    kernel.set_args(*held.arguments)
     where = problem.ndrange
     cl.enqueue_nd_range_kernel(
         session.queue, kernel, where.global_size, where.known_local_size, where.global_offset
     )
     session.queue.finish()
-    del arguments  # a kernel does not keep its buffers alive
+    held.release()  # a kernel does not keep its buffers alive
 
 
 if __name__ == "__main__":

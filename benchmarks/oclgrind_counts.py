@@ -38,8 +38,8 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.problems import prepared_problem
-from kernelcast.sampling.runtimes import pin_threads
 from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.workers.environment import child_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 CHILD = Path(__file__).with_name("oclgrind_child.py")
@@ -128,7 +128,7 @@ def main() -> None:
     options = parser.parse_args()
     if shutil.which("oclgrind") is None:
         sys.exit("oclgrind is not installed; on Debian and Ubuntu: apt-get install oclgrind")
-    pin_threads()
+    os.environ.update(child_environment())
     devices = find_devices()
     session = open_session(
         *(choose_device(options.device, devices) if options.device else devices[0])

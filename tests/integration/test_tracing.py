@@ -16,7 +16,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod, WorkGroupTrace
 from kernelcast.sampling.clocks import check_clock, list_clocks
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problems import put_arguments
+from kernelcast.sampling.problems import ProblemArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.tracing import TracingLaunch
 
@@ -167,7 +167,7 @@ def test_the_traced_kernel_computes_the_same(
 ) -> None:
     """Leaves the user's buffers as they are, and in the copies what the kernel itself writes."""
     problem = make_nosy(words)
-    arguments = put_arguments(session, problem, seed=3)
+    arguments = ProblemArguments(session, problem, [None, None], seed=3).arguments
     before = _download(session, arguments[0])
     accesses = [Access.READ_WRITE, None]
     with TracingLaunch(session, problem.kernel, problem.ndrange, arguments, accesses) as launch:

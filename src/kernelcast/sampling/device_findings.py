@@ -10,10 +10,9 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
-
-import cattrs
 
 from kernelcast.records.device import DeviceDescription, TimerCheck
 from kernelcast.records.private_files import write_private
@@ -66,11 +65,11 @@ class DeviceFindings:
                 if held["made_for"] == self._made_for and is_new:
                     findings = dict(held["findings"])
         if name in findings:
-            with suppress(cattrs.BaseValidationError, TypeError):
-                return cattrs.structure(findings[name], kind)
+            with suppress(TypeError):
+                return kind(**findings[name])
         found = find()
         if self._path is not None and (is_sure(found) or _is_quiet()):
-            findings[name] = cattrs.unstructure(found)
+            findings[name] = {one.name: getattr(found, one.name) for one in fields(found)}
             with suppress(OSError):
                 kept = {"made_for": self._made_for, "findings": findings}
                 write_private(self._path, json.dumps(kept).encode())

@@ -28,7 +28,7 @@ from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.scratch import SMALL_BYTES, KernelArgument, Reach, WrittenArguments
+from kernelcast.sampling.scratch import SMALL_BYTES, Reach, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments, infer_access
 
@@ -96,8 +96,14 @@ class ProblemArguments(WrittenArguments):
             if place not in parts:
                 self._ready[place].add([(0, self._sizes[place])])
         self._load(dict.fromkeys(copied, ()))
-        buffers = {place: one.buffer for place, one in self._held.items()}
-        self.arguments = _make_arguments(problem, buffers)
+        for place, argument in enumerate(problem.arguments):
+            match argument:
+                case BufferArgument():
+                    self.arguments.append(self._held[place].buffer)
+                case ScalarArgument():
+                    self.arguments.append(make_scalar(argument))
+                case LocalArgument():
+                    self.arguments.append(cl.LocalMemory(argument.bytes))
 
     @property
     def copied_bytes(self) -> int:
@@ -135,28 +141,6 @@ def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
 def seed_of(seed: int, place: int) -> int:
     """Make the seed of an argument's content from a problem's seed and its position."""
     return seed * 1000 + place
-
-
-def put_arguments(session: DeviceSession, problem: Problem, *, seed: int) -> list[KernelArgument]:
-    """Make a problem's arguments for a caller to keep, or to release."""
-    recipes = list_recipes(problem, seed=seed)
-    taken = session.buffers.take([*recipes.values()])
-    return _make_arguments(
-        problem, {place: one.buffer for place, one in zip(recipes, taken, strict=True)}
-    )
-
-
-def _make_arguments(problem: Problem, buffers: Mapping[int, cl.Buffer]) -> list[KernelArgument]:
-    made: list[KernelArgument] = []
-    for place, argument in enumerate(problem.arguments):
-        match argument:
-            case BufferArgument():
-                made.append(buffers[place])
-            case ScalarArgument():
-                made.append(make_scalar(argument))
-            case LocalArgument():
-                made.append(cl.LocalMemory(argument.bytes))
-    return made
 
 
 def check_problem(

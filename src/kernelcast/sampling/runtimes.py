@@ -155,17 +155,6 @@ def list_runtime_files() -> list[Path]:
     return [*icds, *libraries, *embedded, cuda, Path("/etc/ld.so.cache")]
 
 
-def pin_threads() -> None:
-    """Ask runtimes that offer it to keep each of their threads on a core of its own.
-
-    Where threads of a CPU device sleep between launches, Linux may wake two of them on one core
-    and needs some 10 ms to notice: on PoCL, samples of 2 ms then took exactly twice their time.
-    A whole run hardly differs. Works before the runtime is loaded, that is, in a process of our
-    own; a choice of the caller's is left alone.
-    """
-    os.environ.setdefault("POCL_AFFINITY", "1")
-
-
 def _own_vendors() -> Path:
     """Find the folder that wheels install into."""
     return Path(sys.prefix) / "etc" / "OpenCL" / "vendors"
