@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count, product
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 from unittest.mock import Mock, create_autospec
 
 import numpy as np
@@ -19,17 +17,15 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import SPACES, CacheFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks import caches
-from kernelcast.sampling.microbenchmarks.bench import Bench, read_host_caches
-from kernelcast.sampling.microbenchmarks.findings import Effort, Measured, summarise
+from kernelcast.sampling.microbenchmarks import caches, instructions
+from kernelcast.sampling.microbenchmarks.bench import Launch, read_host_caches
+from kernelcast.sampling.microbenchmarks.findings import Effort, summarise
 from kernelcast.sampling.microbenchmarks.fits import CacheLevel
 from kernelcast.sampling.microbenchmarks.instructions import (
     INSTRUCTIONS,
     Instruction,
     InstructionRuns,
     Shape,
-    build_shapes,
-    choose_proven,
     find_ridge,
     make_loop,
     plan_roofline,
@@ -61,21 +57,23 @@ def test_gpu_points_run_from_one_warp_to_a_full_unit(
     device = replace(
         make_description(), kind=DeviceKind.GPU, max_work_group_size=most, local_memory_bytes=49152
     )
-    points = plan_roofline(device, effort, warp_width)
-    assert points[0].items_per_unit == warp_width
-    assert points[-1].items_per_unit == 64 * warp_width
-    for point in points:
-        assert point.local_size <= most
-        assert point.local_size % warp_width == 0
-        assert point.groups_per_unit * point.local_bytes <= 49152
-        assert (point.groups_per_unit + 1) * point.local_bytes > 49152 - point.groups_per_unit
+    points = plan_roofline(device, effort, warp_width, 3)
+    assert [*points] == sorted(points)
+    assert {warp_width, 64 * warp_width} <= points.keys()
+    for items, (global_size, local_size, local_bytes) in points.items():
+        groups = items // local_size
+        assert global_size == 3 * items
+        assert local_size <= most
+        assert local_size % warp_width == 0
+        assert groups * local_bytes <= 49152
+        assert (groups + 1) * local_bytes > 49152 - groups
 
 
 def test_cpu_points_vary_the_work_group() -> None:
     """A CPU thread runs one work-group at a time: its size is the concurrency."""
-    points = plan_roofline(make_description(), Effort.FULL, 1)
-    assert [point.items_per_unit for point in points] == [point.local_size for point in points]
-    assert points[0].launch(2) == (16, 1, 1)
+    points = plan_roofline(make_description(), Effort.FULL, 1, 2)
+    assert [*points] == [launch.local_size for launch in points.values()]
+    assert points[1] == (16, 1, 1)
 
 
 @given(st.integers(0, 6), st.floats(1e6, 1e12))
@@ -85,17 +83,30 @@ def test_ridge_of_a_planted_roof(steps: int, peak: float) -> None:
     assert find_ridge(counts, [peak * min(1.0, one / 2**steps) for one in counts]) == 2**steps
 
 
-@pytest.mark.parametrize("proven", ["fastest", "second", "last"])
-def test_a_peak_is_the_fastest_whose_work_is_proven(proven: str) -> None:
+@pytest.mark.parametrize("proven", [0, 1, 3, None])
+def test_a_peak_is_the_fastest_whose_work_is_proven(
+    proven: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A kernel whose work cannot be proven, for noise or a clever compiler, leaves its place."""
+    shapes, launches = (Shape(1), Shape(2)), (Launch(2, 1), Launch(1, 1))
+    fast_first = [(shape, launch) for shape in shapes[::-1] for launch in launches]
+    monkeypatch.setattr(instructions, "screen_shapes", lambda *_: dict.fromkeys(shapes, 1.0))
+    runs = create_autospec(InstructionRuns)
+    runs.kind = INSTRUCTIONS[0]
+    runs.measure = lambda shape, launch: (summarise([1.0]), 10 * shape.chains + launch.global_size)
 
-    def prove(one: str) -> None:
-        if one != proven:
-            raise MeasurementError(one)
+    def prove(shape: Shape, launch: Launch) -> None:
+        if proven is None or (shape, launch) != fast_first[proven]:
+            raise MeasurementError(str(shape))
 
-    assert choose_proven(["fastest", "second", "last"], prove) == proven
-    with pytest.raises(MeasurementError, match="second"):
-        choose_proven(["fastest", "second"], lambda one: prove(f"no {one}"))
+    runs.prove = prove
+    if proven is None:
+        with pytest.raises(MeasurementError, match="chains=1"):
+            instructions.measure_peak(runs, launches, "test")
+    else:
+        shape, launch = fast_first[proven]
+        found = instructions.measure_peak(runs, launches, "test")
+        assert found.value == pytest.approx(10 * shape.chains + launch.global_size)
 
 
 @pytest.mark.parametrize("clock", ["perf_counter", "process_time"])
@@ -105,9 +116,10 @@ def test_only_builds_that_take_a_processor_long_end_the_search_for_a_peak(
     """A machine in use makes builds long by the clock, and the widest kernels alone reach it."""
     runs = create_autospec(InstructionRuns)
     runs.bench = Mock(launch_overhead_s=0.0)
+    runs.build.return_value.time.return_value = runs.count_steps.return_value = 1.0
     seconds = count(step=100)
     monkeypatch.setattr(time, clock, lambda: float(next(seconds)))
-    shapes = build_shapes(runs, plan_roofline(make_description(), Effort.FULL, 1)[0])
+    shapes = instructions.screen_shapes(runs, Launch(64, 64))
     assert (Shape(8, 16) in shapes) == (clock == "perf_counter")
     assert shapes
 
@@ -236,7 +248,7 @@ def test_array_sizes(least: int, octaves: int, per_octave: int) -> None:
 def test_kernels_have_no_double_and_balanced_braces() -> None:
     """Every memory kernel is for devices without fp64, with as many braces opened as closed."""
     sources = [caches.make_walk_source(space, 512) for space in SPACES]
-    sources += [caches.make_set_source(caches.Shape(1, words)) for words in (1, 2, 4, 8, 16)]
+    sources += [caches.make_set_source(words) for words in (1, 2, 4, 8, 16)]
     sources += [
         Stream(size, order, is_copy, loop, 4).source
         for size, order, loop, is_copy in product(TYPES, ORDERS, LOOPS, (False, True))
@@ -244,29 +256,3 @@ def test_kernels_have_no_double_and_balanced_braces() -> None:
     for source in sources:
         assert "double" not in source
         assert source.count("{") == source.count("}")
-
-
-class _Sets:
-    """Reads small sets at 200 or 210 bytes a second, larger ones at 150 or 50."""
-
-    def __init__(self, _bench: object, shape: caches.Shape, _most_bytes: int) -> None:
-        self.shape = shape
-
-    def round_size(self, size_bytes: float) -> int:
-        return int(size_bytes)
-
-    def measure_load(self, size_bytes: int) -> tuple[Measured, int]:
-        near, far = (210, 50) if self.shape.words == 1 else (200, 150)
-        return summarise([1.0] * 5), near if size_bytes < 2**16 else far
-
-
-def test_caches_are_read_as_is_fastest_in_more_than_the_nearest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Does not follow a small advantage in the nearest cache that costs three times the next."""
-    shapes = [caches.Shape(16, 1), caches.Shape(1, 16)]
-    monkeypatch.setattr(caches, "WorkingSets", _Sets)
-    monkeypatch.setattr(caches, "list_shapes", lambda _: shapes)
-    bench = cast("Bench", SimpleNamespace(most_bytes=2**30))
-    found = caches.order_sets(bench, [2**15, 2**20, 2**25])
-    assert [one.shape for one in found] == shapes[::-1]

@@ -2,14 +2,15 @@
 
 import math
 import os
-import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.behaviour import settle
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.microbenchmarks.findings import (
+    Array,
     Effort,
     Measured,
     check_growth,
@@ -32,13 +34,12 @@ from kernelcast.sampling.microbenchmarks.fits import LEAST_SPREAD
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
+_Reported: TypeAlias = Trait[int] | None
 _HOST_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 MOST_ITERATIONS = 60_000
 """Iterations of all loops of a work-item together; rusticl computes wrongly beyond 65,535."""
 FEWEST_REPEATS = 5
 """Runs after which a narrow interval may end a measurement."""
-
-Array = npt.NDArray[Any]
 
 
 class Launch(NamedTuple):
@@ -67,13 +68,7 @@ class Loop:
 
 
 class Bench:
-    """A device ready for microbenchmarks.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The open device; the caller holds its lock.
-    """
+    """A device ready for microbenchmarks; the caller holds the session's lock."""
 
     def __init__(self, session: DeviceSession, effort: Effort = Effort.NORMAL) -> None:
         self.session = session
@@ -176,13 +171,8 @@ class Bench:
     def measure(self, run: Callable[[], float]) -> Measured:
         """Repeat a run, between runs of the reference kernel, until its mean is known well.
 
-        Runs next to a reference more than 10 % slower than usual are thrown away, up to as many as
-        may count.
-
-        Parameters
-        ----------
-        run : callable
-            Measures a time in seconds; called once before anything counts.
+        The first does not count. Runs next to a reference more than 10 % slower than usual are
+        thrown away, up to as many as may count.
         """
         self.session.settle()
         run()
@@ -216,16 +206,8 @@ class Bench:
     ) -> int:
         """Choose how many iterations make a run last `target_s`, which is far above a launch.
 
-        Parameters
-        ----------
-        run : callable
-            Runs that many iterations and measures the time in seconds.
-        target_s : float, optional
-            By default the effort's `run_s`, or ten launches where they take longer.
-        first : int
-            Count to begin with: a guess saves runs.
-        most : int
-            Largest count to choose.
+        By default the effort's `run_s`, or ten launches where they take longer. A guess of the
+        `first` count saves runs.
         """
         target_s = target_s or max(self.run_s, 10 * self.launch_overhead_s)
         count = min(max(1, first), most)
@@ -313,15 +295,7 @@ class Bench:
 
 
 class LoopKernel:
-    """A row of loops on a device, built and checked against numpy.
-
-    Parameters
-    ----------
-    check : Launch
-        The launch of a few iterations whose results are checked.
-    most_items : int
-        Work-items of the largest launch.
-    """
+    """A row on a device: built, and checked against numpy by a launch of three iterations."""
 
     def __init__(self, bench: Bench, loop: Loop, check: Launch, most_items: int = 0) -> None:
         self._bench = bench
@@ -343,16 +317,8 @@ class LoopKernel:
 def read_spread(times_s: Sequence[float]) -> float:
     """Read how much a device's speed drifts, beyond the noise of single runs.
 
-    Returns
-    -------
-    float
-        1.96 standard deviations of the logarithms of the medians of 20 runs each, between 3 %,
-        which a short series cannot show, and 5 %, since a machine that others use is no drift.
-
-    Examples
-    --------
-    >>> read_spread([1.0, 1.001] * 100)
-    0.03
+    That is 1.96 standard deviations of the logarithms of the medians of 20 runs each, between 3 %,
+    which a short series cannot show, and 5 %, since a machine that others use is no drift.
     """
     blocks = len(times_s) // 20
     if blocks < 5:
@@ -363,58 +329,30 @@ def read_spread(times_s: Sequence[float]) -> float:
 
 def read_host_caches(folder: Path = _HOST_CACHES) -> tuple[CacheFacts, ...]:
     """Read this host's data and unified caches, nearest first; none where Linux does not say."""
-    if folder == _HOST_CACHES and platform.system() != "Linux":
-        return ()
     caches = []
     for index in sorted(folder.glob("index*")):
+        texts = {}
+        for path in index.iterdir():
+            with suppress(OSError, UnicodeDecodeError):
+                texts[path.name] = path.read_text(encoding="ascii").strip()
 
-        def read(name: str, index: Path = index) -> str:
-            try:
-                return (index / name).read_text(encoding="ascii").strip()
-            except (OSError, UnicodeDecodeError):
-                return ""
-
-        def report(value: int, index: Path = index) -> Trait[int] | None:
-            origin = str(index)
+        def report(name: str, texts: dict[str, str] = texts, origin: str = str(index)) -> _Reported:
+            number = re.fullmatch(r"(\d+)([KMG]?)", texts.get(name, ""))
+            value = int(number[1]) * 1024 ** " KMG".index(number[2] or " ") if number else 0
+            if name == "shared_cpu_list":  # such as 0-3,8
+                ranges = re.findall(r"(\d+)(?:-(\d+))?", texts.get(name, ""))
+                value = sum(int(last or first) - int(first) + 1 for first, last in ranges)
             return Trait(value=value, source=TraitSource.REPORTED, origin=origin) if value else None
 
-        level, size = _parse_count(read("level")), report(parse_size(read("size")))
-        if read("type") != "Instruction" and level and size:
+        level, size = report("level"), report("size")
+        if texts.get("type") != "Instruction" and level and size:
             facts = CacheFacts(
-                name=f"L{level}",
+                name=f"L{level.value}",
                 size_bytes=size,
                 reported_size_bytes=size,
-                line_bytes=report(_parse_count(read("coherency_line_size"))),
-                ways=report(_parse_count(read("ways_of_associativity"))),
-                shared_by=report(count_listed(read("shared_cpu_list"))),
+                line_bytes=report("coherency_line_size"),
+                ways=report("ways_of_associativity"),
+                shared_by=report("shared_cpu_list"),
             )
-            caches.append((level, facts))
-    return tuple(facts for _, facts in sorted(caches, key=lambda one: one[0]))
-
-
-def parse_size(text: str) -> int:
-    """Read a size as Linux writes it, in bytes; 0 if it is none.
-
-    Examples
-    --------
-    >>> parse_size("48K"), parse_size("32M"), parse_size("")
-    (49152, 33554432, 0)
-    """
-    unit = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1:], 1)
-    return _parse_count(text.rstrip("KMG")) * unit
-
-
-def count_listed(text: str) -> int:
-    """Count the processors in a list of ranges.
-
-    Examples
-    --------
-    >>> count_listed("0-3,8"), count_listed("0"), count_listed("")
-    (5, 1, 0)
-    """
-    ranges = [part.partition("-") for part in text.split(",") if part]
-    return sum(_parse_count(last or first) - _parse_count(first) + 1 for first, _, last in ranges)
-
-
-def _parse_count(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+            caches.append(facts)
+    return tuple(sorted(caches, key=lambda facts: facts.name))

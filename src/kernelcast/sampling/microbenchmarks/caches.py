@@ -4,30 +4,29 @@ import contextlib
 import math
 import mmap
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.errors import MeasurementError
-from kernelcast.records.machine import CacheFacts, Curve, MemoryFacts
+from kernelcast.records.machine import CacheFacts, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.microbenchmarks.bench import MOST_ITERATIONS, Bench
 from kernelcast.sampling.microbenchmarks.findings import (
-    Findings,
+    Array,
+    BenchmarkResult,
     Measured,
     check_result,
-    make_curve,
     make_trait,
+    summarise,
 )
 from kernelcast.sampling.microbenchmarks.fits import (
     LEAST_SPREAD,
     CacheLevel,
-    Floats,
     find_undisturbed,
     fit_bandwidths,
     fit_levels,
@@ -37,7 +36,6 @@ from kernelcast.sampling.opencl import cl
 STRIDE_BYTES = 64
 """Bytes from one element to the next: a line of most caches, so that each step is a new line."""
 LARGE_PAGE_BYTES = 2**21
-_LEAST_BYTES = 2048
 _UNROLLED = 64
 """Steps per iteration: a loop of one step would add its own cost, and rusticl allows few."""
 _FILL = "for (uint i = 0; i < elements; ++i) staged[i * STRIDE] = array[i * STRIDE];"
@@ -53,7 +51,7 @@ _WALKS = {
 _SETS = """
 #define UNROLLED 16
 #define TYPE {type}
-kernel void kc_load(global const TYPE *array, global uint *sums, int rounds, int count, int key)
+kernel void kc_load(global const TYPE *array, global uint *sums, int rounds, int count)
 {{
     int lane = get_local_id(0), width = get_local_size(0);
     int blocks = count / (UNROLLED * width);
@@ -70,9 +68,7 @@ kernel void kc_load(global const TYPE *array, global uint *sums, int rounds, int
         }}
     }}
     TYPE total = {total};
-    uint sum = {sum};
-    if (sum * (uint)key != 0)
-        sums[get_global_id(0)] = sum;
+    sums[get_global_id(0)] = {sum};
 }}
 kernel void kc_copy(global const TYPE *array, global TYPE *copies, int rounds, int count)
 {{
@@ -88,40 +84,24 @@ kernel void kc_copy(global const TYPE *array, global TYPE *copies, int rounds, i
 """
 
 
-def measure_caches(bench: Bench, findings: Findings) -> None:
+def measure_caches(bench: Bench, result: BenchmarkResult) -> None:
     """Measure sizes, latencies and bandwidths of the caches, and the latency beyond them."""
     caches: list[CacheFacts] = []
-    with findings.attempting("caches"):
-        caches = _find_caches(bench, findings)
-    sizes = [cache.size_bytes.value for cache in caches if cache.size_bytes is not None]
-    if sizes:
-        with findings.attempting("caches/load_bytes_per_s"):
-            sets = order_sets(bench, sizes)
-            rates = iter(_measure_loads(bench, findings, sets, sizes))
-            # Copies take one shape, whatever reads each size fastest.
-            caches = [
-                _add_copy(bench, findings, sets[0], replace(cache, load_bytes_per_s=next(rates)))
-                if cache.size_bytes is not None
-                else cache
-                for cache in caches
-            ]
-    findings.caches.extend(caches)
+    with result.attempting("caches"):
+        caches = _find_caches(bench, result)
+    with result.attempting("caches/load_bytes_per_s"):
+        caches = caches and _add_bandwidths(bench, result, caches)
+    result.caches = tuple(caches)
 
 
-def _find_caches(bench: Bench, findings: Findings) -> list[CacheFacts]:
+def _find_caches(bench: Bench, result: BenchmarkResult) -> list[CacheFacts]:
     """Find sizes and latencies by a walk through up to four times the last cache."""
-    known = bench.last_cache_bytes
-    if not bench.is_cpu:
-        known *= bench.effort.pick(1, 2, 4)
-    most = min(4 * known, bench.most_bytes)
-    sizes = make_sizes(_LEAST_BYTES, most, bench.effort.pick(3, 4, 6), STRIDE_BYTES)
-    latencies = _walk(bench, findings, "global", sizes)
-    levels, beyond_s = fit_levels(
-        np.array(sizes, dtype=np.float64), latencies, is_host=bench.is_cpu, origin="walk/global"
-    )
-    findings.memories.append(MemoryFacts(space="global", latency_s=beyond_s))
+    known = bench.last_cache_bytes * (1 if bench.is_cpu else bench.effort.pick(1, 2, 4))
+    most, per_octave = min(4 * known, bench.most_bytes), bench.effort.pick(3, 4, 6)
+    levels, beyond_s = _walk(bench, result, "global", most, per_octave)
+    result.memories += (MemoryFacts(space="global", latency_s=beyond_s),)
     caches, remarks = match_caches(levels, bench.host_caches)
-    findings.not_obtained.update(remarks)
+    result.not_obtained.update(remarks)
     # The line that the driver reports, where nobody else did, is the last cache's.
     line = int(bench.session.device.global_mem_cacheline_size)
     if caches and caches[-1].line_bytes is None and line > 0:
@@ -130,7 +110,7 @@ def _find_caches(bench: Bench, findings: Findings) -> list[CacheFacts]:
     return caches
 
 
-def measure_spaces(bench: Bench, findings: Findings) -> None:
+def measure_spaces(bench: Bench, result: BenchmarkResult) -> None:
     """Walk at random through local, constant and private memory."""
     most_constant = int(bench.session.device.max_constant_buffer_size)
     for space, most in (
@@ -138,76 +118,57 @@ def measure_spaces(bench: Bench, findings: Findings) -> None:
         ("constant", min(most_constant, 2**22)),
         ("private", 2**15),
     ):
-        with findings.attempting(f"memories/{space}/latency_s"):
-            sizes = make_sizes(_LEAST_BYTES, most, bench.effort.pick(1, 2, 3), STRIDE_BYTES)
-            latencies, origin = _walk(bench, findings, space, sizes), f"walk/{space}"
-            if len(sizes) < 6:
-                usual, fault = float(np.median(latencies)), 1 + LEAST_SPREAD
-                low, high = float(min(latencies)), float(max(latencies))
-                latency_s = make_trait(
-                    usual, origin, min(low, usual / fault), max(high, usual * fault)
-                )
-            else:
-                array_sizes = np.array(sizes, dtype=np.float64)
-                is_host = bench.is_cpu
-                _, latency_s = fit_levels(array_sizes, latencies, is_host=is_host, origin=origin)
-            findings.memories.append(MemoryFacts(space=space, latency_s=latency_s))
+        with result.attempting(f"memories/{space}/latency_s"):
+            _, latency_s = _walk(bench, result, space, most, bench.effort.pick(1, 2, 3))
+            result.memories += (MemoryFacts(space=space, latency_s=latency_s),)
 
 
-def make_sizes(least: int, most: int, per_octave: int, unit: int = 1) -> list[int]:
-    """List sizes that grow geometrically, in whole units.
-
-    Examples
-    --------
-    >>> make_sizes(128, 512, 1, 64)
-    [128, 256, 512]
-    """
+def make_sizes(least: int, most: int, per_octave: int, unit: int) -> list[int]:
+    """List sizes that grow geometrically, in whole units."""
     count = max(2, round(math.log2(most / least) * per_octave) + 1)
     return sorted({round(size) * unit for size in np.geomspace(least, most, count) / unit})
 
 
-def _walk(bench: Bench, findings: Findings, space: str, sizes: list[int]) -> Floats:
-    """Measure the latency in arrays of several sizes, then again where a neighbour disturbed.
+def _walk(
+    bench: Bench, result: BenchmarkResult, space: str, most_bytes: int, per_octave: int
+) -> tuple[Sequence[CacheLevel], Trait[float]]:
+    """Measure latency over the size of an array, find levels, and the latency beyond them.
 
     Several times through all sizes, each time with other cycles: a neighbour that is busy for a
-    second disturbs a size in one pass only. The curve goes from the shortest run, since neighbours
-    only ever add time, to the usual one.
+    second disturbs a size in one pass only; then again where one did. The curve goes from the
+    shortest run, since neighbours only ever add time, to the usual one.
     """
     run_s, passes, warm_s = bench.effort.pick((6e-4, 2, 0.05), (1e-3, 3, 0.1), (1.5e-3, 4, 0.25))
     if not bench.session.uses_event_timer:
         run_s = max(run_s, 6 * bench.launch_overhead_s)
+    sizes, origin = make_sizes(2048, most_bytes, per_octave, STRIDE_BYTES), f"walk/{space}"
     walk = Walk(bench, space, sizes[-1])
     walk.lay_out(sizes[0])
     most = walk.most_iterations
     first = bench.choose_length(walk.time_steps, 2 * run_s, first=8, most=most)
     bench.prove_work(walk.time_steps, first, most=most)
-    points = np.full((len(sizes), 2), math.inf)
+    shortest, usual = np.full(len(sizes), math.inf), np.full(len(sizes), math.inf)
 
     def visit(index: int) -> None:
         walk.lay_out(sizes[index])
         walk.warm(warm_s)
         times = walk.time_runs(run_s)
-        points[index] = np.minimum(points[index], (min(times), statistics.median(times)))
+        shortest[index] = min(shortest[index], *times)
+        usual[index] = min(usual[index], statistics.median(times))
 
     for _ in range(passes):
         for index in range(len(sizes)):
             visit(index)
     for _ in range(2):
-        for index in np.flatnonzero(~find_undisturbed(points[:, 0])).tolist():
+        for index in np.flatnonzero(~find_undisturbed(shortest)).tolist():
             visit(index)
-    shortest, usual = (tuple(column.tolist()) for column in points.T)
-    findings.curves.append(
-        Curve(
-            name=f"walk/{space}",
-            x_name="size of the array in bytes",
-            y_name="seconds per dependent load",
-            x=tuple(map(float, sizes)),
-            y=shortest,
-            low=shortest,
-            high=usual,
-        )
-    )
-    return points[:, 0]
+    points = zip(shortest.tolist(), usual.tolist(), strict=True)
+    traits = [make_trait(low, origin, low, high) for low, high in points]
+    result.draw(origin, ("size of the array in bytes", "seconds per dependent load"), sizes, traits)
+    if len(sizes) < 6:
+        return (), summarise(shortest.tolist(), spread=LEAST_SPREAD).as_trait(origin)
+    array_sizes = np.array(sizes, dtype=np.float64)
+    return fit_levels(array_sizes, shortest, is_host=bench.is_cpu, origin=origin)
 
 
 class Walk:
@@ -312,13 +273,7 @@ def draw_order(length: int, generator: np.random.Generator) -> npt.NDArray[np.ui
 
 
 def link_order(order: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Find the successor of each element of a cycle that visits them in this order.
-
-    Examples
-    --------
-    >>> link_order(np.array([0, 2, 1], dtype=np.uint32)).tolist()
-    [2, 0, 1]
-    """
+    """Find the successor of each element of a cycle that visits them in this order."""
     successors = np.empty_like(order)
     successors[order] = np.roll(order, -1)
     return successors
@@ -406,187 +361,112 @@ def match_caches(
     return caches, remarks
 
 
-class Shape(NamedTuple):
-    """Work-items of a work-group, and the 4-byte words that each reads at once: 1 to 16."""
+class WorkingSets:
+    """Kernels that read or copy a working set again and again, all compute units together."""
 
-    local_size: int
-    words: int
+    def __init__(
+        self, bench: Bench, shape: tuple[int, int], content: Array, array: cl.Buffer
+    ) -> None:
+        self._bench, self._content, self._array = bench, content, array
+        self._local_size, self._words = shape
+        # Several per compute unit, since runtimes hand them out by the handful.
+        self.groups = 4 * bench.description.compute_units
+        source = make_set_source(self._words)
+        self._kernels = [bench.build_kernel(source, name) for name in ("kc_load", "kc_copy")]
 
-    @property
-    def block_bytes(self) -> int:
-        """What a work-group reads in one iteration."""
-        return self.local_size * self.words * 4 * 16
+    def measure(self, size_bytes: int, *, is_copy: bool) -> tuple[Measured, int]:
+        """Let every work-group read the same set, or copy its own; bytes moved come along."""
+        bench, kernel = self._bench, self._kernels[is_copy]
+        items, count = self.groups * self._local_size, size_bytes // (4 * self._words)
+        written = size_bytes * self.groups // 4 if is_copy else items
+        blocks = count // (16 * self._local_size)
+        if blocks > MOST_ITERATIONS or (is_copy and written > len(self._content)):
+            msg = f"a set of {size_bytes} bytes is more than a launch can read or copy"
+            raise MeasurementError(msg)
+        output = bench.buffer(4 * written)
+
+        def run(rounds: int) -> float:
+            bench.set_args(kernel, self._array, output, rounds, count)
+            return bench.time_launch(kernel, items, self._local_size)
+
+        most = max(1, MOST_ITERATIONS // (blocks + 1))
+        rounds = bench.choose_length(run, most=most)
+        if rounds >= 4:  # fewer can prove nothing
+            rounds = bench.prove_work(run, rounds, most=most)
+        measured = bench.measure(partial(run, rounds))
+        found, expected = bench.read(output, np.uint32, written), self._content[:written]
+        if not is_copy:
+            found = found.reshape(self.groups, -1).sum(axis=1, dtype=np.uint32)
+            once = int(self._content[: size_bytes // 4].sum(dtype=np.uint32))
+            expected = np.full(self.groups, once * rounds % 2**32, dtype=np.uint32)
+        check_result(found, expected)
+        return measured, (1 + is_copy) * rounds * size_bytes * self.groups
 
 
-def list_shapes(bench: Bench) -> list[Shape]:
-    """List the ways to read that are worth trying."""
-    shapes = [Shape(1, 16), Shape(16, 1), Shape(16, 4)]
-    if not bench.is_cpu:
-        shapes = [Shape(256, 1), Shape(256, 4), Shape(512, 2)]
-    most = bench.description.max_work_group_size
-    return [one for one in shapes if one.local_size <= most] or [Shape(1, 16)]
-
-
-def make_set_source(shape: Shape) -> str:
-    """Write the kernels for a shape."""
-    lanes = [f"total.s{lane:x}" for lane in range(shape.words)]
+def make_set_source(words: int) -> str:
+    """Write the kernels whose work-items read so many 4-byte words at once: 1 to 16."""
+    lanes = [f"total.s{lane:x}" for lane in range(words)]
     return _SETS.format(
-        type="uint" if shape.words == 1 else f"uint{shape.words}",
+        type="uint" if words == 1 else f"uint{words}",
         accumulators=" ".join(f"TYPE a{n} = (TYPE)(0);" for n in range(16)),
         loads=" ".join(f"a{n} += at[{n} * width];" for n in range(16)),
         total=" + ".join(f"a{n}" for n in range(16)),
-        sum="total" if shape.words == 1 else " + ".join(lanes),
+        sum="total" if words == 1 else " + ".join(lanes),
         stores=" ".join(f"copies[at + {n} * width] = array[at + {n} * width];" for n in range(16)),
     )
 
 
-class WorkingSets:
-    """Kernels that read or copy a working set again and again, all compute units together.
+def _add_bandwidths(
+    bench: Bench, result: BenchmarkResult, caches: list[CacheFacts]
+) -> list[CacheFacts]:
+    """Read working sets of all sizes, each as is fastest, and copy half of every cache."""
+    # Work-items of a work-group, and words that each reads at once.
+    shapes = [(1, 16), (16, 1), (16, 4)] if bench.is_cpu else [(256, 1), (256, 4), (512, 2)]
+    able = [one for one in shapes if one[0] <= bench.description.max_work_group_size] or [(1, 16)]
+    unit = max(64 * local_size * words for local_size, words in able)
+    capacities = [cache.size_bytes.value for cache in caches if cache.size_bytes is not None]
+    most = min(2 * max(capacities, default=unit), bench.most_bytes)
+    content = np.random.default_rng(6).integers(0, 2**32, size=most // 4 + unit, dtype=np.uint32)
+    array = bench.buffer(content)
+    sets = [WorkingSets(bench, shape, content, array) for shape in able]
 
-    Parameters
-    ----------
-    most_bytes : int
-        Largest working set, of all work-groups.
-    """
+    def measure_best(origin: str, size_bytes: int, *, is_copy: bool = False) -> Trait[float]:
+        rates, reasons = [], []
+        for one in sets:
+            try:
+                measured, moved = one.measure(size_bytes, is_copy=is_copy)
+                rates.append(measured.as_rate(moved, origin))
+            except MeasurementError as error:
+                reasons.append(str(error))
+        if not rates:
+            raise MeasurementError("; ".join(reasons))
+        return max(rates, key=lambda rate: rate.value)
 
-    def __init__(self, bench: Bench, shape: Shape, most_bytes: int) -> None:
-        self.shape = shape
-        self._bench = bench
-        # Several per compute unit, since runtimes hand them out by the handful.
-        self.groups = 4 * bench.description.compute_units
-        source = make_set_source(shape)
-        self._load = bench.build_kernel(source, "kc_load")
-        self._copy = bench.build_kernel(source, "kc_copy")
-        words = -(-most_bytes // 4)
-        self._content = np.random.default_rng(6).integers(0, 2**32, size=words, dtype=np.uint32)
-        self._array = bench.buffer(self._content)
-        self._sums = bench.buffer(4 * self.groups * shape.local_size)
-        self.reach_bytes = min(4 * words, shape.block_bytes * MOST_ITERATIONS)
-        """Largest working set that one launch can read."""
-
-    def round_size(self, size_bytes: float) -> int:
-        """Find the nearest working set in whole blocks, at least one."""
-        block = self.shape.block_bytes
-        return max(1, min(round(size_bytes / block), self.reach_bytes // block)) * block
-
-    def measure_load(self, size_bytes: int) -> tuple[Measured, int]:
-        """Let every work-group read the same working set; the bytes come along."""
-        count, most = size_bytes // (4 * self.shape.words), self._find_most_rounds(size_bytes)
-
-        def run(rounds: int, key: int = 0) -> float:
-            return self._time(self._load, self._array, self._sums, rounds, count, key)
-
-        rounds = min(3, most)
-        run(rounds, key=1)
-        items = self.groups * self.shape.local_size
-        sums = self._bench.read(self._sums, np.uint32, items).reshape(self.groups, -1)
-        once = int(np.sum(self._content[: size_bytes // 4], dtype=np.uint64))
-        expected = np.full(self.groups, once * rounds % 2**32, dtype=np.uint32)
-        check_result(np.asarray(np.sum(sums, axis=1, dtype=np.uint32)), expected)
-        measured, rounds = self._measure(run, most)
-        return measured, rounds * size_bytes * self.groups
-
-    def measure_copy(self, size_bytes: int) -> tuple[Measured, int]:
-        """Let every work-group copy its own part; bytes loaded and stored come along."""
-        words = size_bytes * self.groups // 4
-        if words > len(self._content):
-            most = 4 * len(self._content)
-            msg = f"{self.groups} parts of {size_bytes} bytes are more than {most}"
-            raise MeasurementError(msg)
-        copies = self._bench.buffer(4 * words)
-        count = size_bytes // (4 * self.shape.words)
-
-        def run(rounds: int) -> float:
-            return self._time(self._copy, self._array, copies, rounds, count)
-
-        measured, rounds = self._measure(run, self._find_most_rounds(size_bytes))
-        check_result(self._bench.read(copies, np.uint32, words), self._content[:words])
-        return measured, 2 * rounds * size_bytes * self.groups
-
-    def _find_most_rounds(self, size_bytes: int) -> int:
-        return max(1, MOST_ITERATIONS // (size_bytes // self.shape.block_bytes + 1))
-
-    def _measure(self, run: Callable[[int], float], most: int) -> tuple[Measured, int]:
-        rounds = self._bench.choose_length(run, most=most)
-        if rounds >= 4:  # fewer can prove nothing
-            rounds = self._bench.prove_work(run, rounds, most=most)
-        return self._bench.measure(partial(run, rounds)), rounds
-
-    def _time(self, kernel: cl.Kernel, *arguments: object) -> float:
-        self._bench.set_args(kernel, *arguments)
-        local_size = self.shape.local_size
-        return self._bench.time_launch(kernel, self.groups * local_size, local_size)
-
-
-def order_sets(bench: Bench, sizes: Sequence[int]) -> list[WorkingSets]:
-    """Order ways to read by their speed in the two nearest caches, the fastest first.
-
-    In the nearest alone noise decides: on PoCL one way reads 360 or 100 GB/s there and another 210
-    or 60, but 200 and 50 from the next cache. Not every one can read large sets in one launch:
-    those are left to the next.
-    """
-    most = min(2 * max(sizes), bench.most_bytes)
-    ordered: list[tuple[float, WorkingSets]] = []
-    reasons = []
-    for shape in list_shapes(bench):
-        try:
-            sets, seconds = WorkingSets(bench, shape, most), 0.0
-            for size in sorted(sizes)[:2]:
-                measured, moved = sets.measure_load(sets.round_size(size / 2))
-                seconds += measured.median / moved
-            ordered.append((seconds, sets))
-        except MeasurementError as error:
-            reasons.append(str(error))
-    if not ordered:
-        raise MeasurementError("; ".join(reasons))
-    return [sets for _, sets in sorted(ordered, key=lambda one: one[0])]
-
-
-def _measure_loads(
-    bench: Bench, findings: Findings, sets: Sequence[WorkingSets], capacities: Sequence[int]
-) -> list[Trait[float]]:
-    """Read working sets of all sizes; find the bandwidth of each cache."""
-    chosen = {}
-    for size in make_sizes(_LEAST_BYTES, 2 * max(capacities), bench.effort.pick(1, 2, 3)):
-        # The fastest way to read so much, or the one that reaches furthest.
-        able = [one for one in sets if one.reach_bytes >= size]
-        best = able[0] if able else max(sets, key=lambda one: one.reach_bytes)
-        chosen[best.round_size(size)] = best
     name, rates = "working_sets/load", {}
-    for size, best in sorted(chosen.items()):
-        with findings.attempting(f"{name}/{size}"):
-            measured, moved = best.measure_load(size)
-            rates[size] = measured.as_rate(moved, name)
-    traits = [*rates.values()]
+    for size in make_sizes(max(2048, unit), most, bench.effort.pick(1, 2, 3), unit):
+        with result.attempting(f"{name}/{size}"):
+            rates[size] = measure_best(name, size)
     axes = ("working set in bytes", "bytes per second, all compute units")
-    findings.curves.append(make_curve(name, axes, rates, traits))
-    values = np.array([rate.value for rate in traits])
+    result.draw(name, axes, rates, [*rates.values()])
+    values = np.array([rate.value for rate in rates.values()])
     fitted = fit_bandwidths(np.array([*rates], dtype=np.float64), values, capacities, name)
     # No interval is narrower than those of the points behind it.
-    spread = float(np.median([(rate.high or 1.0) / rate.value for rate in traits]))
-    return [
-        make_trait(
-            one.value,
-            name,
-            min(one.low or one.value, one.value / spread),
-            max(one.high or one.value, one.value * spread),
-        )
-        for one in fitted
-    ]
-
-
-def _add_copy(bench: Bench, findings: Findings, sets: WorkingSets, cache: CacheFacts) -> CacheFacts:
-    """Copy within a cache, every compute unit its own part."""
-    what, rate = f"caches/{cache.name}/copy_bytes_per_s", None
-    with findings.attempting(what):
-        if not bench.is_cpu or cache.size_bytes is None:
-            msg = "it is not known how many compute units share the cache"
-            raise MeasurementError(msg)
-        # Work-groups of one compute unit run one after the other, so that all parts of a shared
-        # cache count, and of an own one only the part at work, source and copy. Half of the cache
-        # leaves room for what else is in it.
-        is_shared = cache.shared_by is not None and cache.shared_by.value > 1
-        parts = 2 * (sets.groups if is_shared else 1)
-        measured, moved = sets.measure_copy(sets.round_size(cache.size_bytes.value / 2 / parts))
-        rate = measured.as_rate(moved, "working_sets/copy")
-    return replace(cache, copy_bytes_per_s=rate)
+    spread = float(np.median([(rate.high or 1.0) / rate.value for rate in rates.values()]))
+    for place, (cache, load) in enumerate(zip(caches, fitted, strict=False)):
+        low = min(load.low or load.value, load.value / spread)
+        high = max(load.high or load.value, load.value * spread)
+        copy, what = None, f"caches/{cache.name}/copy_bytes_per_s"
+        with result.attempting(what):
+            if not bench.is_cpu:
+                msg = "it is not known how many compute units share the cache"
+                raise MeasurementError(msg)
+            # Work-groups of one compute unit run one after the other, so that all parts of a
+            # shared cache count, and of an own one only the part at work, source and copy. Half of
+            # the cache leaves room for what else is in it.
+            is_shared = cache.shared_by is not None and cache.shared_by.value > 1
+            parts = 2 * (sets[0].groups if is_shared else 1)
+            size = max(1, round(capacities[place] / 2 / parts / unit)) * unit
+            copy = measure_best("working_sets/copy", size, is_copy=True)
+        load = make_trait(load.value, name, low, high)
+        caches[place] = replace(cache, load_bytes_per_s=load, copy_bytes_per_s=copy)
+    return caches

@@ -1,11 +1,11 @@
 """What microbenchmarks find: repeated times put into numbers, and reasons for what is missing."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.opencl import cl
 
 T = TypeVar("T")
+Array = npt.NDArray[Any]
 
 
 class Effort(StrEnum):
@@ -26,19 +27,13 @@ class Effort(StrEnum):
     FULL = "full"
 
     def pick(self, quick: T, normal: T, full: T) -> T:
-        """Choose sizes or points by effort.
-
-        Examples
-        --------
-        >>> Effort.QUICK.pick(3, 6, 12)
-        3
-        """
+        """Choose sizes or points by effort."""
         return {Effort.QUICK: quick, Effort.NORMAL: normal, Effort.FULL: full}[self]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class BenchmarkResult:
-    """Outcome of one microbenchmark; fields as in `MachineDescription`."""
+    """Outcome of one microbenchmark, filled while it runs; fields as in `MachineDescription`."""
 
     name: str
     instructions: tuple[InstructionFacts, ...] = ()
@@ -48,25 +43,10 @@ class BenchmarkResult:
     to them."""
     warp_width: Trait[int] | None = None
     clock_hz: Trait[float] | None = None
-    costs: Mapping[str, Trait[float]] = field(default_factory=dict)
+    costs: dict[str, Trait[float]] = field(default_factory=dict)
     """By names that end in their unit."""
     curves: tuple[Curve, ...] = ()
-    not_obtained: Mapping[str, str] = field(default_factory=dict)
-
-
-class Findings:
-    """A `BenchmarkResult` in the making."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.instructions: list[InstructionFacts] = []
-        self.caches: list[CacheFacts] = []
-        self.memories: list[MemoryFacts] = []
-        self.costs: dict[str, Trait[float]] = {}
-        self.curves: list[Curve] = []
-        self.not_obtained: dict[str, str] = {}
-        self.warp_width: Trait[int] | None = None
-        self.clock_hz: Trait[float] | None = None
+    not_obtained: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
     def attempting(self, what: str) -> Iterator[None]:
@@ -76,10 +56,20 @@ class Findings:
         except (KernelcastError, cl.Error) as error:
             self.not_obtained[what] = str(error)
 
-    def result(self) -> BenchmarkResult:
-        """Close the list."""
-        lists = {name: tuple(one) for name, one in vars(self).items() if isinstance(one, list)}
-        return BenchmarkResult(**{**vars(self), **lists})
+    def draw(
+        self, name: str, axes: tuple[str, str], x: Iterable[float], y: Sequence[Trait[float]]
+    ) -> None:
+        """Add a curve of traits with their intervals; `axes` names quantities with their units."""
+        curve = Curve(
+            name=name,
+            x_name=axes[0],
+            y_name=axes[1],
+            x=tuple(map(float, x)),
+            y=tuple(one.value for one in y),
+            low=tuple(one.value if one.low is None else one.low for one in y),
+            high=tuple(one.value if one.high is None else one.high for one in y),
+        )
+        self.curves += (curve,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,38 +89,15 @@ class Measured:
     minimum: float
 
     def as_trait(self, origin: str, scale: float = 1.0) -> Trait[float]:
-        """Make a trait of the time, times `scale`; `origin` names what was measured.
-
-        Examples
-        --------
-        >>> summarise([2e-6, 2e-6]).as_trait("launch").value
-        2e-06
-        """
+        """Make a trait of the time, times `scale`; `origin` names what was measured."""
         return make_trait(self.median * scale, origin, self.low * scale, self.high * scale)
 
     def as_rate(self, amount: float, origin: str) -> Trait[float]:
-        """Make a trait of `amount` per time: operations or bytes per second.
-
-        Examples
-        --------
-        >>> summarise([0.5, 0.5]).as_rate(3.0, "copy").value
-        6.0
-        """
+        """Make a trait of `amount` per time: operations or bytes per second."""
         return make_trait(amount / self.median, origin, amount / self.high, amount / self.low)
 
     def beyond(self, baseline: "Measured", origin: str, scale: float = 1.0) -> Trait[float]:
-        """Make a trait of what it took beyond `baseline`, times `scale`; deviations add up.
-
-        Raises
-        ------
-        MeasurementError
-            If the difference is not above 0: then it is below what the device's noise lets one see.
-
-        Examples
-        --------
-        >>> summarise([3.0, 3.0]).beyond(summarise([1.0, 1.0]), "barrier").value
-        2.0
-        """
+        """Make a trait of what it took beyond `baseline`, times `scale`; deviations add up."""
         value = self.median - baseline.median
         if value <= 0:
             msg = (
@@ -150,24 +117,13 @@ def make_trait(value: float, origin: str, low: float, high: float) -> Trait[floa
 
 
 def summarise(times_s: Sequence[float], *, spread: float = 0.0) -> Measured:
-    """Summarise times.
+    """Summarise times; refuse any that is not positive: then the timer is not to be trusted.
 
     Parameters
     ----------
     spread : float
         Half width of the interval by which the device's speed drifts, as a share: runs that
         follow each other do not see it, the next calibration does. Deviations add as squares.
-
-    Raises
-    ------
-    MeasurementError
-        If there are none, or one is not a positive number: then the timer is not to be trusted.
-
-    Examples
-    --------
-    >>> found = summarise([2.0, 2.0, 2.0, 8.0])
-    >>> found.median, found.minimum, found.low < 2.0 < found.high
-    (2.0, 2.0, True)
     """
     values = np.asarray(times_s, dtype=np.float64)
     if values.size == 0 or not np.all(np.isfinite(values)) or np.any(values <= 0):
@@ -177,12 +133,8 @@ def summarise(times_s: Sequence[float], *, spread: float = 0.0) -> Measured:
     deviation = float(np.std(logs, ddof=1)) if values.size > 1 else 0.0
     half = math.hypot(1.96 * deviation, spread)
     centre, median = float(np.mean(logs)), float(np.median(values))
-    return Measured(
-        median=median,
-        low=min(math.exp(centre - half), median),
-        high=max(math.exp(centre + half), median),
-        minimum=float(np.min(values)),
-    )
+    low, high = min(math.exp(centre - half), median), max(math.exp(centre + half), median)
+    return Measured(median=median, low=low, high=high, minimum=float(np.min(values)))
 
 
 def is_narrow(times_s: Sequence[float], share: float) -> bool:
@@ -190,44 +142,9 @@ def is_narrow(times_s: Sequence[float], share: float) -> bool:
 
     The paper's interval is of one run and does not shrink with more of them; what more runs can
     improve is the mean, so its interval decides when to stop.
-
-    Examples
-    --------
-    >>> is_narrow([1.0, 1.01, 0.99, 1.0, 1.0], 0.02), is_narrow([1.0, 1.3, 0.9, 1.0, 1.2], 0.02)
-    (True, False)
     """
-    if len(times_s) < 2:
-        return False
     half = 1.96 * float(np.std(times_s, ddof=1)) / math.sqrt(len(times_s))
     return half <= share * float(np.mean(times_s))
-
-
-def make_curve(
-    name: str, axes: tuple[str, str], x: Iterable[float], y: Sequence[Trait[float]]
-) -> Curve:
-    """Draw traits with their intervals; `axes` names both quantities with their units."""
-    return Curve(
-        name=name,
-        x_name=axes[0],
-        y_name=axes[1],
-        x=tuple(map(float, x)),
-        y=tuple(one.value for one in y),
-        low=tuple(one.value if one.low is None else one.low for one in y),
-        high=tuple(one.value if one.high is None else one.high for one in y),
-    )
-
-
-def fit_line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
-    """Fit ``y = intercept + slope * x``; relative errors count equally at both ends.
-
-    Examples
-    --------
-    >>> intercept, slope = fit_line([1, 2, 4], [3, 5, 9])
-    >>> round(intercept, 6), round(slope, 6)
-    (1.0, 2.0)
-    """
-    slope, intercept = np.polyfit(x, y, 1, w=1.0 / np.asarray(y))
-    return float(intercept), float(slope)
 
 
 def check_growth(counts: Sequence[int], times_s: Sequence[float]) -> None:
@@ -235,25 +152,19 @@ def check_growth(counts: Sequence[int], times_s: Sequence[float]) -> None:
 
     At least half of the time that work in proportion would add must be seen, and at most 30 % of
     the longest time may stay: a launch, a loop's start.
-
-    Examples
-    --------
-    >>> check_growth([100, 200, 400], [1.1, 2.1, 4.1])
     """
-    least = 0.5 * (1 - counts[0] / counts[-1])
-    if (
-        len(counts) < 2
-        or 1 - times_s[0] / times_s[-1] < least
-        or fit_line(counts, times_s)[0] > 0.3 * times_s[-1]
-    ):
+    growth, least = 1 - times_s[0] / times_s[-1], 0.5 * (1 - counts[0] / counts[-1])
+    is_good = len(counts) > 1 and growth >= least
+    if is_good:  # relative errors count equally at both ends
+        _, intercept = np.polyfit(counts, times_s, 1, w=1.0 / np.asarray(times_s))
+        is_good = intercept <= 0.3 * times_s[-1]
+    if not is_good:
         shown = ", ".join(f"{n}: {time_s:.3g} s" for n, time_s in zip(counts, times_s, strict=True))
         msg = f"time does not grow with the iterations ({shown}): the work may have been removed"
         raise MeasurementError(msg)
 
 
-def check_result(
-    found: npt.NDArray[np.generic], expected: npt.NDArray[np.generic], tolerance: float = 0.0
-) -> None:
+def check_result(found: Array, expected: Array, tolerance: float = 0.0) -> None:
     """Raise unless a kernel computed what numpy computes, within a relative `tolerance`."""
     good = np.asarray(found == expected)
     if tolerance:

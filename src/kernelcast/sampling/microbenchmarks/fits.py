@@ -43,13 +43,6 @@ def miss_share(sizes: Floats, step: Step) -> Floats:
     A gradual step is a logistic curve of the logarithm. Where pages fall on sets by chance, or
     others use the cache too, some sets are over-full long before the array is as large as the
     cache, and half of the accesses miss when it is.
-
-    Examples
-    --------
-    >>> miss_share(np.array([4.0, 8.0, 16.0]), Step(8.0)).tolist()
-    [0.0, 0.0, 0.5]
-    >>> miss_share(np.array([4.0, 8.0, 16.0]), Step(8.0, 2.0, is_gradual=True)).tolist()
-    [0.2, 0.5, 0.8]
     """
     share: Floats = np.clip(step.sharpness * (1.0 - step.capacity / sizes), 0.0, 1.0)
     if step.is_gradual:
@@ -73,14 +66,8 @@ def fit_levels(
 
     The number of levels is the one of least Bayesian information criterion among those whose
     steps are far enough apart and high enough to be caches.
-
-    Parameters
-    ----------
-    sizes_bytes, latencies_s : ndarray of shape (n_points,)
-        Sizes of the array, increasing, and seconds per step of the walk.
-    is_host : bool
-        Whether the caches are a CPU's: nearly LRU, physically indexed, shared. Then steps are
-        sharp or begin early, and equation 6 does not apply: with it 1 MiB came out as 0.6 MiB.
+    The caches of a CPU, the host, are nearly LRU, physically indexed and shared. Then steps are
+    sharp or begin early, and equation 6 does not apply: with it 1 MiB came out as 0.6 MiB.
     """
     if len(sizes_bytes) != len(latencies_s) or len(sizes_bytes) < 6:
         msg = f"{len(sizes_bytes)} sizes and {len(latencies_s)} latencies; give at least 6 of each"
@@ -107,24 +94,24 @@ def fit_levels(
         # information criteria is strong evidence.
         plain, free = fit((*_EQUATION_6, *_SHARP)), fit((*_EQUATION_6, *_SHARP, *_GRADUAL))
         _, steps, best = free if free[0] < plain[0] - 10.0 else plain
-    latency_errors, size_errors = steps.estimate_errors(best, are_sizes_known=False)
+    errors = steps.estimate_errors(best)
     latencies = [
-        _trait(float(value), float(error), origin)
-        for value, error in zip(best.plateaus, latency_errors, strict=True)
+        _make_trait(float(value), 1.96 * float(error), origin)
+        for value, error in zip(best.plateaus, errors, strict=True)
     ]
     # A capacity is not known better than the sizes that were tried.
-    spacing = float(np.median(np.diff(np.log(sizes)))) / 2
+    spacing = math.exp(float(np.median(np.diff(np.log(sizes)))) / 2)
     levels = []
-    for index, error, latency in zip(best.chosen, size_errors, latencies, strict=False):
-        size = _trait(steps.grid[index].capacity, float(error), origin, spacing)
+    for index, latency_s in zip(best.chosen, latencies, strict=False):
+        size = steps.grid[index].capacity
         size_bytes = Trait(
-            value=round(size.value),
-            source=size.source,
-            low=math.floor(size.low or 0),
-            high=math.ceil(size.high or 0),
+            value=round(size),
+            source=TraitSource.MEASURED,
+            low=math.floor(size / spacing),
+            high=math.ceil(size * spacing),
             origin=origin,
         )
-        levels.append(CacheLevel(size_bytes=size_bytes, latency_s=latency))
+        levels.append(CacheLevel(size_bytes=size_bytes, latency_s=latency_s))
     return tuple(levels), latencies[-1]
 
 
@@ -132,11 +119,6 @@ def find_undisturbed(latencies_s: Floats) -> NDArray[np.bool_]:
     """Find the points that can belong to a latency that never falls as the array grows.
 
     Disturbances only ever add time, so a point 15 % above those of larger arrays was disturbed.
-
-    Examples
-    --------
-    >>> find_undisturbed(np.array([1.0, 9.0, 1.0, 3.0, 3.0])).tolist()
-    [True, False, True, True, True]
     """
     used = np.ones(len(latencies_s), dtype=np.bool_)
     later: list[float] = []
@@ -169,9 +151,9 @@ def fit_bandwidths(
     if min(best.plateaus) <= 0:
         msg = "times per byte do not rise with the size; they were disturbed, or are no caches'"
         raise MeasurementError(msg)
-    errors, _ = steps.estimate_errors(best, are_sizes_known=True)
+    errors = steps.estimate_errors(best)
     return [
-        _trait(1.0 / float(value), float(error), origin)
+        _make_trait(1.0 / float(value), 1.96 * float(error), origin)
         for value, error in zip(best.plateaus, errors, strict=True)
     ]
 
@@ -246,25 +228,13 @@ class _Steps:
         huber = np.where(squares <= most, squares, 2 * np.sqrt(most * squares) - most)
         return float(np.sum(huber)) + 3 * len(fit.chosen) * math.log(len(squares))
 
-    def estimate_errors(self, fit: _Fit, *, are_sizes_known: bool) -> tuple[Floats, Floats]:
-        """Estimate relative errors of plateaus and capacities from the linearised model."""
-        columns = [self._columns(fit.chosen)]
-        moved = () if are_sizes_known else zip(fit.chosen, fit.heights[1:], strict=True)
-        for index, height in moved:
-            step = self.grid[index]
-            near, far = (
-                miss_share(self.sizes, step._replace(capacity=step.capacity * factor))
-                for factor in (0.95, 1.05)
-            )
-            columns.append((height * (far - near) / 0.1)[:, None])
+    def estimate_errors(self, fit: _Fit) -> Floats:
+        """Estimate relative errors of the plateaus from noise and the points that lie on each."""
         noise = np.average(fit.residuals**2, weights=fit.weights**2)
-        jacobian = np.hstack(columns) * (fit.weights / self.values)[:, None]
-        covariance = np.linalg.pinv(jacobian.T @ jacobian) * noise
-        count = len(fit.heights)
-        sums = np.tril(np.ones((count, count)))
-        plateaus = np.diag(sums @ covariance[:count, :count] @ sums.T)
-        capacities = np.diag(covariance)[count:]
-        return np.sqrt(np.maximum(plateaus, 0)) / fit.plateaus, np.sqrt(np.maximum(capacities, 0))
+        levels = np.count_nonzero(self._shares[:, list(fit.chosen)] > 0.5, axis=1)
+        counts = np.bincount(levels, minlength=len(fit.heights))
+        errors: Floats = np.sqrt(noise / np.maximum(counts, 1))
+        return errors
 
     def _columns(self, chosen: Sequence[int]) -> Floats:
         return np.column_stack([np.ones_like(self.sizes), self._shares[:, list(chosen)]])
@@ -319,9 +289,8 @@ def _solve_non_negative(matrix: Floats, target: Floats) -> Floats:
     return solution
 
 
-def _trait(value: float, error: float, origin: str, at_least: float = 0.0) -> Trait[float]:
-    """Make a trait with a 95 % interval from the standard error of its logarithm."""
-    half = max(1.96 * error, at_least, math.log1p(LEAST_SPREAD))
-    half = min(half, math.log(100.0)) if math.isfinite(half) else math.log(100.0)
-    low, high = value * math.exp(-half), value * math.exp(half)
-    return Trait(value=value, source=TraitSource.MEASURED, low=low, high=high, origin=origin)
+def _make_trait(value: float, half: float, origin: str) -> Trait[float]:
+    """Make a trait from the half width of its logarithm's interval, at most a factor of 100."""
+    factor = math.exp(min(max(half, math.log1p(LEAST_SPREAD)), math.log(100.0)))
+    source, low, high = TraitSource.MEASURED, value / factor, value * factor
+    return Trait(value=value, source=source, low=low, high=high, origin=origin)

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.bench import Array, Bench, Launch, Loop, LoopKernel
+from kernelcast.sampling.microbenchmarks.bench import Bench, Launch, Loop, LoopKernel
 from kernelcast.sampling.microbenchmarks.findings import (
-    Findings,
+    Array,
+    BenchmarkResult,
     Measured,
+    check_growth,
     check_result,
-    fit_line,
-    make_curve,
 )
 from kernelcast.sampling.opencl import OtherDriver, cl
 
@@ -117,7 +117,7 @@ def _time(bench: Bench, loop: Loop, launch: Launch) -> tuple[Measured, int]:
     return measured, launch.global_size * iterations
 
 
-def measure_clock(bench: Bench, findings: Findings) -> None:
+def measure_clock(bench: Bench, result: BenchmarkResult) -> None:
     """Count dependent one-cycle instructions per second, if a second chain bears it out.
 
     A chain of additions and exclusive ors, which no compiler can shorten, takes two cycles per
@@ -125,7 +125,7 @@ def measure_clock(bench: Bench, findings: Findings) -> None:
     Nehalem, AMD since Zen). Only where the times are as 2 to 4 are the chains executed as assumed,
     and their rate is the clock. One work-item, so that threads do not matter.
     """
-    with findings.attempting("clock_hz"):
+    with result.attempting("clock_hz"):
         if not bench.is_cpu:
             msg = "no instruction of this device is known to take one cycle"
             raise MeasurementError(msg)
@@ -134,7 +134,7 @@ def measure_clock(bench: Bench, findings: Findings) -> None:
         added, added_count = _time(bench, adding, Launch(1, 1))
         multiplied, multiplied_count = _time(bench, multiplying, Launch(1, 1))
         ratio = (multiplied.minimum / multiplied_count) / (added.minimum / added_count)
-        findings.clock_hz = judge_clock(added, 32 * added_count, ratio)
+        result.clock_hz = judge_clock(added, 32 * added_count, ratio)
 
 
 def judge_clock(added: Measured, steps: float, ratio: float) -> Trait[float]:
@@ -148,7 +148,7 @@ def judge_clock(added: Measured, steps: float, ratio: float) -> Trait[float]:
     return added.as_rate(2 * steps, "clock")
 
 
-def measure_divergence(bench: Bench, findings: Findings) -> None:
+def measure_divergence(bench: Bench, result: BenchmarkResult) -> None:
     """Vary how many neighbouring work-items take the same one of four branches (paper, V.D).
 
     Work-items that are executed in lock-step take all branches one after the other, until as many
@@ -163,7 +163,7 @@ def measure_divergence(bench: Bench, findings: Findings) -> None:
     source = f"const int branch = (int)get_local_id(0) / (int)in[2] % 4; {branches}"
     counts = [count for count in (1, 2, 4, 8, 16, 32, 64) if 4 * count <= size]
     rates, best = [], []
-    with findings.attempting("divergence"):
+    with result.attempting("divergence"):
         for count in counts:
             places = np.arange(launch.global_size) % size // count % len(_BRANCHES)
             factors = np.array(_BRANCHES, dtype=np.uint32)[places]
@@ -176,10 +176,10 @@ def measure_divergence(bench: Bench, findings: Findings) -> None:
             rates.append(measured.as_rate(2.0 * 16 * iterations, "divergence"))
             best.append(iterations / measured.minimum)  # noise spares the shortest runs
         axes = ("neighbouring work-items that take the same branch", "operations per second")
-        findings.curves.append(make_curve("divergence", axes, counts, rates))
-        with findings.attempting("warp_width"):
+        result.draw("divergence", axes, counts, rates)
+        with result.attempting("warp_width"):
             note = " (work-items that the compiler vectorises together)" if bench.is_cpu else ""
-            findings.warp_width = Trait(
+            result.warp_width = Trait(
                 value=infer_width(counts, best),
                 source=TraitSource.MEASURED,
                 origin=f"divergence{note}",
@@ -187,20 +187,7 @@ def measure_divergence(bench: Bench, findings: Findings) -> None:
 
 
 def infer_width(counts: Sequence[int], rates: Sequence[float]) -> int:
-    """Infer how many work-items are executed in lock-step.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        Neighbours that take the same branch, rising.
-    rates : sequence of float
-        Operations per second.
-
-    Examples
-    --------
-    >>> infer_width([1, 2, 4, 8, 16, 32, 64], [1, 1, 1, 1.3, 2, 4, 4])
-    32
-    """
+    """Infer how many work-items are executed in lock-step, from rates by agreeing neighbours."""
     best = max(rates)
     if best < 1.5 * rates[0]:
         msg = (
@@ -211,7 +198,7 @@ def infer_width(counts: Sequence[int], rates: Sequence[float]) -> int:
     return min(count for count, rate in zip(counts, rates, strict=True) if rate >= 0.85 * best)
 
 
-def measure_atomics(bench: Bench, findings: Findings) -> None:
+def measure_atomics(bench: Bench, result: BenchmarkResult) -> None:
     """Add integers atomically in global and local memory, at one address or each at its own.
 
     "Same" in local memory is one address per work-group. Addresses of neighbouring work-items
@@ -227,12 +214,12 @@ def measure_atomics(bench: Bench, findings: Findings) -> None:
         source, given = _ATOMICS[space].format(size=size), np.array([3, apart, apart], np.uint32)
         loop = Loop(source=source, given=given, expect=expect)
         what = f"atomic_{space}_{place}_per_s"
-        with findings.attempting(what):
+        with result.attempting(what):
             measured, additions = _time(bench, loop, Launch(16 * size * bench.units, size))
-            findings.costs[what] = measured.as_rate(additions, "atomics")
+            result.costs[what] = measured.as_rate(additions, "atomics")
 
 
-def measure_barriers(bench: Bench, findings: Findings) -> None:
+def measure_barriers(bench: Bench, result: BenchmarkResult) -> None:
     """Time loops of eight barriers against the same loops with one, by work-group size.
 
     The cost is what a further barrier adds per work-group: on a CPU its work-items are suspended
@@ -247,7 +234,7 @@ def measure_barriers(bench: Bench, findings: Findings) -> None:
     one = _make_chain([plain] * 7 + [fenced], lambda x: (x + _A) ^ _B)
     for size in sizes:
         launch = Launch(8 * size * bench.units, size)
-        with findings.attempting("barrier_s" if size == usual else f"barrier/{size}"):
+        with result.attempting("barrier_s" if size == usual else f"barrier/{size}"):
             if size > bench.description.max_work_group_size:
                 msg = f"the device has no work-groups of {size} work-items"
                 raise MeasurementError(msg)
@@ -257,19 +244,19 @@ def measure_barriers(bench: Bench, findings: Findings) -> None:
             least = bench.measure(partial(baseline.time, launch, iterations))
             costs[size] = measured.beyond(least, "barrier", 1 / (iterations * 7 * 8))
     if usual in costs:
-        findings.costs["barrier_s"] = costs[usual]
+        result.costs["barrier_s"] = costs[usual]
     if costs:
         axes = ("work-items of a work-group", "seconds per barrier and work-group")
-        findings.curves.append(make_curve("barrier", axes, costs, list(costs.values())))
+        result.draw("barrier", axes, costs, list(costs.values()))
 
 
-def measure_gathers(bench: Bench, findings: Findings) -> None:
+def measure_gathers(bench: Bench, result: BenchmarkResult) -> None:
     """Load from L1 at addresses of which no two neighbours' lie side by side.
 
     ``gather_lane_s`` is the time of a core per work-item and load. Sums of what was loaded prove
     it.
     """
-    with findings.attempting("gather_lane_s"):
+    with result.attempting("gather_lane_s"):
         generator = np.random.default_rng(7)
         size, most = min(64, bench.description.max_work_group_size), 2**16
         content = generator.integers(0, 2**32, size=(64, 32), dtype=np.uint32)
@@ -287,12 +274,12 @@ def measure_gathers(bench: Bench, findings: Findings) -> None:
         sums = content.sum(axis=1, dtype=np.uint32)[chosen]
         check_result(bench.read(out, np.uint32, size * groups), np.tile(sums, groups))
         scale = bench.units / (groups * size * 32)
-        findings.costs["gather_lane_s"] = measured.as_trait("gathers", scale)
+        result.costs["gather_lane_s"] = measured.as_trait("gathers", scale)
 
 
-def measure_dispatch(bench: Bench, findings: Findings) -> None:
+def measure_dispatch(bench: Bench, result: BenchmarkResult) -> None:
     """Measure what each further empty work-group of one work-item adds to a launch."""
-    with findings.attempting("work_group_dispatch_s"):
+    with result.attempting("work_group_dispatch_s"):
         sink = bench.buffer(4)
         kernel = bench.set_args(bench.build_kernel(_IDLE, "kc_idle"), sink, 2**31 - 1)
 
@@ -302,61 +289,34 @@ def measure_dispatch(bench: Bench, findings: Findings) -> None:
         most = 256 * max(4, bench.choose_length(lambda count: run(256 * count), most=2**12))
         counts = [most // 4, most // 2, most]
         times = [bench.measure(partial(run, count)) for count in counts]
-        # Times must lie on a line; the shortest, which noise spares.
-        intercept, slope = fit_line(counts, [one.minimum for one in times])
-        for count, one in zip(counts, times, strict=True):
-            line = intercept + slope * count
-            if slope <= 0 or not line / 1.5 < one.minimum < line * 1.5:
-                msg = (
-                    f"{count} empty work-groups take {one.minimum:.3g} s, "
-                    f"the line says {line:.3g} s"
-                )
-                raise MeasurementError(msg)
+        check_growth(counts, [one.minimum for one in times])
         cost = times[-1].beyond(times[0], "dispatch", 1 / (counts[-1] - counts[0]))
-        findings.costs["work_group_dispatch_s"] = cost
+        result.costs["work_group_dispatch_s"] = cost
         traits = [one.as_trait("dispatch") for one in times]
         axes = ("empty work-groups", "seconds")
-        findings.curves.append(make_curve("dispatch", axes, counts, traits))
+        result.draw("dispatch", axes, counts, traits)
     if bench.description.kind is DeviceKind.GPU:
-        with findings.attempting("dispatch_row_order"):
-            findings.costs["dispatch_row_order"] = find_row_order(draw_tickets(bench))
+        with result.attempting("dispatch_row_order"):
+            result.costs["dispatch_row_order"] = find_row_order(bench)
 
 
-def draw_tickets(bench: Bench) -> Array:
-    """Let each work-group of a grid draw a ticket when it begins.
+def find_row_order(bench: Bench) -> Trait[float]:
+    """Find how far work-groups begin row by row, as windows of rows take for granted.
 
-    The grid holds some eight times the work-groups that are active at once, in rows of 64.
+    That is the rank correlation of their numbers and the tickets that they draw when they begin: 1
+    for rows, about 0 for any order that jumps. The grid holds some eight times the work-groups
+    that are active at once, in rows of 64.
     """
     size, rows = min(64, bench.description.max_work_group_size), 4 * bench.description.compute_units
     buffers = (bench.buffer(4), bench.buffer(4 * 64 * rows), bench.buffer(4))
     kernel = bench.set_args(bench.build_kernel(_ORDER, "kc_order"), *buffers, 500)
     cl.enqueue_nd_range_kernel(bench.session.queue, kernel, (64 * size, rows), (size, 1))
-    return bench.read(buffers[1], np.int32, 64 * rows)
+    tickets = bench.read(buffers[1], np.int32, 64 * rows)
+    correlation = round(float(np.corrcoef(tickets, np.arange(64 * rows))[0, 1]), 6)
+    return Trait(value=correlation, source=TraitSource.MEASURED, origin="dispatch")
 
 
-def find_row_order(tickets: npt.NDArray[np.int32]) -> Trait[float]:
-    """Find how far work-groups begin row by row, as windows of rows take for granted.
-
-    Parameters
-    ----------
-    tickets : ndarray of shape (n_work_groups,)
-        The place of each work-group among all in the order of their begins.
-
-    Returns
-    -------
-    Trait
-        Rank correlation of numbers and places: 1 for rows, about 0 for any order that jumps.
-
-    Examples
-    --------
-    >>> find_row_order(np.array([0, 1, 2, 3])).value
-    1.0
-    """
-    correlation = float(np.corrcoef(tickets, np.arange(len(tickets)))[0, 1])
-    return Trait(value=round(correlation, 6), source=TraitSource.MEASURED, origin="dispatch")
-
-
-def measure_launch(bench: Bench, findings: Findings) -> None:
+def measure_launch(bench: Bench, result: BenchmarkResult) -> None:
     """Measure three costs of an empty launch of one work-item.
 
     ``launch_s`` is what the caller waits from enqueueing until the queue has finished,
@@ -389,5 +349,5 @@ def measure_launch(bench: Bench, findings: Findings) -> None:
         ("launch_in_batch_s", partial(finish, 32)),
         ("launch_queued_to_start_s", wait_for_start),
     ):
-        with findings.attempting(what):
-            findings.costs[what] = bench.measure(run).as_trait("launch")
+        with result.attempting(what):
+            result.costs[what] = bench.measure(run).as_trait("launch")

@@ -13,8 +13,8 @@ from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import MemoryFacts
 from kernelcast.records.traits import Trait
 from kernelcast.sampling.mapping import map_memory, unmap_memory
-from kernelcast.sampling.microbenchmarks.bench import Array, Bench
-from kernelcast.sampling.microbenchmarks.findings import Findings, check_result, make_curve
+from kernelcast.sampling.microbenchmarks.bench import Bench
+from kernelcast.sampling.microbenchmarks.findings import Array, BenchmarkResult, check_result
 from kernelcast.sampling.opencl import cl
 
 TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4", 32: "uint8", 64: "uint16"}
@@ -125,7 +125,7 @@ class StreamMemory:
         return run, read_bytes * (2 if stream.is_copy else 1)
 
     def measure_best(
-        self, findings: Findings, streams: Sequence[Stream]
+        self, result: BenchmarkResult, streams: Sequence[Stream]
     ) -> tuple[Trait[float], Stream]:
         """Measure the stream that a trial shows to be fastest; what computes wrongly is noted."""
         trials = []
@@ -138,45 +138,45 @@ class StreamMemory:
                 reasons[f"bandwidth/{stream.label}"] = f"{stream.label}: {error}"
         if not trials:
             raise MeasurementError("; ".join(reasons.values()))
-        findings.not_obtained.update(reasons)
+        result.not_obtained.update(reasons)
         _, run, moved, stream = min(trials, key=lambda trial: trial[0])
         return self._bench.measure(run).as_rate(moved, stream.label), stream
 
 
-def measure_bandwidth(bench: Bench, findings: Findings) -> None:
+def measure_bandwidth(bench: Bench, result: BenchmarkResult) -> None:
     """Measure how fast all compute units together read and copy global memory."""
     facts = MemoryFacts(space="global")
-    with findings.attempting("memories/global/load_bytes_per_s"):
+    with result.attempting("memories/global/load_bytes_per_s"):
         # Arrays of four times the last cache, so that it can hold little of them.
         wanted = max(4 * bench.last_cache_bytes, 2**27)
         memory = StreamMemory(bench, min(wanted, bench.most_bytes))
         loads: dict[int, Trait[float]] = {}
         order = ""
         for size in TYPES:
-            with findings.attempting(f"memories/global/load_bytes_per_s/{size}"):
+            with result.attempting(f"memories/global/load_bytes_per_s/{size}"):
                 streams = [Stream(size, one) for one in ORDERS]
-                loads[size], best = memory.measure_best(findings, streams)
+                loads[size], best = memory.measure_best(result, streams)
                 order = best.order if size == 4 else order
         facts = replace(facts, load_bytes_per_s=loads)
         # The paper's figure 6.
         counts = bench.effort.pick((4, 32), (1, 4, 16, 64), (1, 2, 4, 8, 16, 32, 64, 128))
         for loop in LOOPS if order else ():
             name, axes = f"bandwidth/{loop}", ("loads per work-item", "bytes per second")
-            with findings.attempting(name):
+            with result.attempting(name):
                 rates = []
                 for count in counts:
                     run, moved = memory.prepare(stream := Stream(4, order, loop=loop, loads=count))
                     rates.append(bench.measure(run).as_rate(moved, stream.label))
-                findings.curves.append(make_curve(name, axes, counts, rates))
-        with findings.attempting("memories/global/copy_bytes_per_s"):
+                result.draw(name, axes, counts, rates)
+        with result.attempting("memories/global/copy_bytes_per_s"):
             sizes = bench.effort.pick((16, 64), (4, 16, 64), (4, 16, 64))
             copies = [Stream(*one, is_copy=True) for one in itertools.product(sizes, ORDERS)]
-            rate, _ = memory.measure_best(findings, copies)
+            rate, _ = memory.measure_best(result, copies)
             facts = replace(facts, copy_bytes_per_s=rate)
-    findings.memories.append(facts)
+    result.memories += (facts,)
 
 
-def measure_transfers(bench: Bench, findings: Findings) -> None:
+def measure_transfers(bench: Bench, result: BenchmarkResult) -> None:
     """Measure blocking transfers of a host array by the host's clock, to and fro."""
     most = min(2**26, bench.most_bytes)
     content = np.frombuffer(np.random.default_rng(12).bytes(most), dtype=np.uint8)
@@ -201,15 +201,15 @@ def measure_transfers(bench: Bench, findings: Findings) -> None:
 
     for is_read, direction in enumerate(("to_device", "from_device")):
         name = f"transfer_{direction}"
-        with findings.attempting(f"costs/{name}_s"):
+        with result.attempting(f"costs/{name}_s"):
             times = [bench.measure(partial(time_copy, size, bool(is_read))) for size in sizes]
             # Latency of the least size, bandwidth of the largest.
-            findings.costs[f"{name}_s"] = times[0].as_trait(name)
-            findings.costs[f"{name}_bytes_per_s"] = times[-1].as_rate(most, name)
+            result.costs[f"{name}_s"] = times[0].as_trait(name)
+            result.costs[f"{name}_bytes_per_s"] = times[-1].as_rate(most, name)
             traits = [one.as_trait(name) for one in times]
             axes = ("bytes", "seconds")
-            findings.curves.append(make_curve(f"transfers/{direction}", axes, sizes, traits))
-    with findings.attempting("costs/transfer_round_trip"):
+            result.draw(f"transfers/{direction}", axes, sizes, traits)
+    with result.attempting("costs/transfer_round_trip"):
         time_copy(most, is_read=False)
         time_copy(most, is_read=True)
         check_result(back, content)
@@ -223,7 +223,7 @@ def measure_transfers(bench: Bench, findings: Findings) -> None:
         if bench.is_cpu
         else ()
     ):
-        with findings.attempting(f"costs/{name}_s"):
+        with result.attempting(f"costs/{name}_s"):
             measured = bench.measure(lambda flags=flags, part=part: time_map(flags)[part])  # type: ignore[misc]  # mypy cannot type a default of a lambda
             origin = f"{name.partition('_')[0]} {most} bytes"
-            findings.costs[f"{name}_s"] = measured.as_trait(origin)
+            result.costs[f"{name}_s"] = measured.as_trait(origin)

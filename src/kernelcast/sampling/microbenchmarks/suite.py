@@ -6,7 +6,7 @@ from functools import partial
 
 from kernelcast.sampling.microbenchmarks import caches, loops, streams
 from kernelcast.sampling.microbenchmarks.bench import Bench
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Findings
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.instructions import INSTRUCTIONS, measure_instruction
 
 __all__ = ["COMPUTE", "MEMORY", "Benchmark", "suite"]
@@ -23,11 +23,11 @@ class Benchmark:
     """Measures on a bench; a number that cannot be vouched for goes into `not_obtained`."""
 
 
-def _make(name: str, title: str, measure: Callable[[Bench, Findings], None]) -> Benchmark:
+def _make(name: str, title: str, measure: Callable[[Bench, BenchmarkResult], None]) -> Benchmark:
     def run(bench: Bench) -> BenchmarkResult:
-        findings = Findings(name)
-        measure(bench, findings)
-        return findings.result()
+        result = BenchmarkResult(name=name)
+        measure(bench, result)
+        return result
 
     return Benchmark(name=name, title=title, run=run)
 
