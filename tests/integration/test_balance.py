@@ -19,7 +19,7 @@ from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
-from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.errors import CompileError, DeviceError, InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from support.device_queues import list_devices
@@ -256,6 +256,19 @@ def test_device_rests_and_goes_on(ids: list[str]) -> None:
             reply.result(timeout=0.3)
         devices.wake(0)
         assert reply.result(timeout=30.0)[0] == 0
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_kernel_that_never_ends_is_stopped(ids: list[str], count: int) -> None:
+    """Devices that show no sign of life are given up, also in their first launch."""
+    source = "kernel void k(global volatile int *a) { while (a[0] == 0) a[1] = 1; }"
+    data = np.zeros(64, np.int32)
+    settings = BalanceSettings(timeout_s=5.0, assumes_independence=True)
+    with pytest.raises(DeviceError, match="no sign of life for 5 s"):
+        kernelcast.balance(
+            Kernel(name="k", source=source), (64,), [data], ids[:count], settings=settings
+        )
+    assert not data.any()
 
 
 def test_cores_that_are_not_there(ids: list[str]) -> None:

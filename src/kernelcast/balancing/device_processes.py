@@ -146,6 +146,7 @@ class DeviceProcesses:
         self._timeout_s = timeout_s
         self._devices: list[_Device] = []
         self._overdue: list[tuple[int, Reply]] = []
+        self._silent_since_s = time.monotonic()
         self.memory = SharedMemory.make()
         try:
             for place in places:
@@ -172,15 +173,17 @@ class DeviceProcesses:
 
     def send(self, device: int, command: Command) -> None:
         """Give a device a command."""
+        self._silent_since_s = time.monotonic()
         self._devices[device].order(_TASKS[type(command)], command, within_s=self._timeout_s)
 
     def has_reply(self, within_s: float) -> bool:
-        """Wait so long for a reply."""
+        """Wait so long for a reply; that there was none for too long is one, too."""
         channels = [one.child.channel for one in self._devices if one.is_alive]
         return (
             bool(self._overdue)
             or any(one.is_readable() for one in channels)
             or bool(wait([one.socket for one in channels], within_s))
+            or self._patience_s <= 0
         )
 
     def receive(self) -> tuple[int, Reply]:
@@ -190,9 +193,12 @@ class DeviceProcesses:
         alive = [(n, one) for n, one in enumerate(self._devices) if one.is_alive]
         for number, one in alive:
             if one.child.channel.is_readable():
+                self._silent_since_s = time.monotonic()
                 return number, one.read(within_s=self._timeout_s)
         channels = [one.child.channel.socket for _, one in alive]
-        if wait(channels, self._timeout_s) or wait(channels, min(_AFTER_A_STOP_S, self._timeout_s)):
+        if wait(channels, max(0.0, self._patience_s)) or wait(
+            channels, min(_AFTER_A_STOP_S, self._timeout_s)
+        ):
             return self.receive()
         for number, one in alive:
             if not one.is_resting:
@@ -218,6 +224,10 @@ class DeviceProcesses:
             one.child.end()
         self._devices = []
         self.memory.close()
+
+    @property
+    def _patience_s(self) -> float:
+        return self._silent_since_s + self._timeout_s - time.monotonic()
 
     def _signal(self, device: int, number: signal.Signals) -> None:
         one = self._devices[device]
