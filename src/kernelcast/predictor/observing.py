@@ -65,8 +65,10 @@ class Observer:
             return frozenset()
         is_new = self._is_first(identity)
         if slowdown is None:
-            slowdown = self._measure(identity.device.id, measured_s)
-        alone_s = float(measured_s) / slowdown
+            alone_s = self._find_alone(identity.device.id, float(measured_s))
+        else:
+            alone_s = float(measured_s) / slowdown
+        slowdown = float(measured_s) / alone_s
         one = Observation(
             launch=identity,
             runs=RunTimes(median_s=alone_s, durations_s=(alone_s,)),
@@ -88,11 +90,11 @@ class Observer:
         self._writer.add(replace(one, flags=flags))
         return flags
 
-    def _measure(self, device_id: str, seconds: float) -> float:
-        """Measure how many times as long as alone a launch took that has just ended."""
+    def _find_alone(self, device_id: str, seconds: float) -> float:
+        """Measure what a launch that has just ended would have taken alone."""
         meter = self._answers.meter
         seen = None if meter is None else meter.judge_run(device_id, seconds)
-        return seen.slowdown if seen is not None and seen.is_noticeable else 1.0
+        return seen.find_alone(seconds) if seen is not None and seen.is_noticeable else seconds
 
     def _is_first(self, identity: LaunchIdentity) -> bool:
         """Tell whether a kernel's launches with this local size begin with this one."""

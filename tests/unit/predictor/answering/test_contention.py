@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
@@ -72,6 +74,17 @@ def test_the_time_now_is_longer_and_less_certain() -> None:
     assert now.seconds == pytest.approx(6.0)
     assert math.log(now.high / now.low) > math.log(ALONE.high / ALONE.low)
     assert _contention(waited_s=0.02).slow(ALONE).low >= ALONE.low
+
+
+@given(seconds=st.floats(1e-6, 10), waited_s=st.floats(0, 10))
+def test_the_time_alone_is_found_again(seconds: float, waited_s: float) -> None:
+    """Short launches are let in at once; what is kept of a run and what is expected agree."""
+    seen = _contention(waited_s=waited_s)
+    alone_s = seen.find_alone(seconds)
+    assert seen.lengthen(alone_s) == pytest.approx(seconds, rel=1e-6)
+    assert seconds / seen.slowdown <= alone_s * (1 + 1e-9)
+    assert alone_s <= seconds * (1 + 1e-9)
+    assert seen.lengthen(1e-5) <= 1e-5 * (1 + 0.01 * seen.slowdown)
 
 
 def test_an_idle_machine_has_one_time() -> None:
