@@ -42,14 +42,7 @@ def shape_of(argument: BufferArgument) -> tuple[int, ...]:
 
 
 def make_array(argument: BufferArgument, *, seed: int) -> Array:
-    """Make the initial content of a buffer, on the host.
-
-    Parameters
-    ----------
-    argument : BufferArgument
-        The recipe.
-    seed : int
-        Seed of the random recipes; the same seed gives the same content.
+    """Make the initial content of a buffer, on the host; the same for the same seed.
 
     Raises
     ------
@@ -69,25 +62,16 @@ def make_array(argument: BufferArgument, *, seed: int) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FillOrder:
-    """A buffer to be filled, or the part of it that is not filled yet.
-
-    Parameters
-    ----------
-    argument : BufferArgument
-        The recipe.
-    array : ndarray
-        Contiguous, of the recipe's type; its part from the start on that is the recipe's counts.
-    seed : int
-        As of `make_array`.
-    begin, end : int
-        Which elements are filled; all behind `begin` where `end` is None.
-    """
+    """A buffer to be filled, or the part of it that is not filled yet."""
 
     argument: BufferArgument
+    """The recipe."""
     array: Array
+    """Contiguous, of the recipe's type; its part from the start on that is the recipe's counts."""
     seed: int
     begin: int = 0
     end: int | None = None
+    """Which elements are filled; all behind `begin` where there is no end."""
 
 
 def fill_ranges(orders: Sequence[FillOrder]) -> None:

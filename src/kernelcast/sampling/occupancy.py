@@ -166,22 +166,9 @@ def find_limits(
 ) -> UnitLimits | None:
     """Find what one compute unit of a device can hold.
 
-    Parameters
-    ----------
-    platform_vendor, device_name : str
-        As OpenCL reports them (``CL_PLATFORM_VENDOR``, ``CL_DEVICE_NAME``).
-    compute_capability : tuple of (int, int) or None
-        Major and minor number, where the device offers ``cl_nv_device_attribute_query``.
-
-    Returns
-    -------
-    UnitLimits or None
-        None for processors and for devices that no table here knows; their P_sat is measured.
-
-    Notes
-    -----
-    A compute capability decides whatever the platform is (PoCL drives NVIDIA devices too). Mesa's
-    platform is left to measurement: it counts compute units in its own way.
+    None for processors and for devices that no table here knows; their P_sat is measured. A compute
+    capability decides whatever the platform is (PoCL drives NVIDIA devices too). Mesa's platform is
+    left to measurement: it counts compute units in its own way.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from ctypes import c_bool, c_int32, c_size_t
 from functools import lru_cache
 from pathlib import Path
@@ -39,26 +40,24 @@ def check_objects(kernel: object, queue: object) -> None:
             f"kernel: {type(kernel).__name__} given; give a pyopencl.Kernel, such as "
             "pyopencl.Kernel(program, name). kernelcast.estimate_problem takes problem files"
         )
-        raise InputError(msg)
-    if not isinstance(queue, cl.CommandQueue):
+    elif not isinstance(queue, cl.CommandQueue):
         msg = (
             f"queue: {type(queue).__name__} given; give a pyopencl.CommandQueue of the kernel's "
             "context and the device to predict for"
         )
-        raise InputError(msg)
-    context = _ask_context(queue, cl.command_queue_info.CONTEXT)
-    if context is None:
+    elif (context := _ask_context(queue, cl.command_queue_info.CONTEXT)) is None:
         msg = (
             "queue: its context is gone; keep the pyopencl.Context alive as long as its queues "
             "are used"
         )
-        raise InputError(msg)
-    if _ask_context(kernel, cl.kernel_info.CONTEXT) != context:
+    elif _ask_context(kernel, cl.kernel_info.CONTEXT) != context:
         msg = (
             f"kernel {kernel.function_name}: the queue belongs to another context; give a queue "
             "of the context that the kernel's program was made in"
         )
-        raise InputError(msg)
+    else:
+        return
+    raise InputError(msg)
 
 
 # Where pyopencl's objects (2024.2.7 to 2026.1.4) hold a memory object's handle, and from there
@@ -117,14 +116,8 @@ def _ask_context(
 def session_of(queue: cl.CommandQueue, folder: Path | None = None) -> DeviceSession:
     """Give the session of a queue's context and device; the last few are kept.
 
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-        The queue.
-    folder : Path, optional
-        Where programs, and what is found out about the device, are kept for other processes.
-
-    Measurements run on a queue of our own in the same context.
+    Measurements run on a queue of our own in the same context. Programs, and what is found out
+    about the device, are kept for other processes in the folder.
     """
     context, device = queue.context, queue.device
     key = (context.int_ptr, device.int_ptr)
@@ -138,12 +131,9 @@ def session_of(queue: cl.CommandQueue, folder: Path | None = None) -> DeviceSess
 
 def name_device(queue: object) -> str:
     """Give the id of a queue's device; nothing where it is no queue or the driver cannot tell."""
-    if not isinstance(queue, cl.CommandQueue):
-        return ""
-    try:
-        return describe_device(queue.device).id
-    except cl.Error:
-        return ""
+    with suppress(cl.Error):
+        return describe_device(queue.device).id if isinstance(queue, cl.CommandQueue) else ""
+    return ""
 
 
 def read_kernel(
@@ -171,11 +161,18 @@ def read_kernel(
     if source is not None and not isinstance(cast("object", source), str):
         msg = f"kernel {name}: source: {type(source).__name__} given; give OpenCL C as a str"
         raise InputError(msg)
-    try:
+    program, text = None, source
+    with suppress(cl.Error):  # Intel's runtime (2026.22) forgets one that nobody holds
         program = cast("cl.Program | None", kernel.get_info(cl.kernel_info.PROGRAM))
-    except cl.Error:  # Intel's runtime (2026.22) forgets a program of which only kernels are held
-        program = None
-    text = source or (program and _read_source(kernel, program))
+    if program is not None and not text:
+        text = ""
+        with suppress(cl.Error):  # the standard leaves open what programs made of binaries answer
+            text = str(program.get_info(cl.program_info.SOURCE) or "").strip("\0")
+        if not text.strip():  # else whole, so that messages name the caller's lines
+            text = ""
+            with suppress(TypeError):  # of a wrapper that was never told
+                # A program from pyopencl's binary cache has none; the kernel's wrapper remembers.
+                text = getattr(kernel, "_source", None)
     if not text:
         reason = "holds no source, as programs made from binaries do"
         if program is None:
@@ -196,18 +193,3 @@ def read_kernel(
 def _make_kernel(name: str, source: str, options: tuple[str, ...]) -> Kernel:
     """Make a kernel, whose digest is then known the next time."""
     return Kernel(name=name, source=source, build_options=options)
-
-
-def _read_source(kernel: cl.Kernel, program: cl.Program) -> str:
-    """Give the source of a kernel's program; nothing where there is none."""
-    try:
-        text = str(program.get_info(cl.program_info.SOURCE) or "").strip("\0")
-    except cl.Error:  # the standard leaves open what programs made of binaries answer
-        text = ""
-    if text.strip():  # whole, so that messages name the caller's lines
-        return text
-    try:
-        # A program from pyopencl's binary cache has none; the kernel's wrapper remembers it.
-        return getattr(kernel, "_source", None) or ""
-    except TypeError:  # of a wrapper that was never told
-        return ""
