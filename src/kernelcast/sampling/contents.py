@@ -141,7 +141,7 @@ def _open_content(order: FillOrder) -> Callable[[Array, int], None]:
         content = _draw_once(argument, min(total, RANDOM_PERIOD), seed)
     else:
         value = int(argument.init is Init.ONES)
-        return lambda part, _: part.fill(value)
+        return lambda part, _: np.copyto(part, value)
 
     def write(part: Array, begin: int) -> None:
         done = 0
