@@ -12,7 +12,7 @@ from kernelcast.predictor.answering.identity import FileStamps, stamp_files
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.estimates import Estimate, Interval
+from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.records.recording import Recording
@@ -64,8 +64,6 @@ class KnownLaunch:
         What was observed; None before the store was asked.
     absence : Remembered or None
         Why the store has nothing to say, where that is known.
-    before_shift : Interval or None
-        What was answered before times have shifted; the launch is to be sampled anew then.
     lock, sampling : lock
         For the fields, and for whoever makes the answer.
     """
@@ -79,7 +77,6 @@ class KnownLaunch:
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
     absence: Remembered | None = None
-    before_shift: Interval | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     sampling: threading.RLock = field(default_factory=threading.RLock)
 

@@ -13,7 +13,6 @@ from kernelcast.predictor.answering.composing import (
     choose_pieces,
     compose,
     explain_unsampled,
-    widen,
 )
 from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.identity import stamp_files
@@ -36,15 +35,6 @@ from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import LiveName
-
-_SHIFTED = (
-    "recent observations differ from what was answered before: the launch was sampled anew, and "
-    "the interval holds both"
-)
-_SHIFTED_UNSAMPLED = (
-    "recent observations differ from what was answered before, and nothing may be sampled: the "
-    "interval holds both"
-)
 
 _SPARED = (
     "it was not sampled: other sizes were observed, and samples would cost more than they tell"
@@ -156,7 +146,7 @@ class LaunchAnswers:
             history=known.history,
             absence=known.absence,
         )
-        may_spare = settings.samples and self._may_spare(known, request)
+        may_spare = settings.samples and (self._remembers or request.policy.spares_samples)
         kept = self._answerer.recall_samples(request) if may_spare else None
         if kept is not None:
             guess.outcome = kept.as_kept(settings.coverage)
@@ -226,7 +216,7 @@ class LaunchAnswers:
             return known
         if not request.policy.settings.samples:
             return self._model(known, request)
-        may_spare = self._may_spare(known, request)
+        may_spare = self._remembers or request.policy.spares_samples
         kept = self._answerer.recall_samples(request) if may_spare else None
         if kept is None:
             moments = self._count_moments(known, request)
@@ -247,9 +237,7 @@ class LaunchAnswers:
             history = self._recall(known, request.policy)
             if known.answer is None and known.basis is None:
                 self._answerer.check(history, request)
-            if known.answer is not None:
-                return True
-            if known.before_shift is None and known.outcome is not None:
+            if known.answer is not None or known.outcome is not None:
                 return True
             if not self._has_history(known, request.policy):
                 return False
@@ -262,15 +250,10 @@ class LaunchAnswers:
         if known.outcome is not None:
             self._answerer.keep_samples(request, known.outcome)
 
-    def _may_spare(self, known: KnownLaunch, request: LaunchRequest) -> bool:
-        """Tell whether what is known may spare samples; not if times have shifted since."""
-        may_spare = self._remembers or request.policy.spares_samples
-        return may_spare and known.before_shift is None
-
     def _count_moments(self, known: KnownLaunch, request: LaunchRequest) -> int:
         """Say how often to sample; not at all where what is known answers well enough."""
         most = request.policy.settings.plan.moments
-        if not self._may_spare(known, request):
+        if not (self._remembers or request.policy.spares_samples):
             return most
         basis = self._answerer.describe(request, known.identity)
         basis = replace(basis, missing=dict.fromkeys(basis.missing, _SPARED))
@@ -299,12 +282,7 @@ class LaunchAnswers:
         return known
 
     def _model(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
-        """Find what is known without running anything; after a shift, what was observed since."""
-        with known.lock:
-            is_observed = bool(len(self._recall(known, request.policy)))
-            if known.before_shift is not None and is_observed:
-                known.basis = self._answerer.describe(request, known.identity)
-                return known
+        """Find what is known without running anything."""
         basis = self._answerer.model_alone(request, known.identity)
         with known.lock:
             known.basis = basis
@@ -322,7 +300,7 @@ class LaunchAnswers:
     def _has_history(self, known: KnownLaunch, policy: Policy) -> bool:
         """Tell whether observations answer a launch."""
         is_allowed = self._counts_history(policy) and not policy.settings.measure
-        return bool(is_allowed and known.history and known.before_shift is None)
+        return bool(is_allowed and known.history)
 
     @staticmethod
     def _counts_history(policy: Policy) -> bool:
@@ -370,19 +348,11 @@ class LaunchAnswers:
         if made is None or remembered is not NOTHING:
             pieces = choose_pieces(basis, remembered, sizes, policy.methods)
             made = compose(basis, remembered, pieces, policy.methods)
-        known.pieces, answer = pieces, made
-        before = known.before_shift
-        if before is None or remembered.interval is None:
-            return answer
-        known.before_shift = None
-        is_sampled = known.outcome is not None
-        held = widen(answer.interval, remembered.interval)
-        held = widen(held, known.sampled.interval if is_sampled and known.sampled else before)
-        why = _SHIFTED if is_sampled else _SHIFTED_UNSAMPLED
-        return replace(answer, interval=held, warnings=(*answer.warnings, why))
+        known.pieces = pieces
+        return made
 
     def require(self, known: KnownLaunch, request: LaunchRequest) -> Estimate:
-        """Give the answer; another thread may have found just now that times have shifted."""
+        """Give the answer; another thread may have found just now that it has to be made anew."""
         answer = known.answer
         while answer is None:
             known = self.ask(request)
@@ -412,13 +382,9 @@ class LaunchAnswers:
         """Judge an observation of a launch, and change its answer accordingly."""
         with known.lock:
             policy = self._policy
-            history, before = self._recall(known, policy), known.answer
-            usual = history.answer(policy.settings.coverage)
+            history = self._recall(known, policy)
             verdict = history.add(seen)
-            if verdict.has_shifted:
-                known.before_shift = before.interval if before else usual
-                known.answer = known.sampled = known.basis = None
-            elif verdict.flags <= _CHANGING and before is not None and known.before_shift is None:
+            if verdict.flags <= _CHANGING and known.answer is not None:
                 known.answer = self._choose(known, policy)
             work = known.basis.work if known.basis else None
             is_new = self._answerer.evidence.observe(known.identity, work, history)

@@ -75,7 +75,7 @@ class Predictor:
     Notes
     -----
     Threads share one predictor. A launch that was answered is answered again from memory, without
-    a lock, until it is observed, its times shift, or another version of a model is published. One
+    a lock, until it is observed, or another version of a model is published. One
     sampling at a time runs on a device. Close it, or use it as a context manager, so that all
     observations are written.
 

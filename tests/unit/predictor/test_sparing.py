@@ -102,19 +102,6 @@ def test_launches_are_sampled_where_that_is_wanted(
     assert len(executor.tasks) == 1
 
 
-def test_times_that_shift_are_sampled_anew(executor: FakeExecutor, store: Store) -> None:
-    """What was observed does not answer a launch that takes another time than it did."""
-    executor.work_group_s = SHORT_S
-    predictor = learn(executor, store, 4)
-    problem = make_problem(work_groups=15_000)
-    first = predictor.estimate(problem, DEVICE.id)
-    usual_s = 15_000 * SHORT_S
-    for factor in (1.0,) * 6 + (1.8,) * 12:
-        predictor.observe(first, factor * usual_s, is_first=False)
-    predictor.estimate(problem, DEVICE.id)
-    assert len(executor.tasks) == 1
-
-
 def test_moments_are_taken_as_long_as_they_narrow_the_interval_enough() -> None:
     """More for longer launches, fewer where they have to gain more, none of what is certain."""
     settings = EstimateSettings()
