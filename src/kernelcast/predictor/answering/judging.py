@@ -4,11 +4,11 @@ The verdict is stored as a flag: a process that does not know the samples that a
 contradicted still knows that it did. Answers judge anew, by all that is known when they are made.
 """
 
-import time
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
+
+from cachetools import TTLCache
 
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -18,15 +18,6 @@ _MOST: Final = 4096
 # Others observe the same launches, and estimate them.
 _STANDS_S: Final = 5.0
 _KEPT_APART: Final = frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """What is known of a launch for a while; `believed` holds keys of what agreed with it."""
-
-    history: LaunchHistory
-    ends_s: float
-    believed: set[str] = field(default_factory=set)
 
 
 class Judge:
@@ -40,7 +31,7 @@ class Judge:
 
     def __init__(self, recall: Callable[[LaunchIdentity], LaunchHistory]) -> None:
         self._recall = recall
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: TTLCache[str, LaunchHistory] = TTLCache(_MOST, _STANDS_S)
 
     def judge(self, one: Observation) -> tuple[Observation, str]:
         """Flag an observation that contradicts what is known; say what it contradicts.
@@ -52,19 +43,13 @@ class Judge:
         """
         if one.flags & _KEPT_APART:
             return one, ""
-        known = self._find(one.launch)
-        if one.key in known.believed:
+        history = self._known.get(one.launch.key)
+        if history is None:
+            history = self._known[one.launch.key] = self._recall(one.launch)
+        if history.agrees_with(one.seconds):  # nearly all: need not be learned from here
             return one, ""
-        if known.history.agrees_with(one.seconds):  # nearly all: need not be learned from here
-            known.believed.add(one.key)
-            return one, ""
-        verdict = known.history.add(
-            Seen(
-                key=one.key,
-                seconds=one.seconds,
-                noise=one.runs.noise,
-                when=one.measured_at,
-            )
+        verdict = history.add(
+            Seen(key=one.key, seconds=one.seconds, noise=one.runs.noise, when=one.measured_at)
         )
         if not verdict.doubt:
             return one, ""
@@ -73,15 +58,3 @@ class Judge:
     def forget(self) -> None:
         """Forget what was observed, since some of it was removed."""
         self._known.clear()
-
-    def _find(self, launch: LaunchIdentity) -> _Known:
-        now_s = time.monotonic()
-        found = self._known.get(launch.key)
-        if found is not None and now_s < found.ends_s:
-            return found
-        found = _Known(history=self._recall(launch), ends_s=now_s + _STANDS_S)
-        self._known[launch.key] = found
-        self._known.move_to_end(launch.key)
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
-        return found
