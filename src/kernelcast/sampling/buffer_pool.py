@@ -13,9 +13,6 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.sampling.contents import FillOrder, fill_ranges, make_array
 from kernelcast.sampling.opencl import cl
 
-_MOST_KEPT_BYTES = 4 << 30
-_SHARE_KEPT = 0.25
-"""Of the device's memory."""
 Part = tuple[int, int]
 """A byte, and the one behind another."""
 Recipe = tuple[BufferArgument, int]
@@ -50,7 +47,7 @@ class BufferPool:
         self._context, self._queue = context, queue
         self.fills_in_place = description.kind is DeviceKind.CPU
         """Whether the host writes to the device's memory, without a copy beside it."""
-        usual_bytes = min(_MOST_KEPT_BYTES, int(_SHARE_KEPT * description.global_memory_bytes))
+        usual_bytes = min(4 << 30, description.global_memory_bytes // 4)
         self._most_bytes = usual_bytes if most_bytes is None else most_bytes
         self._free: list[PooledBuffer] = []
 

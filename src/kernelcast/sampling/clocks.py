@@ -32,11 +32,7 @@ from kernelcast.sampling.session import DeviceSession
 _HAS_CYCLE_COUNTER = ("Portable Computing Language", "Intel(R) OpenCL")
 _X86 = ("x86_64", "AMD64")
 _READINGS = 256
-_CHECKS_APART_S = 0.05
-# Of so many launches the shortest counts: a busy host may lose milliseconds in any other.
-_LAUNCHES = 5
 _NANOSECOND = 1e-9
-_RATE_TOLERANCE = 0.02
 
 _CHECK = """
 kernel void kc_read_clock(global ulong *readings, int count)
@@ -144,7 +140,7 @@ def check_clock(session: DeviceSession, clock: KernelClock) -> ClockCheck:
     def read() -> tuple[float, float, npt.NDArray[np.int64]]:
         """Read in several launches; give the one whose moment the host knows best."""
         launches = []
-        for _ in range(_LAUNCHES):
+        for _ in range(5):  # a busy host may lose milliseconds in any but the shortest
             readings = np.zeros(_READINGS, dtype=np.uint64)
             session.queue.finish()
             begin_s = time.perf_counter()
@@ -157,7 +153,7 @@ def check_clock(session: DeviceSession, clock: KernelClock) -> ClockCheck:
 
     read()  # the first launch compiles
     _, first_s, first = read()
-    time.sleep(_CHECKS_APART_S)
+    time.sleep(0.05)
     _, second_s, second = read()
     buffer.release()
     changes = np.diff(np.concatenate([first, second]))
@@ -165,6 +161,6 @@ def check_clock(session: DeviceSession, clock: KernelClock) -> ClockCheck:
         msg = f"the clock {clock.name} stands still or goes backwards ({first[:4].tolist()} ...)"
         raise KernelRunError(msg)
     tick_s = (second_s - first_s) / float((second - first).mean())
-    if not clock.counts_cycles and abs(tick_s / _NANOSECOND - 1) < _RATE_TOLERANCE:
+    if not clock.counts_cycles and abs(tick_s / _NANOSECOND - 1) < 0.02:
         tick_s = _NANOSECOND
     return ClockCheck(tick_s=tick_s, resolution_s=int(changes[changes > 0].min()) * tick_s)

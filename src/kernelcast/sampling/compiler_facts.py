@@ -40,13 +40,11 @@ kernel void kc_array(global float *values, int place)
     values[get_global_id(0)] = kept[kept[place & 255] > 0.0f ? 7 : place & 127];
 }
 """
-_YARDSTICK_ITEMS = 64
 # NVIDIA's driver has no sub-groups, AMD's none in devices that say OpenCL 2.0.
 _WARP_SIZES = {
     "cl_nv_device_attribute_query": "warp_size_nv",
     "cl_amd_device_attribute_query": "wavefront_width_amd",
 }
-_FACTS_KEPT = 256
 # What an index space adds is its local size: other sizes of a kernel are told without a question.
 _known: WeakKeyDictionary[DeviceSession, LRUCache[tuple[str, tuple[int, ...]], CompilerFacts]] = (
     WeakKeyDictionary()
@@ -71,7 +69,7 @@ def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange
     with session.lock:
         built = session.whole_kernel(kernel)
         local_size = choose_local_size(session, built.kernel, ndrange).known_local_size
-        known = _known.setdefault(session, LRUCache(_FACTS_KEPT))
+        known = _known.setdefault(session, LRUCache(256))
         key = kernel.digest, local_size
         if key not in known:
             # of its own: the session's may hold local arguments, which would count as declared
@@ -103,7 +101,7 @@ def _take_facts(found: Mapping[str, int], source: TraitSource) -> dict[str, Trai
 def _ask_driver(session: DeviceSession, compiled: cl.Kernel) -> dict[str, Trait[int]]:
     """Ask what the driver tells of every kernel, as far as it tells the truth of yardsticks."""
     info = cl.kernel_work_group_info
-    items = min(_YARDSTICK_ITEMS, session.description.max_work_item_sizes[0],
+    items = min(64, session.description.max_work_item_sizes[0],
                 session.description.max_work_group_size)  # fmt: skip
     plain, array = (
         session.whole_kernel(

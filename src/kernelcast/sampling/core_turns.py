@@ -10,9 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-_POLL_S = 1e-3
-_MOST_S = 1.0
-
 
 class CoreTurns:
     """Turns of this process; none are taken before there is a file to lock.
@@ -23,7 +20,7 @@ class CoreTurns:
         Longest wait for a turn, in seconds; without one it goes on as it is.
     """
 
-    def __init__(self, most_s: float = _MOST_S) -> None:
+    def __init__(self, most_s: float = 1.0) -> None:
         self._most_s = most_s
         self._descriptor: int | None = None
 
@@ -54,7 +51,7 @@ class CoreTurns:
             except BlockingIOError:
                 if time.monotonic() >= ends_s:
                     break
-                time.sleep(_POLL_S)
+                time.sleep(1e-3)
         try:
             yield
         finally:

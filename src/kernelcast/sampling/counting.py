@@ -20,7 +20,6 @@ from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
 BuiltCopy = cl.Kernel
 """A copy that was built for a launch, its arguments set."""
 
-_MOST_LOG_BYTES = 1 << 30
 _NO_BUFFER = -1
 _Integers = npt.NDArray[np.int64]
 
@@ -92,7 +91,7 @@ class CountingLaunch(OpenCLLaunch):
         if instrumented.records_addresses:
             shape = (rows, max(1, capacity), ADDRESS_WORDS)
             size_bytes = int(np.prod(shape)) * 8
-            most = min(_MOST_LOG_BYTES, self.device.max_allocation_bytes)
+            most = min(1 << 30, self.device.max_allocation_bytes)
             if size_bytes > most:
                 msg = (
                     f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each need "

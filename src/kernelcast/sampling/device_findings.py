@@ -21,7 +21,6 @@ from kernelcast.sampling.other_programs import count_others
 
 _FORMAT = "kernelcast device findings 1"
 _STANDS_S = 3600.0
-_PAUSE_S = 2e-3
 Finding = TypeVar("Finding", TimerCheck, DeviceBehaviour)
 
 
@@ -78,5 +77,5 @@ class DeviceFindings:
 
 def _is_quiet() -> bool:
     """Tell whether no other program is at work; our own threads wait by spinning for a while."""
-    time.sleep(_PAUSE_S)
+    time.sleep(2e-3)
     return not count_others()

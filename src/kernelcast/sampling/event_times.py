@@ -9,7 +9,6 @@ from kernelcast.sampling.user_objects import name_device, session_of
 UserEvent: TypeAlias = cl.Event
 
 _KERNELS = frozenset({cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK})
-_NANOSECOND = 1e-9
 
 
 def read_event_times(given: object, device_id: str, queue: object = None) -> float:
@@ -41,7 +40,7 @@ def read_event_times(given: object, device_id: str, queue: object = None) -> flo
         )
         raise InputError(msg)
     times = [_read_times(one, device_id, queue) for one in events]
-    return (max(end for _, end in times) - min(start for start, _ in times)) * _NANOSECOND
+    return (max(end for _, end in times) - min(start for start, _ in times)) * 1e-9
 
 
 def _read_times(event: cl.Event, device_id: str, queue: object) -> tuple[int, int]:

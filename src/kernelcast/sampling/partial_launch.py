@@ -22,8 +22,6 @@ from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments
 
-_MOST_COPIES = 64
-
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -144,7 +142,7 @@ class PartialLaunch:
             if own is not None and (own.ctypes.data, own.nbytes) == (into.ctypes.data, into.nbytes):
                 # Nothing to copy; mapping is how OpenCL has the host see what was written.
                 unmap_memory(queue, map_memory(queue, held, into.size, cl.map_flags.READ))
-            elif len(spans) <= _MOST_COPIES:
+            elif len(spans) <= 64:
                 for start, stop in spans:
                     cl.enqueue_copy(
                         queue, into[start:stop], held, src_offset=start, is_blocking=False

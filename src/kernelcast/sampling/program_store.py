@@ -30,7 +30,6 @@ from kernelcast.sampling.parameters import Parameter
 
 _FORMAT = "kernelcast program 1"
 _KEEP_THEMSELVES = frozenset({"Portable Computing Language", "rusticl", "NVIDIA CUDA", "CUDA"})
-_MOST_FILES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ class ProgramStore:
                 },
             }
             with suppress(OSError):  # it is not kept then
-                keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=_MOST_FILES)
+                keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=512)
         return BuiltProgram(program=program, build_s=build_s)
 
     def _locate(self, device: cl.Device, source: str, options: Sequence[str]) -> Path | None:

@@ -33,8 +33,6 @@ _FOLDERS = {
     "MPLCONFIGDIR": "matplotlib",
 }
 _NO_CACHE = "PYOPENCL_NO_CACHE"
-# A disk that is full takes an empty file, and often a small one.
-_TRIAL_BYTES = 2**16
 
 
 def ensure_caches() -> Path | None:
@@ -57,7 +55,7 @@ def ensure_caches() -> Path | None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder, prefix="kernelcast-") as trial:
-                trial.write(bytes(_TRIAL_BYTES))
+                trial.write(bytes(2**16))  # a full disk takes an empty file, often a small one
                 trial.flush()
         except OSError as error:
             failure = f"{folder}: {error.strerror or error}"

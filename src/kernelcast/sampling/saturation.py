@@ -24,9 +24,6 @@ from kernelcast.sampling.probes import PROBE_LOCAL_SIZE
 from kernelcast.sampling.session import DeviceSession
 
 _BARRIER = re.compile(r"\bbarrier\s*\(")
-# Enough work-groups to fill the device, whatever it holds at once: 80 on RDNA 1.
-_GROUPS_PER_GPU_UNIT, _GROUPS_PER_UNIT, _MOST_GROUPS = 96, 16, 16384
-_REPEATS = 2
 _on_threads: WeakKeyDictionary[DeviceSession, int] = WeakKeyDictionary()
 """Work-groups that are active together on the host's processors."""
 
@@ -142,13 +139,13 @@ def measure_concurrency(session: DeviceSession, compiled: cl.Kernel, ndrange: ND
 
 def _count_active(session: DeviceSession, local_size: int, local_bytes: int) -> int:
     """Count the work-groups of a probe that are active together, at best."""
-    is_gpu = session.description.kind is DeviceKind.GPU
-    per_unit = _GROUPS_PER_GPU_UNIT if is_gpu else _GROUPS_PER_UNIT
-    groups = min(_MOST_GROUPS, session.description.compute_units * per_unit)
+    # Enough work-groups to fill the device, whatever it holds at once: 80 a unit on RDNA 1.
+    per_unit = 96 if session.description.kind is DeviceKind.GPU else 16
+    groups = min(16384, session.description.compute_units * per_unit)
     steps = max(16, session.behaviour.settle_steps * PROBE_LOCAL_SIZE // local_size)
     return max(
         session.probe.run(
             (groups,), steps=steps, local_size=local_size, local_bytes=local_bytes
         ).concurrency
-        for _ in range(_REPEATS)
+        for _ in range(2)
     )

@@ -20,17 +20,7 @@ from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
 from kernelcast.sampling.trace_analysis import find_steps, find_waves, pack_lanes
 from kernelcast.sampling.windows import box_near
 
-_DEFAULT_WORK_GROUPS = 10_000
 _MOST_WORK_GROUPS = 1_000_000
-_WORDS = 3  # begin, end, compute unit
-_ROUNDS = 2
-_LONG_LAUNCH_S = 5.0
-# t(n) up to three waves, as the paper's sampling points, in no more launches than that.
-_STEP_WAVES = 3
-_FEWEST_STEPS = 16
-_MOST_STEP_LAUNCHES = 32
-_STEP_ROUNDS = 15
-_STEP_BUDGET_S = 10.0
 
 # Every work-item passes a barrier beside each mark, for two reasons. The time is then taken
 # before the first has begun and after the last has ended, in whatever order a device runs them.
@@ -84,7 +74,7 @@ class TracingLaunch(OpenCLLaunch):
         """
         counts = self.ndrange.group_counts
         total = math.prod(counts)
-        asked = min(total, _DEFAULT_WORK_GROUPS) if work_groups is None else work_groups
+        asked = min(total, 10_000) if work_groups is None else work_groups
         if not 1 <= asked <= _MOST_WORK_GROUPS:
             msg = (
                 f"{asked:,} work-groups to trace; give --work-groups of at least 1, at most "
@@ -132,7 +122,7 @@ class TracingLaunch(OpenCLLaunch):
             If a work-group has left no mark or ends before it begins.
         """
         session, kernel = self._session, marked.kernel
-        ticks = np.zeros((box.work_group_count, _WORDS), dtype=np.int64)
+        ticks = np.zeros((box.work_group_count, 3), dtype=np.int64)  # begin, end, unit
         plain_s = launch_s = 0.0
         with explained_errors(self._kernel, self.device):
             buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=ticks.nbytes)
@@ -140,13 +130,13 @@ class TracingLaunch(OpenCLLaunch):
                 kernel.set_arg(len(self._scratch.arguments), buffer)
                 # Compiles, where a runtime does that at the first launch.
                 self._run(kernel, GroupBox(start=box.start, shape=(1,) * len(box.shape)))
-                for _ in range(_ROUNDS):
+                for _ in range(2):
                     self.settle()
                     [plain_s] = self.time_boxes([box])
                     self.settle()
                     cl.enqueue_copy(session.queue, buffer, np.zeros_like(ticks))
                     launch_s = self._run(kernel, box)
-                    if plain_s > _LONG_LAUNCH_S:
+                    if plain_s > 5.0:
                         break
                 cl.enqueue_copy(session.queue, ticks, buffer)
             finally:
@@ -175,17 +165,15 @@ class TracingLaunch(OpenCLLaunch):
     def time_steps(self) -> StepTimes:
         """Time launches of 1, 2, 3, ... work-groups in turn; give each one's median."""
         counts = self.ndrange.group_counts
-        most = max(_FEWEST_STEPS, _STEP_WAVES * self.saturation.concurrency)
-        most = min(most, math.prod(counts))
-        stride = math.ceil(most / _MOST_STEP_LAUNCHES)
+        # Up to three waves, as the paper's sampling points, in at most 32 launches.
+        most = min(max(16, 3 * self.saturation.concurrency), math.prod(counts))
+        stride = math.ceil(most / 32)
         found = {box_near(0, number, counts) for number in range(stride, most + 1, stride)}
         boxes = sorted(found, key=lambda box: box.work_group_count)
         self.warm_up(boxes[0])
         rounds: list[list[float]] = []
         begin_s = time.perf_counter()
-        while len(rounds) < _STEP_ROUNDS and (
-            len(rounds) < 3 or time.perf_counter() - begin_s < _STEP_BUDGET_S
-        ):
+        while len(rounds) < 3 or (len(rounds) < 15 and time.perf_counter() - begin_s < 10.0):
             self.settle()
             # Up and down in turn, so that a slow drift hits small and large launches alike.
             step = -1 if len(rounds) % 2 else 1

@@ -22,8 +22,7 @@ UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
 UserProgram: TypeAlias = cl.Program
 
-_SESSIONS_KEPT = 8
-_sessions: LRUCache[tuple[int, int], DeviceSession] = LRUCache(_SESSIONS_KEPT)
+_sessions: LRUCache[tuple[int, int], DeviceSession] = LRUCache(8)
 _sessions_lock = threading.Lock()
 
 
@@ -62,9 +61,7 @@ def check_objects(kernel: object, queue: object) -> None:
 
 # Where pyopencl's objects (2024.2.7 to 2026.1.4) hold a memory object's handle, and from there
 # whether it was not released; nanobind says in each Python object where the C++ object begins.
-_CONTENT_PLACE = object.__basicsize__
-_HANDLE_PLACE = 16
-_MEMORY_FLAG, _POOLED_FLAG = -8, 16
+_HANDLE_PLACE, _MEMORY_FLAG, _POOLED_FLAG = 16, -8, 16
 
 
 def was_released(memory: cl.MemoryObjectHolder) -> bool:
@@ -74,7 +71,7 @@ def was_released(memory: cl.MemoryObjectHolder) -> bool:
     of a release by nothing but another one, which would release what was not.
     """
     handle, kind = memory.int_ptr, type(memory)
-    offset = c_int32.from_address(id(memory) + _CONTENT_PLACE).value
+    offset = c_int32.from_address(id(memory) + object.__basicsize__).value
     if not 0 < offset < kind.__basicsize__:
         return False
     content = id(memory) + offset  # or a pointer to it
