@@ -140,15 +140,7 @@ class LoopMeasurement:
 
 
 def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopMeasurement:
-    """Compile, warm up and time a loop.
-
-    Raises
-    ------
-    InputError
-        If there is no C compiler, or it is no listing that can be compiled.
-    MeasurementError
-        If it ends with an error, or not in time.
-    """
+    """Compile, warm up and time a loop."""
     sampling = sampling or LoopSampling()
     compiler = _require_compiler(loop.compiler)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
@@ -170,13 +162,7 @@ def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopM
 
 
 def compile_to_assembly(loop: LoopToRun) -> tuple[str, str]:
-    """Find the compiler's name, and the assembly of the program that `measure_loop` runs.
-
-    Raises
-    ------
-    InputError
-        If there is no C compiler for x86-64, or the loop cannot be compiled.
-    """
+    """Find the compiler's name, and the assembly of the program that `measure_loop` runs."""
     compiler = _require_compiler(loop.compiler)
     target = _run([compiler, "-dumpmachine"]).stdout.strip()
     if not target.startswith("x86_64"):
@@ -197,13 +183,7 @@ def find_compiler(wanted: str = "") -> str | None:
 
 
 def write_program(source: str) -> str:
-    """Write the program that runs a listing's loop.
-
-    Raises
-    ------
-    InputError
-        If there is no loop, or a declaration is not of arrays and scalars.
-    """
+    """Write the program that runs a listing's loop, which follows declarations."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", source, flags=re.DOTALL)
     start = re.search(r"\b(?:for|while|do)\b", text)
     if start is None:

@@ -154,22 +154,17 @@ def test_clock_is_reported_only_where_a_second_chain_bears_it_out() -> None:
 
 @given(length=st.integers(2, 300), seed=st.integers(0, 2**32 - 1))
 def test_drawn_order_is_one_cycle(length: int, seed: int) -> None:
-    """A drawn order, linked, is walked in that order, and every element before the first again."""
-    order = caches.draw_order(length, np.random.default_rng(seed))
-    successors = caches.link_order(order).tolist()
-    walked = [int(order[0])]
-    while len(walked) < length:
-        walked.append(successors[walked[-1]])
-    assert walked == order.tolist()
-    assert successors[walked[-1]] == walked[0]
-    assert sorted(walked) == list(range(length))
+    """A drawn order is walked from element to element, and each before the first again."""
+    order, successors = caches.draw_cycle(length, np.random.default_rng(seed))
+    assert successors[order].tolist() == [*order[1:].tolist(), order[0]]
+    assert sorted(order.tolist()) == list(range(length))
 
 
 def test_all_cycles_are_drawn_alike() -> None:
     """Each of the six cycles of four elements is as likely."""
     generator = np.random.default_rng(1)
-    orders = (caches.draw_order(4, generator) for _ in range(3000))
-    counts = Counter(tuple(caches.link_order(order).tolist()) for order in orders)
+    cycles = (caches.draw_cycle(4, generator)[1].tolist() for _ in range(3000))
+    counts = Counter(map(tuple, cycles))
     assert len(counts) == math.factorial(3)
     assert all(400 < count < 600 for count in counts.values())
 

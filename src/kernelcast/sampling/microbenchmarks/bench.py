@@ -114,12 +114,10 @@ class Bench:
     @cached_property
     def units(self) -> int:
         """Compute units at work at once: rusticl reports 8 on two cores, and has two threads."""
-        reported = self.description.compute_units
-        if not self.is_cpu:
-            return reported
         is_known = hasattr(os, "sched_getaffinity")
         cores = len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1
-        return max(1, min(reported, cores))
+        units = self.description.compute_units
+        return max(1, min(units, cores)) if self.is_cpu else units
 
     @cached_property
     def warp_width(self) -> int:
@@ -200,18 +198,14 @@ class Bench:
         self,
         run: Callable[[int], float],
         target_s: float | None = None,
-        *,
-        first: int = 1,
         most: int = MOST_ITERATIONS,
     ) -> int:
         """Choose how many iterations make a run last `target_s`, which is far above a launch.
 
-        By default the effort's `run_s`, or ten launches where they take longer. A guess of the
-        `first` count saves runs.
+        By default the effort's `run_s`, or ten launches where they take longer.
         """
         target_s = target_s or max(self.run_s, 10 * self.launch_overhead_s)
-        count = min(max(1, first), most)
-        run(count)  # compiles
+        run(count := 1)  # compiles
         self.session.settle()
         while count < most:
             seconds = min(run(count) for _ in range(3))

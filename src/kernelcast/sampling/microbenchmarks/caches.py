@@ -145,7 +145,7 @@ def _walk(
     walk = Walk(bench, space, sizes[-1])
     walk.lay_out(sizes[0])
     most = walk.most_iterations
-    first = bench.choose_length(walk.time_steps, 2 * run_s, first=8, most=most)
+    first = bench.choose_length(walk.time_steps, 2 * run_s, most=most)
     bench.prove_work(walk.time_steps, first, most=most)
     shortest, usual = np.full(len(sizes), math.inf), np.full(len(sizes), math.inf)
 
@@ -192,13 +192,13 @@ class Walk:
     def lay_out(self, size_bytes: int) -> None:
         """Write a new random cycle of that size into the memory."""
         length = max(2, size_bytes // STRIDE_BYTES)
-        self._order = draw_order(length, self._generator)
+        self._order, successors = draw_cycle(length, self._generator)
         self._position = 0
         queue, flags = self._bench.session.queue, cl.map_flags.WRITE_INVALIDATE_REGION
         # Mapped, because a runtime on the host then need not copy the memory.
         mapped = map_memory(queue, self._memory, length * STRIDE_BYTES, flags)
         cells = mapped.view(np.uint32).reshape(length, -1)
-        cells[:, 0] = link_order(self._order) * np.uint32(STRIDE_BYTES // 4)
+        cells[:, 0] = successors * np.uint32(STRIDE_BYTES // 4)
         unmap_memory(queue, mapped)
 
     def time_steps(self, iterations: int) -> float:
@@ -231,7 +231,7 @@ class Walk:
         taken off, since each run alone may be disturbed by more than a short walk takes.
         """
         most = self.most_iterations
-        iterations = self._bench.choose_length(self.time_steps, run_s, first=8, most=most)
+        iterations = self._bench.choose_length(self.time_steps, run_s, most=most)
         times = [self.time_steps(iterations) for _ in range(4)]
         few, filling_s = 0, 0.0
         if _WALKS[self._space][1]:
@@ -262,21 +262,19 @@ kernel void kc_walk({parameters}, global uint *result, uint elements, uint start
 """
 
 
-def draw_order(length: int, generator: np.random.Generator) -> npt.NDArray[np.uint32]:
-    """Draw the order in which a random cycle visits its elements.
+def draw_cycle(
+    length: int, generator: np.random.Generator
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Draw the order in which a random cycle visits its elements, and the successor of each.
 
     Each of the ``(length - 1)!`` cycles is as likely, since each belongs to ``length`` orders. The
     microbenchmarks paper swaps each element with one from ``[index, length)``, which may leave an
     element in its place: then the walk ends in a short cycle and never sees the rest of the array.
     """
-    return generator.permutation(length).astype(np.uint32)
-
-
-def link_order(order: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Find the successor of each element of a cycle that visits them in this order."""
+    order = generator.permutation(length).astype(np.uint32)
     successors = np.empty_like(order)
     successors[order] = np.roll(order, -1)
-    return successors
+    return order, successors
 
 
 def _make_walk_memory(bench: Bench, size_bytes: int) -> cl.Buffer:

@@ -27,8 +27,9 @@ _BRANCHES = (1664525, 22695477, 1103515245, 214013)
 _CHAIN = """
 kernel void kc_loop(global uint *out, global const uint *in, int n)
 {{
-    const uint item = get_global_id(0), a = in[0], b = in[1];
-    uint x = item;
+    const size_t item = get_global_id(0);
+    const uint a = in[0], b = in[1];
+    uint x = (uint)item;
     {}
     out[item] = x;
 }}
@@ -36,31 +37,23 @@ kernel void kc_loop(global uint *out, global const uint *in, int n)
 _LOOP = "for (int i = 0; i < n; ++i) {{ {0} }}"
 # Intel's compiler adds to a fixed local address in a register: where the address is, only the
 # buffer says, and it may move with every iteration.
-_ATOMICS = {
-    "global": """
+_ATOMICS = """
 kernel void kc_loop(global uint *out, global const uint *in, int n)
 {{
     const int own = (int)get_local_id(0), apart = (int)in[1], hop = (int)in[2];
     const uint step = in[0];
-    global uint *sums = out + apart * ((int)get_global_id(0) - own);
+    {}
     for (int i = 0; i < n; ++i)
-        atomic_add(&sums[(own * apart + i * hop) & ({size} - 1)], step);
+        atomic_add(&sums[(own * apart + i * hop) & ((int)get_local_size(0) - 1)], step);
+    {}
 }}
-""",
-    "local": """
-kernel void kc_loop(global uint *out, global const uint *in, int n)
-{{
-    local uint sums[{size}];
-    const int own = (int)get_local_id(0), apart = (int)in[1], hop = (int)in[2];
-    const uint step = in[0];
-    sums[own] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = 0; i < n; ++i)
-        atomic_add(&sums[(own * apart + i * hop) & ({size} - 1)], step);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    out[get_global_id(0)] += sums[own];
-}}
-""",
+"""
+_SPACES = {
+    "global": ("global uint *sums = out + apart * ((int)get_global_id(0) - own);", ""),
+    "local": (
+        "local uint sums[64]; sums[own] = 0; barrier(CLK_LOCAL_MEM_FENCE);",
+        "barrier(CLK_LOCAL_MEM_FENCE); out[get_global_id(0)] += sums[own];",
+    ),
 }
 # Neighbours look at places that only data tell, and no loop stands between a runtime and its loop
 # over work-items. The cells, 8 KiB, are less than any L1 cache holds.
@@ -205,14 +198,14 @@ def measure_atomics(bench: Bench, result: BenchmarkResult) -> None:
     are neighbours. The sums prove that every addition happened.
     """
     size = min(64, bench.description.max_work_group_size)
-    for space, (place, apart) in itertools.product(_ATOMICS, (("same", 0), ("distinct", 1))):
+    for space, (place, apart) in itertools.product(_SPACES, (("same", 0), ("distinct", 1))):
         together = 1 if apart else size if space == "local" else 16 * size * bench.units
 
         def expect(items: Array, iterations: int, together: int = together) -> Array:
             return np.where(items % together == 0, 3 * iterations * together, 0)
 
-        source, given = _ATOMICS[space].format(size=size), np.array([3, apart, apart], np.uint32)
-        loop = Loop(source=source, given=given, expect=expect)
+        given = np.array([3, apart, apart], dtype=np.uint32)
+        loop = Loop(source=_ATOMICS.format(*_SPACES[space]), given=given, expect=expect)
         what = f"atomic_{space}_{place}_per_s"
         with result.attempting(what):
             measured, additions = _time(bench, loop, Launch(16 * size * bench.units, size))
@@ -268,7 +261,7 @@ def measure_gathers(bench: Bench, result: BenchmarkResult) -> None:
         def run(groups: int) -> float:
             return bench.time_launch(kernel, groups * size, size)
 
-        groups = bench.choose_length(run, first=256, most=most)
+        groups = bench.choose_length(run, most=most)
         groups = bench.prove_work(run, groups, most=most)
         measured = bench.measure(lambda: run(groups))
         sums = content.sum(axis=1, dtype=np.uint32)[chosen]

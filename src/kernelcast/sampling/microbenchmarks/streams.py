@@ -89,12 +89,7 @@ class StreamMemory:
     def prepare(self, stream: Stream) -> tuple[Callable[[], float], int]:
         """Build a stream and check that it reads, or copies, what it must.
 
-        Returns
-        -------
-        run : callable
-            Runs it once and measures the time in seconds.
-        moved_bytes : int
-            What one run moves.
+        What runs it once, for a time in seconds, is returned with the bytes that one run moves.
         """
         bench, found = self._bench, self._found
         kernel = bench.build_kernel(stream.source, "kc_stream")
@@ -192,12 +187,12 @@ def measure_transfers(bench: Bench, result: BenchmarkResult) -> None:
         cl.enqueue_copy(queue, *sides)
         return time.perf_counter() - start_s
 
-    def time_map(flags: cl.map_flags) -> tuple[float, float]:
+    def time_map(flags: cl.map_flags, is_unmap: bool) -> float:
         start_s = time.perf_counter()
         mapped = map_memory(queue, buffer, most, flags)
         mapped_s = time.perf_counter()
         unmap_memory(queue, mapped)
-        return mapped_s - start_s, time.perf_counter() - mapped_s
+        return time.perf_counter() - mapped_s if is_unmap else mapped_s - start_s
 
     for is_read, direction in enumerate(("to_device", "from_device")):
         name = f"transfer_{direction}"
@@ -214,16 +209,10 @@ def measure_transfers(bench: Bench, result: BenchmarkResult) -> None:
         time_copy(most, is_read=True)
         check_result(back, content)
     # Mapping and unmapping a host's own memory should move nothing.
-    for name, flags, part in (
-        (
-            ("map_read", cl.map_flags.READ, 0),
-            ("map_write", cl.map_flags.WRITE, 0),
-            ("unmap", cl.map_flags.WRITE, 1),
-        )
-        if bench.is_cpu
-        else ()
-    ):
+    read, write = cl.map_flags.READ, cl.map_flags.WRITE
+    maps = (("map_read", read, False), ("map_write", write, False), ("unmap", write, True))
+    for name, flags, is_unmap in maps if bench.is_cpu else ():
         with result.attempting(f"costs/{name}_s"):
-            measured = bench.measure(lambda flags=flags, part=part: time_map(flags)[part])  # type: ignore[misc]  # mypy cannot type a default of a lambda
+            measured = bench.measure(partial(time_map, flags, is_unmap))
             origin = f"{name.partition('_')[0]} {most} bytes"
             result.costs[f"{name}_s"] = measured.as_trait(origin)
