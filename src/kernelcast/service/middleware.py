@@ -8,7 +8,6 @@ from http import HTTPStatus
 from typing import Final, NoReturn
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kernelcast.service.bodies import has_body, read_body, replay, tell_gone
@@ -150,7 +149,10 @@ class Frame:
         if known is None:
             await self._app(scope, replay(body, receive), send)
         else:
-            await Response(known, media_type=_JSON)(scope, receive, send)
+            # A response object would cost a third of such an answer's time.
+            head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(known))]
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+            await send({"type": "http.response.body", "body": known})
 
     async def _look_up(self, scope: Scope, headers: Headers, body: bytes) -> bytes | None:
         """Ask for an answer that is there already."""

@@ -1,20 +1,19 @@
 """Takes observations: stored before they are acknowledged, each key once."""
 
 import asyncio
-import math
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Final
 
 from cachetools import FIFOCache
 
-from kernelcast.launches.data_store import Selection, open_data_store
+from kernelcast.launches.data_store import open_data_store
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.judging import Judge
 from kernelcast.records.device import DeviceDescription
@@ -127,7 +126,6 @@ class Observing:
     def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], Taken]:
         now, ends_s = datetime.now(UTC), time.monotonic() + _COUNTING_S
         made = [_make(one, self._identify(one, ends_s), now) for one in reported]
-        self._refuse_changes(made)
         doubted = []
         observations = []
         with self._lock:
@@ -137,27 +135,13 @@ class Observing:
                 if reason:
                     doubted.append(Doubted(name=one.measurement, key=one.key, reason=reason))
         try:
-            rows = self._store.add_many(observations)
-        except StoreError:
+            rows = self._store.add_many(observations, check=partial(_refuse_changes, made))
+        except (ApiError, StoreError):
             self.forget()
             raise
         if rows.added:
             self._state.changes.count(*{bucket_of_launch(one.launch) for one in observations})
         return observations, Taken(rows=rows, doubted=tuple(doubted))
-
-    def _refuse_changes(self, observations: Sequence[Observation]) -> None:
-        """Refuse a key that stands for another time already: it would be lost in silence."""
-        known = {one.key: one.seconds for one in observations}
-        stored = self._store.find(Selection(keys=tuple(known)))
-        for one in (*observations, *stored):
-            if not math.isclose(one.seconds, known[one.key]):
-                raise ApiError(
-                    HTTPStatus.CONFLICT,
-                    "key_used_otherwise",
-                    f"the key {one.measurement!r} stands for another time of this launch already; "
-                    "nothing is stored: use a new key, or correct that observation",
-                    detail={"key": one.measurement, "observation": one.key},
-                )
 
     def _identify(self, one: Reported, ends_s: float) -> LaunchIdentity:
         """Name a launch, and say how much it does, if there is time to find out."""
@@ -180,6 +164,19 @@ class Observing:
             with self._lock:
                 self._identities[key] = found
         return found
+
+
+def _refuse_changes(observations: Sequence[Observation], rows: AddedRows) -> None:
+    """Refuse a key that stands for another time already: this one would be lost in silence."""
+    for one in observations:
+        if one.key in rows.changed:
+            raise ApiError(
+                HTTPStatus.CONFLICT,
+                "key_used_otherwise",
+                f"the key {one.measurement!r} stands for another time of this launch already; "
+                "nothing is stored: use a new key, or correct that observation",
+                detail={"key": one.measurement, "observation": one.key},
+            )
 
 
 def _make(one: Reported, launch: LaunchIdentity, now: datetime) -> Observation:

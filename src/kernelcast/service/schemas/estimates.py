@@ -1,38 +1,21 @@
 """Requests for estimates, and answers."""
 
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from kernelcast.service.estimating import Sampling
-from kernelcast.service.schemas.common import ErrorBody, Open, Strict, Text
-from kernelcast.service.schemas.problems import DIGEST, EXAMPLE, ProblemIn
+from kernelcast.service.schemas.common import ErrorBody, Open, Text
+from kernelcast.service.schemas.problems import EXAMPLE, ProblemRef
 
 
-class ProblemRef(Strict):
-    """A problem, or the digest of one that was sent before."""
-
-    problem: ProblemIn | None = None
-    problem_digest: Annotated[str, Field(pattern=DIGEST)] | None = None
-
-    @model_validator(mode="after")
-    def check_one(self) -> Self:
-        """Refuse both and neither."""
-        if (self.problem is None) == (self.problem_digest is None):
-            msg = "give either `problem` or `problem_digest`"
-            raise ValueError(msg)
-        return self
-
-
-class EstimateRequest(Strict):
+class EstimateRequest(ProblemRef):
     """What is asked: one problem or several, on some devices or all."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"problem": EXAMPLE, "devices": ["pocl"], "coverage": 0.9}}
     )
 
-    problem: ProblemIn | None = None
-    problem_digest: Annotated[str, Field(pattern=DIGEST)] | None = None
     problems: list[ProblemRef] = Field(default=[], description="Several problems at once.")
     devices: list[Text] = Field(
         default=[], description="Ids or their beginnings; all devices when left out."
@@ -63,7 +46,7 @@ class EstimateRequest(Strict):
     )  # fmt: skip
 
     @model_validator(mode="after")
-    def check_problems(self) -> Self:
+    def check_choices(self) -> Self:
         """Refuse a request for nothing, and one that says it twice."""
         given = [self.problem is not None, self.problem_digest is not None, bool(self.problems)]
         if sum(given) != 1:

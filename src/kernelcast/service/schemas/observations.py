@@ -6,7 +6,7 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, model_validator
 
 from kernelcast.service.schemas.common import Open, Strict, Text
-from kernelcast.service.schemas.problems import DIGEST, ProblemIn
+from kernelcast.service.schemas.problems import ProblemRef
 
 _FIRST: Final = datetime(2008, 12, 8, tzinfo=UTC)  # OpenCL 1.0
 _CLOCKS_DIFFER: Final = timedelta(days=1)
@@ -33,15 +33,9 @@ class DeviceIn(Strict):
     driver: str = Field(default="", max_length=200)
 
 
-class ObservationIn(Strict):
-    """How long a launch has really taken."""
+class Times(Strict):
+    """How long a launch has taken, and when."""
 
-    key: Text = Field(
-        description="Your name of this measurement: of one launch, each key counts once."
-    )
-    problem: ProblemIn | None = None
-    problem_digest: Annotated[str, Field(pattern=DIGEST)] | None = None
-    device: Text | DeviceIn = Field(description="Id of a device of this host, or a whole device.")
     seconds: Seconds | None = Field(default=None, description="Time of the whole kernel.")
     # A default that can change would be copied for every observation: an eighth of a batch's time.
     durations_seconds: tuple[Seconds, ...] = Field(
@@ -50,6 +44,21 @@ class ObservationIn(Strict):
         strict=False,
         description="Of several runs, instead of `seconds`.",
     )
+    measured_at: Moment | None = None
+
+    @property
+    def durations_s(self) -> tuple[float, ...]:
+        """Each run, in seconds; empty where no time is given."""
+        return self.durations_seconds if self.seconds is None else (self.seconds,)
+
+
+class ObservationIn(ProblemRef, Times):
+    """How long a launch has really taken."""
+
+    key: Text = Field(
+        description="Your name of this measurement: of one launch, each key counts once."
+    )
+    device: Text | DeviceIn = Field(description="Id of a device of this host, or a whole device.")
     local_size: list[Annotated[int, Field(ge=1)]] | None = Field(
         default=None,
         min_length=1,
@@ -57,25 +66,16 @@ class ObservationIn(Strict):
         description="What the device chose, where the problem does not say it.",
     )
     seed: int = Field(default=0, ge=0, lt=2**32)
-    measured_at: Moment | None = None
     is_first_launch: bool = Field(default=False, description="Compilation may be in the time.")
     is_contaminated: bool = Field(default=False, description="Other work ran beside it.")
 
     @model_validator(mode="after")
-    def check_choices(self) -> Self:
-        """Refuse what is given twice or not at all."""
-        if (self.problem is None) == (self.problem_digest is None):
-            msg = "give either `problem` or `problem_digest`"
-            raise ValueError(msg)
+    def check_times(self) -> Self:
+        """Refuse two times and none."""
         if (self.seconds is None) == (not self.durations_seconds):
             msg = "give either `seconds` or `durations_seconds`"
             raise ValueError(msg)
         return self
-
-    @property
-    def durations_s(self) -> tuple[float, ...]:
-        """Each run, in seconds."""
-        return (*self.durations_seconds,) if self.seconds is None else (self.seconds,)
 
 
 class ObservationsRequest(Strict):
@@ -148,16 +148,13 @@ class RemovedObservations(FoundObservations):
     is_dry_run: bool
 
 
-class CorrectionIn(Strict):
+class CorrectionIn(Times):
     """What shall be different; what is left out stays as it is."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"seconds": 0.0123, "is_contaminated": True}}
     )
 
-    seconds: Seconds | None = None
-    durations_seconds: list[Seconds] = Field(default=[], max_length=1000)
-    measured_at: Moment | None = None
     is_first_launch: bool | None = None
     is_contaminated: bool | None = None
     is_doubted: bool | None = Field(
@@ -174,8 +171,3 @@ class CorrectionIn(Strict):
             msg = "give either `seconds` or `durations_seconds`"
             raise ValueError(msg)
         return self
-
-    @property
-    def durations_s(self) -> tuple[float, ...]:
-        """Each run, in seconds; empty if times stay."""
-        return (*self.durations_seconds,) if self.seconds is None else (self.seconds,)

@@ -1,6 +1,6 @@
 """Problems as callers send them."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -9,7 +9,7 @@ from kernelcast.service.schemas.common import Open, Strict, Text
 Number = int | float | str
 """A number, or arithmetic over parameters such as ``{N} * 2``."""
 Sizes = Annotated[list[Number], Field(min_length=1, max_length=3)] | Number
-DIGEST = r"^[0-9a-f]{64}$"
+_DIGEST = r"^[0-9a-f]{64}$"
 EXAMPLE: Final[dict[str, Any]] = {
     "code": "kernel void scale(global float *a) { a[get_global_id(0)] *= 2.0f; }",
     "kernel": "scale",
@@ -65,6 +65,21 @@ class ProblemIn(Strict):
     def to_content(self) -> dict[str, Any]:
         """Give the plain values that were sent."""
         return self.model_dump(exclude_unset=True)
+
+
+class ProblemRef(Strict):
+    """A problem, or the digest of one that was sent before."""
+
+    problem: ProblemIn | None = None
+    problem_digest: Annotated[str, Field(pattern=_DIGEST)] | None = None
+
+    @model_validator(mode="after")
+    def check_choices(self) -> Self:
+        """Refuse both and neither."""
+        if (self.problem is None) == (self.problem_digest is None):
+            msg = "give either `problem` or `problem_digest`"
+            raise ValueError(msg)
+        return self
 
 
 class ProblemOut(Open):

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -89,7 +89,13 @@ class Store:
         """
         return self.add_many([observation], replace=replace).added == 1
 
-    def add_many(self, observations: Iterable[Observation], *, replace: bool = False) -> AddedRows:
+    def add_many(
+        self,
+        observations: Iterable[Observation],
+        *,
+        replace: bool = False,
+        check: Callable[[AddedRows], None] = lambda _: None,
+    ) -> AddedRows:
         """Add observations in one transaction: an error leaves none of them.
 
         Parameters
@@ -99,6 +105,8 @@ class Store:
         replace : bool
             What becomes of those whose key is there: by default they stay as they were, so that
             a repeated collection changes nothing.
+        check : callable
+            Is told what is about to be kept; whatever it raises leaves none of them.
 
         Returns
         -------
@@ -111,7 +119,9 @@ class Store:
             If the store cannot be written, or its disk is full.
         """
         with self._write() as connection:
-            return add_observations(connection, observations, replace=replace)
+            rows = add_observations(connection, observations, replace=replace)
+            check(rows)
+            return rows
 
     def add_failures(self, failures: Iterable[FailureRecord]) -> AddedRows:
         """Add failures in one transaction; the newest of equal ones stays.

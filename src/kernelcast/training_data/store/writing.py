@@ -1,7 +1,7 @@
 """Adds rows to tables inside a writer's transaction."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -28,12 +28,15 @@ class AddedRows:
     added: int = 0
     replaced: int = 0
     known: int = 0
+    changed: tuple[str, ...] = field(default=(), compare=False)
+    """Keys of which other seconds are known."""
 
     def __add__(self, other: "AddedRows") -> "AddedRows":
         return AddedRows(
             added=self.added + other.added,
             replaced=self.replaced + other.replaced,
             known=self.known + other.known,
+            changed=self.changed + other.changed,
         )
 
 
@@ -63,9 +66,9 @@ def add_rows(
 ) -> AddedRows:
     """Add rows whose keys are not there; replace the others if asked for."""
     by_key = {row["key"]: row for row in rows}  # of equal keys the last one counts
-    known = _find_keys(connection, table, list(by_key))
+    known = _find_seconds(connection, table, list(by_key))
     if known and replace:
-        connection.execute(sa.delete(table).where(table.c.key.in_(known)))
+        connection.execute(sa.delete(table).where(table.c.key.in_(list(known))))
     new = [row for key, row in by_key.items() if replace or key not in known]
     if new:
         # A table with triggers: SQLite would copy what each row changes, to take that row back
@@ -74,7 +77,9 @@ def add_rows(
     repeats = len(rows) - len(by_key)
     if replace:
         return AddedRows(added=len(new) - len(known), replaced=len(known) + repeats)
-    return AddedRows(added=len(new), known=len(known) + repeats)
+    told = {key: row.get("seconds") for key, row in by_key.items()} | known
+    changed = tuple(row["key"] for row in rows if row.get("seconds") != told[row["key"]])
+    return AddedRows(added=len(new), known=len(known) + repeats, changed=changed)
 
 
 def add_schemas(connection: sa.Connection, schemas: Iterable[FeatureSchema]) -> None:
@@ -117,5 +122,10 @@ def split(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def _find_keys(connection: sa.Connection, table: sa.Table, keys: list[str]) -> set[str]:
-    return set(connection.scalars(sa.select(table.c.key).where(table.c.key.in_(keys))))
+def _find_seconds(
+    connection: sa.Connection, table: sa.Table, keys: list[str]
+) -> dict[str, float | None]:
+    """Give the seconds of those keys that are there; failures have none."""
+    columns = (table.c.key, table.c.get("seconds", sa.null()))
+    found = connection.execute(sa.select(*columns).where(table.c.key.in_(keys)))
+    return {row[0]: row[1] for row in found}
