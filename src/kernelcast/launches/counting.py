@@ -19,7 +19,6 @@ from kernelcast.sampling.counting import (
     BuiltCopy,
     CountingLaunch,
     make_sample,
-    make_uncounted_sample,
     read_log,
 )
 from kernelcast.sampling.session import DeviceSession
@@ -153,14 +152,14 @@ def _count(
     instrumented = instrument(kernel, analysis)
     if not instrumented.counter_count:
         # Straight-line code: each work-item executes each block once, nothing is left to count.
-        return make_uncounted_sample(launch.ndrange, boxes), 0.0, 0.0
+        return make_sample(launch.ndrange, boxes), 0.0, 0.0
     built = launch.build_counting(instrumented)
     launch.warm_up(boxes[0])
     launch.count(instrumented, built, boxes[:1])  # compiles, where a runtime does that late
     counted = launch.count(instrumented, built, boxes)
     launch.settle()
     plain_s = sum(launch.time_boxes(boxes))
-    sample = make_sample(launch.ndrange, counted, instrumented.counter_count)
+    sample = make_sample(launch.ndrange, boxes, counted, instrumented.counter_count)
     return sample, sum(one.duration_s for one in counted), plain_s
 
 
@@ -175,9 +174,9 @@ class _Copy:
     def count(self, boxes: Sequence[GroupBox]) -> CounterSample:
         """Count without recording more than one address."""
         if not self.source.counter_count:
-            return make_uncounted_sample(self.launch.ndrange, boxes)
+            return make_sample(self.launch.ndrange, boxes)
         counted = self.launch.count(self.source, self.built, boxes, capacity=1)
-        return make_sample(self.launch.ndrange, counted, self.source.counter_count)
+        return make_sample(self.launch.ndrange, boxes, counted, self.source.counter_count)
 
     def record(
         self, analysis: Analysis, boxes: Sequence[GroupBox]

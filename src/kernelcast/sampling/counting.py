@@ -125,22 +125,28 @@ class CountingLaunch(OpenCLLaunch):
 
 
 def make_sample(
-    ndrange: NDRange, counted: Sequence[CountedBox], counter_count: int
+    ndrange: NDRange,
+    boxes: Sequence[GroupBox],
+    counted: Sequence[CountedBox] = (),
+    counter_count: int = 0,
 ) -> CounterSample:
     """Order the counters of each work-item by work-group and local linear id.
 
     Parameters
     ----------
+    boxes : sequence of GroupBox
+        That do not overlap.
     counted : sequence of CountedBox
-        Boxes that do not overlap.
+        What was counted in each; nothing of a kernel that has nothing to count.
     """
     numbers: list[int] = []
     tables: list[npt.NDArray[np.float64]] = []
-    for one in counted:
-        groups, items = place_work_items(ndrange, one.box)
+    for place, box in enumerate(boxes):
+        groups, items = place_work_items(ndrange, box)
         known, inverse = np.unique(groups, return_inverse=True)
         table = np.full((known.size, ndrange.work_group_size, counter_count), np.nan)
-        table[inverse, items] = one.counts[:counter_count].T
+        if counter_count:
+            table[inverse, items] = counted[place].counts[:counter_count].T
         numbers += known.tolist()
         tables.append(table)
     return CounterSample(
@@ -148,14 +154,6 @@ def make_sample(
         counts=np.concatenate(tables),
         is_exact=(True,) * counter_count,
     )
-
-
-def make_uncounted_sample(ndrange: NDRange, boxes: Sequence[GroupBox]) -> CounterSample:
-    """Make the sample of a kernel that has nothing to count."""
-    numbers = [np.unique(place_work_items(ndrange, box)[0]).tolist() for box in boxes]
-    groups = tuple(number for each in numbers for number in each)
-    counts = np.empty((len(groups), ndrange.work_group_size, 0))
-    return CounterSample(work_groups=groups, counts=counts, is_exact=())
 
 
 def place_work_items(ndrange: NDRange, box: GroupBox) -> tuple[_Integers, _Integers]:

@@ -1,6 +1,9 @@
-"""Runs a problem once as a whole, for its results rather than its time."""
+"""Runs problems as a whole: once for their results, or variants of one often for their times."""
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,6 +11,7 @@ import numpy.typing as npt
 
 from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.building import build_program, read_kernel_source, take_kernel
 from kernelcast.sampling.contents import shape_of
 from kernelcast.sampling.launch import enqueue, explained_errors
 from kernelcast.sampling.opencl import cl
@@ -55,3 +59,49 @@ def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRu
             return WholeRun(before=before, after=read())
         finally:
             held.release()
+
+
+class TimedLaunch:
+    """A launch that is built once and timed as a whole, as often as wanted.
+
+    Variants find each other's buffers in the session's pool.
+    """
+
+    def __init__(
+        self,
+        session: DeviceSession,
+        problem: Problem,
+        inferred: Sequence[Access | None],
+        *,
+        seed: int,
+    ) -> None:
+        text = read_kernel_source(problem.kernel)
+        program = build_program(session.context, session.device, *text)
+        self._session, self._seed = session, seed
+        self._built = take_kernel(program, problem.kernel)
+        self._problem, self._accesses = check_problem(session, problem, self._built, inferred)
+        self.cpu_s = 0.0
+        """Time that all threads of this process spent during the last run, in seconds."""
+
+    def run(self) -> float:
+        """Run it as a whole and give its time in seconds.
+
+        What it reads and writes has its first content each time: contents that grow from run to
+        run would change the work.
+        """
+        session, problem, kernel = self._session, self._problem, self._built.kernel
+        with explained_errors(problem.kernel, session.description):
+            held = ProblemArguments(session, problem, self._accesses, seed=self._seed)
+            try:
+                for index, argument in enumerate(held.arguments):
+                    kernel.set_arg(index, argument)
+                session.queue.finish()
+                session.settle()
+                used_s = time.process_time()
+                start = partial(enqueue, session.queue, kernel, problem.ndrange)
+                seconds = session.timer.by_clock(start)
+                self.cpu_s = time.process_time() - used_s
+                session.note_busy()
+            finally:
+                held.release()
+        return seconds

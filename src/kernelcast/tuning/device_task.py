@@ -13,7 +13,7 @@ from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.tuning_runs import TimedLaunch
+from kernelcast.sampling.whole_run import TimedLaunch
 from kernelcast.tuning.device_runs import (
     EventKind,
     MeasureTask,
