@@ -8,7 +8,7 @@ for busy by it. So the threads themselves are looked at.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -44,6 +44,11 @@ def count_others() -> int:
     # What a container does not show may be others': ours are then all that is known not to be.
     is_all_seen = (_PROCESSES / str(_KERNEL)).is_dir()
     return 0 if is_all_seen else max(running - max(own, _count_own(), 1), 0)
+
+
+def are_running(threads: Iterable[int]) -> bool:
+    """Tell whether any of some threads of this process runs or wants to."""
+    return any(_is_running(f"{os.getpid()}/task/{one}/stat") for one in threads)
 
 
 def _count_own() -> int:

@@ -1,5 +1,7 @@
 """Has a program's own objects sampled, in the program's own process."""
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,9 +23,14 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import describe_device
+from kernelcast.sampling.other_programs import are_running
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_arguments import find_place, list_arguments, take_argument
 from kernelcast.sampling.user_objects import check_objects, read_kernel
+
+_WAITING = "waiting for the device; it is busy with other launches"
+# Threads that have just ended a launch may spin for a while.
+_LOOKS, _LOOK_S = 3, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +62,8 @@ class LiveObjects(CountsHere):
         del timeout_s
         assert self.launch is not None
         session = self.launch.session
-        report("waiting for the device; it may be busy with others")
-        with session.lock:
-            session.probe.run((1,), steps=1)
+        if task.settings.within_s is not None:
+            _wait_for_device(session, report)
         return run_estimate(
             session,
             task,
@@ -76,6 +82,29 @@ class LiveObjects(CountsHere):
         """
         del timeout_s
         return model_alone(task, report)
+
+
+def _wait_for_device(session: DeviceSession, report: ReportProgress) -> None:
+    """Wait until the device has done what the program has enqueued, or `report` ends that.
+
+    Some runtimes run launches of several queues at once: samples would take as much longer.
+    """
+    report(_WAITING)
+    with session.lock:
+        workers = session.timer.workers
+    while workers is not None and _are_busy(workers.threads):
+        report(_WAITING)
+    with session.lock:
+        session.probe.run((1,), steps=1)
+
+
+def _are_busy(threads: Sequence[int]) -> bool:
+    """Tell whether a device's threads run for longer than one does that was just woken."""
+    for _ in range(_LOOKS):
+        if not are_running(threads):
+            return False
+        time.sleep(_LOOK_S)
+    return True
 
 
 def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
