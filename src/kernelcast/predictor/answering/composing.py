@@ -359,22 +359,17 @@ def keep_methods(
     return {name: seconds for name, seconds in known if wanted is None or name in wanted}
 
 
-def widen(one: Interval, other: Interval) -> Interval:
-    """Give the first answer with ends that hold both intervals."""
-    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
-
-
 def widen_outside(own: Interval, learned: Interval) -> Interval:
     """Widen the samples' interval by a learned model's outside its domain, within limits.
 
     A model far from what it knows may answer anything within a factor of a hundred. On the
     logarithmic scale an end moves out by at most half its distance from the answer.
     """
-    held = widen(own, learned)
+    low, high = min(own.low, learned.low), max(own.high, learned.high)
     return replace(
-        held,
-        low=max(held.low, own.low * (own.low / own.seconds) ** _MOST_WIDENED),
-        high=min(held.high, own.high * (own.high / own.seconds) ** _MOST_WIDENED),
+        own,
+        low=max(low, own.low * (own.low / own.seconds) ** _MOST_WIDENED),
+        high=min(high, own.high * (own.high / own.seconds) ** _MOST_WIDENED),
     )
 
 
