@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.microbenchmarks.fits import find_undisturbed, fit_bandwidths, fit_levels
+from kernelcast.sampling.microbenchmarks.fits import find_undisturbed, fit_levels
 
 Floats: TypeAlias = NDArray[np.float64]
 _SEEDS = st.integers(0, 2**32 - 1)
@@ -134,14 +134,3 @@ def test_bad_curves(last: list[float]) -> None:
     sizes, values = np.array(points).T
     with pytest.raises(InputError):
         fit_levels(sizes, values)
-    with pytest.raises(InputError):
-        fit_bandwidths(np.array([1.0]), np.array([1.0]), (4.0, 8.0))
-
-
-@settings(max_examples=25)
-@given(hierarchy=hierarchies(), seed=_SEEDS)
-def test_planted_bandwidths(hierarchy: tuple[list[float], list[float], Floats], seed: int) -> None:
-    """Bandwidths of levels of known size are recovered within 5 % under 3 % noise."""
-    sizes, times, array_sizes = hierarchy
-    found = fit_bandwidths(array_sizes, 1.0 / plant(array_sizes, sizes, times, seed), sizes)
-    assert [one.value for one in found] == pytest.approx([1 / one for one in times], rel=0.05)

@@ -1,6 +1,5 @@
-"""Reads cache levels and bandwidths off curves over sizes: sums of steps, fitted robustly."""
+"""Reads cache levels off latencies over sizes: sums of steps, fitted robustly."""
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelcast.records.errors import InputError, MeasurementError
+from kernelcast.records.errors import InputError
 from kernelcast.records.traits import Trait, TraitSource
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -131,51 +130,15 @@ def find_undisturbed(latencies_s: Floats) -> NDArray[np.bool_]:
     return used
 
 
-def fit_bandwidths(
-    sizes_bytes: Floats, bandwidths: Floats, capacities_bytes: Sequence[float], origin: str = ""
-) -> list[Trait[float]]:
-    """Find the bandwidth of each cache of known size, nearest first, and beyond.
-
-    Times per byte add up as latencies do in equation 6, so bandwidth is a step function in its
-    inverse, with its steps at the known capacities.
-    """
-    if len(sizes_bytes) <= len(capacities_bytes) or np.any(bandwidths <= 0):
-        msg = f"{len(sizes_bytes)} points for {len(capacities_bytes)} levels; give more, positive"
-        raise InputError(msg)
-    sharpnesses = (1.0, 2.0, 4.0, 16.0)
-    grid = [Step(one, sharpness) for one in capacities_bytes for sharpness in sharpnesses]
-    steps = _Steps(sizes_bytes, 1.0 / bandwidths, grid)
-    places = [range(4 * level, 4 * level + 4) for level in range(len(capacities_bytes))]
-    fits = [steps.fit(chosen) for chosen in itertools.product(*places)]
-    best = min(fits, key=lambda fit: float(np.sum((fit.weights * fit.residuals) ** 2)))
-    if min(best.plateaus) <= 0:
-        msg = "times per byte do not rise with the size; they were disturbed, or are no caches'"
-        raise MeasurementError(msg)
-    errors = steps.estimate_errors(best)
-    return [
-        _make_trait(1.0 / float(value), 1.96 * float(error), origin)
-        for value, error in zip(best.plateaus, errors, strict=True)
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fit:
-    """Heights of chosen steps, fitted to relative errors."""
+class _Fit(NamedTuple):
+    """Chosen steps, by their places in the grid, nearest first, fitted to relative errors."""
 
     chosen: tuple[int, ...]
-    """Places in the grid, nearest first."""
-    heights: Floats
-    """Base and the rise of each step, none negative."""
+    plateaus: Floats
+    """Value of each level: base, after the first step, and so on; none is below the one before."""
     residuals: Floats
-    """Relative."""
     weights: Floats
     """1 for a point that is believed, less for an outlier: square roots of Huber's weights."""
-
-    @property
-    def plateaus(self) -> Floats:
-        """Value of each level: base, after the first step, and so on."""
-        plateaus: Floats = np.cumsum(self.heights)
-        return plateaus
 
 
 class _Steps:
@@ -203,7 +166,7 @@ class _Steps:
             residuals = relative @ heights - 1.0
             ratios = np.abs(residuals) / (1.345 * _robust_deviation(residuals))
             weights = np.sqrt(1.0 / np.maximum(ratios, 1.0))
-        return _Fit(chosen=chosen, heights=heights, residuals=residuals, weights=weights)
+        return _Fit(chosen, np.cumsum(heights), residuals, weights)
 
     def find_fits(self) -> list[_Fit]:
         """Fit 0 to 4 steps: each time add the best one, then move all until nothing improves."""
@@ -232,7 +195,7 @@ class _Steps:
         """Estimate relative errors of the plateaus from noise and the points that lie on each."""
         noise = np.average(fit.residuals**2, weights=fit.weights**2)
         levels = np.count_nonzero(self._shares[:, list(fit.chosen)] > 0.5, axis=1)
-        counts = np.bincount(levels, minlength=len(fit.heights))
+        counts = np.bincount(levels, minlength=len(fit.plateaus))
         errors: Floats = np.sqrt(noise / np.maximum(counts, 1))
         return errors
 
