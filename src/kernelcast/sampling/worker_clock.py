@@ -27,32 +27,11 @@ from kernelcast.sampling.other_programs import count_others
 from kernelcast.sampling.waiting import leave_waiting_out, read_waiting
 
 _THREADS = Path("/proc/self/task")
-# clock_gettime(2): bits of the clock that counts one thread's nanoseconds on a processor.
-_THREAD_CLOCK = 0b110
-_GROUPS_EACH = 16
-# Trials last at least so long, and so many times what a launch of next to nothing takes.
-_TRIAL_S = 5e-3
-_TIMES_A_START = 20
-_MOST_STEPS = 2**24
-_LONGEST_SEARCH_S = 0.25
-_FEWEST_TRIALS = 3
-# Beside other programs, threads may come to nothing in all trials: 12 of 60 searches on Intel's
-# runtime found none beside nine others, and samples are then timed with all that they wait.
-_SEARCHES = 3
-_PAUSE_S = 3e-3
 # A thread that works, or waits for a processor, for less than this share of a launch is none of
 # those that work. One that waits counts: beside other programs one thread may do little of each
-# trial, and all of the samples. Those that only hand launches on do less than the second share.
+# trial, and all of the samples.
 _WORKS = 0.2
-_HELPS = 0.05
-# Threads that are busy for more than this share of a pause wait by spinning, or do other work.
-_SPINS = 0.2
-# Those found must have done this share of all that the process did, or somebody else works too.
-_ALL_WORK = 0.7
-# Share of a launch for which cores worked on it, at best and usually: less is done elsewhere, more
-# is wrong. Busy machines leave little.
-_SOUND = (0.4, 1.6)
-_STARTS = 15
+_FEWEST_TRIALS = 3
 
 _kept: dict[int, tuple[set[int], int]] = {}
 """Threads that are kept on one processor: where they were allowed before, and how many want it."""
@@ -101,10 +80,9 @@ class WorkerClock:
             If one of them has ended.
         """
         caller = (threading.get_native_id(),) if self.with_caller else ()
-        with ExitStack() as put_back:
+        with ExitStack() as kept:
             for index, thread in enumerate(caller + self.threads):
-                _keep_apart(thread, index)
-                put_back.callback(_put_back, thread)
+                kept.enter_context(_kept_apart(thread, index))
             yield
 
 
@@ -141,16 +119,24 @@ def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
     if not _THREADS.is_dir():
         return None
     processors = len(os.sched_getaffinity(0))
-    groups = _GROUPS_EACH * processors
-    try:
-        for _ in range(_SEARCHES):
+    groups = 16 * processors
+    with suppress(OSError):  # a thread has ended meanwhile
+        # Beside other programs, threads may come to nothing in all trials: 12 of 60 searches on
+        # Intel's runtime found none beside nine others, and samples are then timed with all that
+        # they wait.
+        for _ in range(3):
             found = judge_trials(_run_trials(run_probe, groups, processors), processors)
             if found is not None:
-                return _note_sleep(found, run_probe, groups)
+                # What a launch lasts while its threads sleep.
+                asleep = []
+                with found.spread():
+                    for _ in range(15):
+                        before_s = found.read()
+                        duration_s = run_probe(groups, 1)
+                        asleep.append(duration_s - (found.read() - before_s))
+                return replace(found, asleep_s=max(median(asleep), 0.0))
             if not count_others():
                 break
-    except OSError:  # a thread has ended meanwhile
-        pass
     return None
 
 
@@ -174,14 +160,16 @@ def judge_trials(trials: Sequence[Trial], processors: int) -> WorkerClock | None
     found = _guess(trials, processors)
     if found is None:
         return None
-    work = [_count_work(one, found) for one in trials]
-    shares = [done / (found.cores * one.duration_s) for done, one in zip(work, trials, strict=True)]
-    of_all = [
-        done / (sum(one.busy_s.values()) + one.caller_s)
-        for done, one in zip(work, trials, strict=True)
-    ]
-    fewest, most = _SOUND
-    is_sound = max(shares) > fewest and median(shares) < most and median(of_all) > _ALL_WORK
+    shares, of_all = [], []
+    for one in trials:
+        done_s = sum(one.busy_s.get(thread, 0.0) for thread in found.threads)
+        done_s += one.caller_s if found.with_caller else 0.0
+        shares.append(done_s / (found.cores * one.duration_s))
+        of_all.append(done_s / (sum(one.busy_s.values()) + one.caller_s))
+    # Share of a launch for which cores worked on it, at best and usually: less is done elsewhere,
+    # more is wrong. Busy machines leave little. And most of what the process did is theirs, or
+    # somebody else works too.
+    is_sound = max(shares) > 0.4 and median(shares) < 1.6 and median(of_all) > 0.7
     return found if is_sound else None
 
 
@@ -196,34 +184,30 @@ def _guess(trials: Sequence[Trial], processors: int) -> WorkerClock | None:
         for thread in one.busy_s.keys() | one.restless_s.keys():
             busy_s = one.busy_s.get(thread, 0.0)
             wanted_s = busy_s + one.waited_s.get(thread, 0.0)
-            share = wanted_s / one.duration_s if busy_s > _HELPS * one.duration_s else 0.0
+            # Those that only hand launches on do less than a twentieth.
+            share = wanted_s / one.duration_s if busy_s > 0.05 * one.duration_s else 0.0
             busy.setdefault(thread, []).append(share)
             share = one.restless_s.get(thread, 0.0) / one.paused_s
             restless.setdefault(thread, []).append(share)
     threads = tuple(sorted(thread for thread in busy if median(busy[thread]) > _WORKS))
-    is_restless = any(median(restless[thread]) > _SPINS for thread in threads)
+    # Those that are busy for more of a pause wait by spinning, or do other work.
+    is_restless = any(median(restless[thread]) > 0.2 for thread in threads)
     if not threads or (is_restless and not with_caller):
         return None
     cores = min(len(threads) + with_caller, processors)
     return WorkerClock(threads=threads, cores=cores, with_caller=with_caller)
 
 
-def _count_work(trial: Trial, clock: WorkerClock) -> float:
-    """Give the seconds that a clock's threads worked in a launch, all together."""
-    caller_s = trial.caller_s if clock.with_caller else 0.0
-    return sum(trial.busy_s.get(thread, 0.0) for thread in clock.threads) + caller_s
-
-
 def _run_trials(run_probe: RunProbe, groups: int, processors: int) -> list[Trial]:
     """Try a launch until its threads are found, or time is over."""
     start_s = min(run_probe(groups, 1) for _ in range(_FEWEST_TRIALS))
-    wanted_s = max(_TRIAL_S, _TIMES_A_START * start_s)
+    wanted_s = max(5e-3, 20 * start_s)
     steps = 64
-    while steps < _MOST_STEPS and min(run_probe(groups, steps) for _ in range(2)) < wanted_s:
+    while steps < 2**24 and min(run_probe(groups, steps) for _ in range(2)) < wanted_s:
         steps *= 2
     trials: list[Trial] = []
     begin_s = time.perf_counter()
-    while time.perf_counter() - begin_s < _LONGEST_SEARCH_S:
+    while time.perf_counter() - begin_s < 0.25:
         guess = _guess(trials, processors)
         with guess.spread() if guess else nullcontext():
             trials.append(_try_once(run_probe, groups, steps))
@@ -242,7 +226,7 @@ def _try_once(run_probe: RunProbe, groups: int, steps: int) -> Trial:
     between, end_s = _read_threads(), time.perf_counter()
     waiting = read_waiting()
     duration_s = leave_waiting_out(duration_s, before_waiting, waiting)
-    time.sleep(_PAUSE_S)
+    time.sleep(3e-3)
     after, rested_s = _read_threads(), time.perf_counter()
     return Trial(
         duration_s=duration_s,
@@ -258,18 +242,8 @@ def _try_once(run_probe: RunProbe, groups: int, steps: int) -> Trial:
     )
 
 
-def _note_sleep(clock: WorkerClock, run_probe: RunProbe, groups: int) -> WorkerClock:
-    """Add what a launch lasts while its threads sleep, by launches that do next to nothing."""
-    asleep = []
-    with clock.spread():
-        for _ in range(_STARTS):
-            before_s = clock.read()
-            duration_s = run_probe(groups, 1)
-            asleep.append(duration_s - (clock.read() - before_s))
-    return replace(clock, asleep_s=max(median(asleep), 0.0))
-
-
-def _keep_apart(thread: int, index: int) -> None:
+@contextmanager
+def _kept_apart(thread: int, index: int) -> Iterator[None]:
     """Keep a thread on one of the processors that it may use.
 
     Two sessions of a device share its threads: who comes second must not take the first one's
@@ -281,16 +255,16 @@ def _keep_apart(thread: int, index: int) -> None:
             processors = sorted(allowed)
             os.sched_setaffinity(thread, {processors[index % len(processors)]})
         _kept[thread] = allowed, times + 1
-
-
-def _put_back(thread: int) -> None:
-    with _kept_lock:
-        allowed, times = _kept.pop(thread)
-        if times > 1:
-            _kept[thread] = allowed, times - 1
-            return
-        with suppress(OSError):  # it has ended
-            os.sched_setaffinity(thread, allowed)
+    try:
+        yield
+    finally:
+        with _kept_lock:
+            allowed, times = _kept.pop(thread)
+            if times > 1:
+                _kept[thread] = allowed, times - 1
+            else:
+                with suppress(OSError):  # it has ended
+                    os.sched_setaffinity(thread, allowed)
 
 
 def _read_threads() -> Seconds:
@@ -300,7 +274,8 @@ def _read_threads() -> Seconds:
 
 
 def _read_thread(number: int) -> float:
-    return time.clock_gettime((~number << 3) | _THREAD_CLOCK)
+    # clock_gettime(2): bits of the clock that counts one thread's nanoseconds on a processor.
+    return time.clock_gettime((~number << 3) | 0b110)
 
 
 def _subtract(after: Seconds, before: Seconds) -> Seconds:
@@ -308,16 +283,6 @@ def _subtract(after: Seconds, before: Seconds) -> Seconds:
 
 
 Enqueue: TypeAlias = Callable[[], cl.Event]
-
-_NANOSECOND = 1e-9
-# A launch so long in which threads worked so little: their count is the more likely to be wrong.
-# Processors of a shared virtual machine were away for 6 ms at most (two of them, watched for 40 s),
-# and Linux takes time that the host has stolen off what it counts for threads.
-_LONG_S = 20e-3
-_LEAST_SHARE = 0.1
-# No runtime is busy for so long before a launch starts, unless it compiles: PoCL does so (60 ms and
-# more) for each local size, and once more for launches of 65,536 work-items.
-_COMPILES_S = 5e-3
 
 
 @dataclass(slots=True)
@@ -345,8 +310,9 @@ class LaunchTimer:
         event_s = _event_seconds(event)
         beside_s = host_s - event_s
         # A launch that waits for a processor works on none meanwhile. Who compiles waits too: for
-        # a linker, and for the disk that keeps what was compiled.
-        if min(beside_s, time.process_time() - process_s) > _COMPILES_S:
+        # a linker, and for the disk that keeps what was compiled: PoCL does so (60 ms and more) for
+        # each local size, and once more for launches of 65,536 work-items.
+        if min(beside_s, time.process_time() - process_s) > 5e-3:
             self.note_compiled(beside_s)
         return event_s
 
@@ -378,12 +344,14 @@ class LaunchTimer:
         before_s = workers.read()
         duration_s = self.by_clock(enqueue)
         worked_s = workers.read() - before_s + workers.asleep_s
-        is_long = duration_s > _LONG_S
+        # In a long launch in which threads worked little, their count is the more likely to be
+        # wrong: processors of a shared virtual machine were away for 6 ms at most (two of them,
+        # watched for 40 s), and Linux takes time that the host has stolen off what it counts.
         is_uncounted = worked_s <= 0 or (
-            is_long and worked_s <= _LEAST_SHARE * duration_s and not count_others()
+            duration_s > 20e-3 and worked_s <= 0.1 * duration_s and not count_others()
         )
         return LaunchTime(duration_s if is_uncounted else min(duration_s, worked_s), duration_s)
 
 
 def _event_seconds(event: cl.Event) -> float:
-    return float(event.profile.end - event.profile.start) * _NANOSECOND
+    return float(event.profile.end - event.profile.start) * 1e-9
