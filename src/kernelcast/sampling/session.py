@@ -5,14 +5,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias, cast
 
 from cachetools import LRUCache
 
-from kernelcast.records.contention import HOLDS_S, Contention, combine_contention
+from kernelcast.records.contention import Contention
 from kernelcast.records.device import (
     DeviceDescription,
     DeviceKind,
@@ -34,12 +33,11 @@ from kernelcast.sampling.building import (
     read_kernel_source,
     take_kernel,
 )
-from kernelcast.sampling.contention import measure_contention
+from kernelcast.sampling.contention_meter import METER
 from kernelcast.sampling.core_turns import TURNS, CoreTurns
 from kernelcast.sampling.device_check import check_device
 from kernelcast.sampling.device_findings import DeviceFindings
 from kernelcast.sampling.opencl import OtherDriver, cl
-from kernelcast.sampling.other_programs import count_others
 from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import (
     HIDDEN_ARGUMENTS,
@@ -58,8 +56,6 @@ _STILL_AWAKE_S = 0.02
 _WHOLE = "as it is"
 _Text: TypeAlias = tuple[str, tuple[str, ...]]
 """Source and build options."""
-# Of other programs.
-_TRIALS = 2
 
 
 class DeviceSession:
@@ -114,7 +110,6 @@ class DeviceSession:
         """Kernels that cannot be told of the whole launch by arguments, by their digests."""
         self._limits: LRUCache[str, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
-        self._trials: list[Contention] = []
 
     @cached_property
     def buffers(self) -> BufferPool:
@@ -197,21 +192,9 @@ class DeviceSession:
                 settle(self.probe, self.behaviour)
 
     def measure_contention(self) -> Contention | None:
-        """Find out what other programs leave to the device; None where nothing is seen of any.
-
-        Trials hold for some time, and take longer than samples: two in that time are enough.
-        """
-        if self.description.kind is not DeviceKind.CPU or not count_others():
-            return None
-        oldest = datetime.now(UTC) - timedelta(seconds=HOLDS_S)
-        self._trials = [one for one in self._trials if one.measured_at > oldest]
-        if len(self._trials) >= _TRIALS:
-            return combine_contention(self._trials)
-        timer = LaunchTimer(self.queue, uses_event_timer=self.uses_event_timer)
-        steps_per_s = self.behaviour.settle_steps / self.behaviour.settled_s
-        found = measure_contention(Probe(timer, self._probe_program), steps_per_s)
-        self._trials += [] if found is None else [found]
-        return found
+        """Find out what other programs leave to the device; None where nothing is seen of any."""
+        METER.note(self.description)
+        return METER.measure(self.description.id)
 
     def note_built(self, seconds: float) -> None:
         """Count time that a compiler took."""
