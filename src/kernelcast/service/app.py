@@ -200,6 +200,20 @@ def _stop_streams_on_signal(service: Service) -> None:
         signal.signal(number, stop)
 
 
+def _find_place(body: Any, error: dict[str, Any]) -> tuple[str, ...]:  # noqa: ANN401 - JSON
+    """Find the place in what was sent: which of several types was tried is no part of it."""
+    first, *rest = error["loc"]
+    found = [str(first)]
+    for part in rest:
+        is_there = isinstance(body, dict) and part in body
+        if is_there or (isinstance(body, list) and isinstance(part, int)):
+            body = body[part]
+        elif first == "body" and error["type"] != "missing":
+            continue
+        found.append(str(part))
+    return tuple(found)
+
+
 def _handle_errors(app: FastAPI) -> None:
     """Give every error the one shape."""
 
@@ -216,21 +230,20 @@ def _handle_errors(app: FastAPI) -> None:
 
     async def handle_invalid(_: Request, error: Exception) -> Response:
         # What was sent is not repeated: it may be large, or secret.
-        found = error.errors() if isinstance(error, RequestValidationError) else []
-        detail = [
-            {
-                "where": [str(part) for part in one["loc"]],
-                "message": one["msg"].removeprefix("Value error, "),  # pydantic's before ours
-            }
-            for one in found[:20]
+        places: dict[tuple[str, ...], list[str]] = {}
+        if isinstance(error, RequestValidationError):
+            for one in error.errors()[:20]:
+                said = one["msg"].removeprefix("Value error, ")  # pydantic's before ours
+                places.setdefault(_find_place(error.body, one), []).append(said)
+        told = {where: ", or: ".join(dict.fromkeys(said)) for where, said in places.items()}
+        lines = [
+            f"{'.'.join(where[1:])}: {message}".removeprefix(": ")
+            for where, message in told.items()
         ]
-        told = "; ".join(
-            ": ".join(filter(None, (".".join(one["where"][1:]), one["message"])))
-            for one in detail[:3]
-        )
         return ErrorResponse(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request", told or "the request is invalid",
-            detail,
+            HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request",
+            "; ".join(lines[:3]) or "the request is invalid",
+            [{"where": where, "message": message} for where, message in told.items()],
         )  # fmt: skip
 
     async def handle_http(request: Request, error: Exception) -> Response:

@@ -106,8 +106,8 @@ def test_an_observation_of_another_type_or_time_is_refused(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"global_size": [True]}, "global_size"),
-        ({"global_size": True}, "global_size"),
+        ({"global_size": [True]}, "problem.global_size.0: Input should be a valid integer, or: "),
+        ({"global_size": True}, "problem.global_size: Input should be a valid list, or: "),
         ({"global_size": [2**63 - 64]}, "9,007,199,254,740,992 work-items"),
         ({"global_size": [2**30, 2**30], "local_size": [64, 1]}, "work-items"),
         ({"local_size": [False]}, "local_size"),
