@@ -27,7 +27,7 @@ from kernelcast.service.forwarded import TrustedProxies, read_networks
 from kernelcast.service.instance import Instance
 from kernelcast.service.logs import log
 from kernelcast.service.metrics import Metrics
-from kernelcast.service.middleware import API_PREFIX, Frame
+from kernelcast.service.middleware import API_PREFIX, STREAMS, Frame
 from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.rendering import answer_error, wants_page
 from kernelcast.service.pages.session import read_authorization
@@ -129,7 +129,8 @@ def _list_methods(app: FastAPI, request: Request) -> list[str]:
             for route in app.routes
         )
     ]
-    return [*found, "HEAD"] if "GET" in found else found
+    has_head = "GET" in found and not request.url.path.endswith(STREAMS)
+    return [*found, "HEAD"] if has_head else found
 
 
 async def _admit(service: Service, scope: Scope, headers: Headers) -> int:

@@ -42,7 +42,7 @@ Shortcut = Callable[[Scope, Headers, bytes], Awaitable[bytes | None]]
 """Gives the JSON of an answer that is there already; None has the application answer."""
 _SHORTCUT_PATH: Final = f"{API_PREFIX}/estimates"
 _JSON: Final = "application/json"
-_STREAMS: Final = "/events"  # they would go on where nobody listens
+STREAMS: Final = "/events"  # they would go on where nobody listens
 
 
 class Frame:
@@ -83,7 +83,7 @@ class Frame:
         self._proxies.resolve(scope, headers)
         status = 500
         method = scope["method"]
-        if method == "HEAD" and not scope["path"].endswith(_STREAMS):
+        if method == "HEAD" and not scope["path"].endswith(STREAMS):
             scope = {**scope, "method": "GET"}  # by its own scope the server leaves the body out
 
         async def send_framed(message: Message) -> None:

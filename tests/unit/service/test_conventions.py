@@ -50,6 +50,7 @@ def test_long_answers_are_compressed_where_the_caller_can(client: TestClient) ->
         ("PUT", "/v1/observations", {"DELETE", "GET", "HEAD", "POST"}),
         ("GET", "/v1/observations/17", {"DELETE", "PATCH"}),
         ("DELETE", "/v1/estimates", {"POST"}),
+        ("POST", "/v1/jobs/17/events", {"GET"}),
         ("POST", "/health", {"GET", "HEAD"}),
     ],
 )
