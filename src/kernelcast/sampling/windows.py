@@ -12,7 +12,6 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 """The golden ratio's fraction: multiples of it fall nowhere twice near the same place."""
 # Inverse of the plastic number: the golden ratio's relative for two dimensions.
 _PLASTIC = 0.7548776662466927
-_TRIES = 2048
 
 
 def box_near(position: int, work_groups: int, group_counts: Sequence[int]) -> GroupBox:
@@ -35,12 +34,18 @@ def box_near(position: int, work_groups: int, group_counts: Sequence[int]) -> Gr
     GroupBox(start=(0, 1), shape=(100, 2))
     """
     counts = tuple(group_counts)
-    shape = _run_shape(work_groups, counts)
-    place = _coordinates(position, counts)
+    shape, row = [1] * len(counts), 1
+    for axis, count in enumerate(counts):
+        if work_groups < row * count or axis == len(counts) - 1:
+            shape[axis] = min(count, max(1, round(work_groups / row)))
+            break
+        shape[axis] = count
+        row *= count
+    place = map(int, np.unravel_index(position % math.prod(counts), counts, order="F"))
     start = tuple(
         max(0, min(p, count - n)) for p, n, count in zip(place, shape, counts, strict=True)
     )
-    return GroupBox(start=start, shape=shape)
+    return GroupBox(start=start, shape=tuple(shape))
 
 
 def find_free_box(
@@ -52,7 +57,7 @@ def find_free_box(
     """
     total = math.prod(group_counts)
     step = max(box_near(position, work_groups, group_counts).work_group_count, work_groups)
-    for ring in range(min(-(-total // step), _TRIES) + 1):
+    for ring in range(min(-(-total // step), 2048) + 1):
         for candidate in dict.fromkeys((position + ring * step, position - ring * step)):
             if 0 <= candidate < total:
                 box = box_near(candidate, work_groups, group_counts)
@@ -118,10 +123,7 @@ def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -
     for axis in range(last):
         alpha = GOLDEN if last == 1 else _PLASTIC ** (axis + 1)
         coordinates[axis] = ((0.5 + steps * alpha) % 1.0 * counts[axis]).astype(int)
-    number, stride = np.zeros(windows, dtype=int), 1
-    for coordinate, count in zip(coordinates, counts, strict=True):
-        number, stride = number + coordinate * stride, stride * count
-    return [int(one) for one in number]
+    return [int(one) for one in np.ravel_multi_index(coordinates, counts, order="F")]
 
 
 def position_of(box: GroupBox, group_counts: Sequence[int]) -> int:
@@ -132,29 +134,4 @@ def position_of(box: GroupBox, group_counts: Sequence[int]) -> int:
     >>> position_of(GroupBox(start=(30, 1), shape=(3, 1)), (100, 50))
     130
     """
-    number, stride = 0, 1
-    for start, count in zip(box.start, group_counts, strict=True):
-        number += start * stride
-        stride *= count
-    return number
-
-
-def _run_shape(work_groups: int, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents of a run: part of a row, whole rows, or whole planes."""
-    shape = [1] * len(counts)
-    row = 1
-    for axis, count in enumerate(counts):
-        if work_groups < row * count or axis == len(counts) - 1:
-            shape[axis] = min(count, max(1, round(work_groups / row)))
-            break
-        shape[axis] = count
-        row *= count
-    return tuple(shape)
-
-
-def _coordinates(position: int, counts: tuple[int, ...]) -> tuple[int, ...]:
-    coordinates = []
-    for count in counts:
-        coordinates.append(position % count)
-        position //= count
-    return tuple(coordinates)
+    return int(np.ravel_multi_index(box.start, tuple(group_counts), order="F"))
