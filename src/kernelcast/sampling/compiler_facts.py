@@ -52,14 +52,9 @@ _known: WeakKeyDictionary[DeviceSession, LRUCache[tuple[str, tuple[int, ...]], C
 
 
 def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange) -> CompilerFacts:
-    """Read what is known of a kernel, compiled as it is, on one device.
+    """Read what is known of a kernel, compiled as it is, on one device, at a local size.
 
-    Parameters
-    ----------
-    session : DeviceSession
-        The device; its lock is taken, since compiling would disturb a measurement.
-    ndrange : NDRange
-        For the local size; where it has none, the device chooses.
+    The session's lock is taken, since compiling would disturb a measurement.
 
     Raises
     ------

@@ -60,14 +60,10 @@ class CountingLaunch(OpenCLLaunch):
         *,
         capacity: int = 0,
     ) -> list[CountedBox]:
-        """Run boxes of work-groups and read their counters.
+        """Run boxes of work-groups, the first from the buffers' true content; read their counters.
 
-        Parameters
-        ----------
-        boxes : sequence of GroupBox
-            What to run, one after the other; the first starts from the buffers' true content.
-        capacity : int
-            Addresses that a work-item can write down, where the copy records them.
+        A work-item can write down as many addresses as `capacity` says, where the copy records
+        them.
 
         Raises
         ------
@@ -132,12 +128,7 @@ def make_sample(
 ) -> CounterSample:
     """Order the counters of each work-item by work-group and local linear id.
 
-    Parameters
-    ----------
-    boxes : sequence of GroupBox
-        That do not overlap.
-    counted : sequence of CountedBox
-        What was counted in each; nothing of a kernel that has nothing to count.
+    Boxes do not overlap; nothing was counted of a kernel that has nothing to count.
     """
     numbers: list[int] = []
     tables: list[npt.NDArray[np.float64]] = []
@@ -157,13 +148,9 @@ def make_sample(
 
 
 def place_work_items(ndrange: NDRange, box: GroupBox) -> tuple[_Integers, _Integers]:
-    """Find the work-group and the local linear id of each work-item of a box.
+    """Find the number of the work-group and the local linear id of each work-item of a box.
 
-    Returns
-    -------
-    (ndarray, ndarray) of int64, shape (work-items,)
-        Numbers of work-groups, dimension 0 fastest, and local linear ids; work-items in the
-        order of their global ids, dimension 0 fastest.
+    Dimension 0 is the fastest in all; work-items are in the order of their global ids.
     """
     _, size = ndrange.work_items_of(box)
     ids = np.indices(size[::-1], dtype=np.int64).reshape(len(size), -1)
@@ -182,15 +169,8 @@ def read_log(
 ) -> RecordedAddresses:
     """Read the addresses that boxes of work-groups have written down, relative to their buffers.
 
-    Parameters
-    ----------
-    owners : mapping of int to str or None
-        The buffer that each site touches, where the source tells.
-
-    Returns
-    -------
-    RecordedAddresses
-        Of a work-item that had more accesses than the log could hold, the first.
+    `owners` are the buffers that sites touch, where the source tells. Of a work-item that had more
+    accesses than the log could hold, these are the first.
     """
     parts = [_read_box(ndrange, one, instrumented, owners, buffer_numbers) for one in counted]
     columns = [np.concatenate([part[index] for part in parts]) for index in range(6)]

@@ -14,14 +14,7 @@ _KERNELS = frozenset({cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK})
 def read_event_times(given: object, device_id: str, queue: object = None) -> float:
     """Wait for the events of a launch; give the seconds from its first start to its last end.
 
-    Parameters
-    ----------
-    given : pyopencl.Event, or list or tuple of pyopencl.Event
-        Of the launch, or of the launches that it was cut into.
-    device_id : str
-        The device that the launch is of.
-    queue : pyopencl.CommandQueue, optional
-        A queue of the context and device that it is of.
+    Events are of the launch, or a list or tuple of those that it was cut into.
 
     Raises
     ------

@@ -15,13 +15,10 @@ _LARGEST_SHARE = 1 / 8
 
 
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
-    """Give the work-groups that one multiple stands for.
+    """Give the work-groups that one multiple stands for: those that are active on the whole device.
 
-    Returns
-    -------
-    int
-        A multiple of the active work-groups of the whole device: once where that lasts long
-        enough to be timed (the paper's P_sat x compute units), as often as needed elsewhere.
+    Once where that lasts long enough to be timed (the paper's P_sat x compute units), as often as
+    needed elsewhere.
     """
     concurrency = launch.saturation.concurrency
     return concurrency * max(1, math.ceil(_LEAST_LAUNCH_S / (rate_s * concurrency)))
@@ -32,15 +29,8 @@ def sample_pairs(
 ) -> dict[int, tuple[TimedLaunch, ...]]:
     """Time k and k + 1 units of work-groups for several k (sampling-svr, section 6, Fig. 15).
 
-    Parameters
-    ----------
-    window_set : int
-        Chooses the places; no work-group is in two launches of one set.
-
-    Returns
-    -------
-    dict of int to tuple of TimedLaunch
-        Both launches of those multiples that the index space has room for, the shorter one first.
+    A window set chooses the places; no work-group is in two launches of one set. Both launches of
+    those multiples are given that the index space has room for, the shorter one first.
     """
     total = launch.ndrange.work_group_count
     counts = launch.ndrange.group_counts

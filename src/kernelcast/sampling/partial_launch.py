@@ -127,15 +127,7 @@ class PartialLaunch:
         return durations
 
     def read(self, index: int, spans: Sequence[tuple[int, int]], into: Bytes) -> None:
-        """Copy stretches of a buffer's bytes to the same places of an array.
-
-        Parameters
-        ----------
-        spans : sequence of (int, int)
-            First byte of each stretch, and the one behind its last, ascending.
-        into : ndarray of uint8
-            As many bytes as the buffer has.
-        """
+        """Copy stretches of a buffer's bytes, ascending, to the same places of an array."""
         queue, held = self._session.queue, self._held[index]
         own = self._in_place.get(index)
         with explained_errors(self.kernel, self._session.description):
@@ -171,11 +163,6 @@ def open_place(device_id: str, compute_units: int | None = None) -> DeviceSessio
     """Open a device, or a part of it, with a context of its own.
 
     Launches are timed by the host's clock, so no trial of the device's timer is needed.
-
-    Parameters
-    ----------
-    compute_units : int, optional
-        Use a sub-device of so many compute units.
     """
     description, device = choose_device(device_id, find_devices())
     if compute_units is not None:

@@ -151,12 +151,7 @@ def check_problem(
 ) -> tuple[Problem, list[Access | None]]:
     """Check a problem against a device and the kernel that was built for it.
 
-    Returns
-    -------
-    problem : Problem
-        With a local size.
-    accesses : list of Access or None
-        What the kernel may do with each argument.
+    It is given with a local size, and with what the kernel may do with each argument.
     """
     kernel, parameters, device = problem.kernel, built.parameters, session.description
     check_arguments(kernel.name, parameters, problem.arguments)

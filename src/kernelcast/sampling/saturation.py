@@ -34,12 +34,8 @@ def find_saturation(
     """Find P_sat for one kernel at one local size.
 
     The driver of CUDA tells it. On another GPU whose limits are published the value follows from
-    the occupancy rules; elsewhere it is measured. All are reported that exist.
-
-    Parameters
-    ----------
-    compiled : pyopencl.Kernel
-        The kernel with its arguments set, for its resources.
+    the occupancy rules; elsewhere it is measured. All are reported that exist. The compiled kernel
+    has its arguments set: they tell of its resources.
 
     Raises
     ------

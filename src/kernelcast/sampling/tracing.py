@@ -84,19 +84,9 @@ class TracingLaunch(OpenCLLaunch):
         return box_near(0, min(asked, total), counts)
 
     def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[_Marked | None, str]:
-        """Build the marked kernel with the best clock that works.
+        """Build the copy that has marks with the best clock that works, if any; say why this one.
 
-        Parameters
-        ----------
-        traced : Kernel
-            Copy with the marks of `kernelcast.features.instrumentation.tracing`.
-
-        Returns
-        -------
-        marked : object or None
-            None if the device has no clock that works.
-        reason : str
-            Why this clock, or why none.
+        The marks are those of `kernelcast.features.instrumentation.tracing`.
         """
         obstacles = []
         for clock in list_clocks(self.device, traced.build_options):
@@ -209,7 +199,7 @@ def run_trace(
     work_groups: int | None,
     report: Callable[[str], None] = lambda _: None,
 ) -> tuple[Timeline | StepTimes, str]:
-    """Trace a launch by a clock, or by the steps of t(n) where there is none.
+    """Trace a launch by a clock, or by the steps of t(n) where there is none; say why so.
 
     Parameters
     ----------
@@ -217,12 +207,6 @@ def run_trace(
         The kernel with marks, or why it cannot have any.
     work_groups : int or None
         How many of the first to trace; None means all, at most 10,000.
-
-    Returns
-    -------
-    outcome : Timeline or StepTimes
-    reason : str
-        Why this method.
     """
     box = launch.first_box(work_groups)
     marked, reason = None, "asked for"
