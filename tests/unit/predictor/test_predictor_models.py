@@ -27,7 +27,6 @@ from support.fake_executor import (
     make_device,
     make_predictor,
     make_problem,
-    observe,
 )
 
 
@@ -86,9 +85,8 @@ def test_what_crashed_once_is_not_tried_again(store: Store, registry: ModelRegis
     """A launch whose counting failed is sampled without it the next time."""
     executor = FakeExecutor(row_failure="the driver crashed")
     predictor = make_predictor(executor, store, registry.url)
-    sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
-    again = predictor.estimate(PROBLEM, DEVICE.id)
+    predictor.estimate(PROBLEM, DEVICE.id)
+    again = predictor.answer(PROBLEM, DEVICE.id).estimate
     assert [one.wants_row for one in executor.tasks] == [True, False]
     assert any("the driver crashed" in one for one in again.warnings)
 
@@ -99,9 +97,8 @@ def test_counters_are_found_once(
     """A launch that is sampled again is given its counters and features."""
     executor = FakeExecutor(row=known_row)
     predictor = make_predictor(executor, store, registry.url)
-    sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *[0.5] * 6, *[1.5] * 3)
     predictor.estimate(PROBLEM, DEVICE.id)
+    predictor.answer(PROBLEM, DEVICE.id)
     assert [one.facts is None for one in executor.tasks] == [True, False]
 
 
