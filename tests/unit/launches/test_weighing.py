@@ -170,7 +170,7 @@ def test_samples_lie_where_contents_put_the_work(seed: int, tmp_path: Path) -> N
     )
     run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, (pointers, buffer, buffer))
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.2)
-    assert run.sampling_s < 0.4 * launch.true_s
+    assert run.sampling_s < 0.6 * launch.true_s
 
 
 def test_a_file_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
