@@ -146,8 +146,7 @@ def plan_by_source(
     -------
     SamplingPlan
         With places where work-groups do about the mean work, if they differ, or at equal shares
-        of the work where data put half of it into a few; its budget is then in units of what they
-        do.
+        of the work where data put half of it into a few.
     """
     try:
         source = _read_source(kernel, arguments)
@@ -171,14 +170,14 @@ def plan_by_source(
             plan,
             is_known_even=True,
             places=tuple(one / total for one in profile.typical),
-            budget=min(1.0, plan.budget / max(profile.typical_weight, _LEAST_WEIGHT)),
+            place_weight=max(profile.typical_weight, _LEAST_WEIGHT),
         )
     # Rows of the mean length are few and lie together; places at equal shares of the work are all
     # over, but not where next to none of it is. Where usual work-groups do most of the work, single
     # heavy ones among them would leave the device's other threads idle.
     if profile.by_work_weight > _CONCENTRATED:
         places = tuple(one / total for one in profile.by_work)
-        plan = replace(plan, places=places, budget=min(1.0, plan.budget / profile.by_work_weight))
+        plan = replace(plan, places=places, place_weight=profile.by_work_weight)
     return plan
 
 

@@ -97,7 +97,7 @@ def fit_linear(run: SampleRun) -> LinearFit:
         Launches in windows; those of the pilot are left out where there are enough others.
     """
     launches = collect_windows(run.launches)
-    if not run.is_even and _has_seen_little(run, launches):
+    if _has_seen_little(run, launches):
         return _fit_every_launch(run, launches)
     intercept = fit_intercept(launches, run)
     find_rate = _rate_of_even_work if run.is_even else _rate_of_uneven_work

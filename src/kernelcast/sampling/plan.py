@@ -46,6 +46,8 @@ class SamplingPlan:
     places : tuple of float
         Where to sample, as shares of the work-groups in order; anywhere if there are none. Places
         of work that is not known to be even were chosen since it is not.
+    place_weight : float
+        Work of the work-groups there, over that of the mean work-group.
 
     Raises
     ------
@@ -59,6 +61,7 @@ class SamplingPlan:
     seed: int = 0
     is_known_even: bool = False
     places: tuple[float, ...] = ()
+    place_weight: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.budget <= 1:

@@ -54,6 +54,8 @@ _SURVEYED = 10
 _STICKS_OUT = 1.5
 _MOST_PLACES = 48
 _PILOT_GROWTH, _MOST_PILOTS = 4, 12
+# Where work may differ, a pilot is at most this part of the launch: it may meet most of the work.
+_SMALL_PILOT = 64
 # A launch of which more than this share is paid once says little of work-groups; one that lasts
 # longer than this, in seconds, is no mere start.
 _MOSTLY_PAID, _SURELY_WORK_S = 0.5, 0.5e-3
@@ -84,7 +86,11 @@ class Sampler:
         self._total = launch.ndrange.work_group_count
         self._taken: list[GroupBox] = []
         self._timed: list[TimedLaunch] = []
+        self._discarded_s = 0.0
+        """Device time of launches that only prepared for others, or told less than those."""
         self._places = plan.seed
+        self._warm_up: TimedLaunch | None = None
+        """What ran right before the last slab."""
         self._paid_s = launch.launch_overhead_s
         """What each launch pays once, in seconds."""
         self._rate_s = 0.0
@@ -94,7 +100,7 @@ class Sampler:
 
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups; give them, or None if all were timed before."""
-        at_s, self._timed = time.time(), []
+        at_s, self._timed, self._discarded_s = time.time(), [], 0.0
         if self._begun:
             self._launch.settle(keeps_contents=True)
         else:
@@ -115,6 +121,7 @@ class Sampler:
             launch_overhead_s=self._paid_s,
             is_even=self._is_even,
             at_s=at_s,
+            warm_up_s=self._discarded_s,
             contention=self._launch.measure_contention(),
         )
 
@@ -126,7 +133,7 @@ class Sampler:
     @property
     def _whole_s(self) -> float:
         """About what the whole launch takes."""
-        return self._rate_s * self._total
+        return self._rate_s * self._total / self._plan.place_weight
 
     @property
     def _worth_s(self) -> float:
@@ -173,7 +180,7 @@ class Sampler:
             is_long = last.duration_s >= self._worth_s or 3 * last.duration_s >= self._slab_s
             if is_long and is_work and (smaller is not None or last.duration_s >= _SURELY_WORK_S):
                 break
-            if 2 * _PILOT_GROWTH * size > self._total:
+            if _PILOT_GROWTH * size > self._total // (2 if self._is_even else _SMALL_PILOT):
                 break
             smaller, size = last, size * _PILOT_GROWTH
 
@@ -211,7 +218,7 @@ class Sampler:
         is_heavy = bool((rates_of(again) > _STICKS_OUT * median(rates)).any())
         self._is_even = is_even(rates) and not is_heavy and not self._plan.is_known_uneven
         if self._is_even:  # slabs tell more
-            self._timed = [_count(one, PILOT_WINDOW) for one in self._timed]
+            self._discard([*seen, *again])
 
     def _take_slabs(self) -> None:
         """Time slabs at different places, the last at another time where two disagree."""
@@ -222,7 +229,7 @@ class Sampler:
                 rates = rates_of(slabs)
                 if rates.max() > _CONTRADICTS * rates.min():
                     self._is_even = False
-                    self._timed = [_count(one, PILOT_WINDOW) for one in self._timed]
+                    self._discard(slabs)
                     self._take_places()
                     return
                 if rates.max() <= _DISAGREE * rates.min() or self._whole_s < _LATER_S:
@@ -236,21 +243,20 @@ class Sampler:
                 size //= 2
                 continue
             slabs += self._follow_up(found, size) if slabs else found
-            if self._is_slow:
-                self._note_paid_once(self._timed[-2], self._timed[-1])
+            if self._is_slow and self._warm_up is not None:
+                self._note_paid_once(self._warm_up, found[0])
             self._note_rate(slabs)
 
     def _follow_up(self, slab: list[TimedLaunch], size: int) -> list[TimedLaunch]:
         """Go on right behind a slab whose warm-up was much slower: it may not be warm itself."""
-        warm_up, timed = self._timed[-2:]
-        slower = rates_of([warm_up]) / rates_of([timed])
-        if warm_up.window != PILOT_WINDOW or slower < _COLD:
+        [timed] = slab
+        if self._warm_up is None or np.divide(*rates_of([self._warm_up, timed])) < _COLD:
             return slab
         counts = self._launch.ndrange.group_counts
         behind = position_of(timed.box, counts) + timed.box.work_group_count
         further = self._run_at([behind + size // 2], size)
         if further:
-            self._timed[-2] = _count(timed, PILOT_WINDOW)
+            self._discard(slab)
         return further or slab
 
     def _take_places(self) -> None:
@@ -314,7 +320,16 @@ class Sampler:
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
         self._timed += found
+        if warm_up:
+            warmed = [one for one in found if one.window == PILOT_WINDOW]
+            self._warm_up = warmed[-1] if warmed else None
+            self._discard(warmed)
         return found if is_pilot else [one for one in found if one.window != PILOT_WINDOW]
+
+    def _discard(self, launches: Sequence[TimedLaunch]) -> None:
+        """Let launches count for their cost alone."""
+        self._discarded_s += sum(one.duration_s for one in launches)
+        self._timed = [one for one in self._timed if one not in launches]
 
     def _reserve(self, position: int, size: int) -> GroupBox | None:
         """Take a free box near a place, or near that of the plan which is nearest to it."""

@@ -204,7 +204,8 @@ class WarmedSampler:
     @property
     def _share(self) -> float:
         """Work-groups that a moment's share of the budget pays."""
-        return self._plan.budget / self._plan.moments * self._active.work_group_count
+        share = self._plan.budget / self._plan.moments / self._plan.place_weight
+        return share * self._active.work_group_count
 
     def _begin(self) -> None:
         """Warm up, find out how long a launch takes, and time the first pairs."""

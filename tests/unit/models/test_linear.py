@@ -192,7 +192,7 @@ def test_a_handful_on_a_line_is_believed(told: float) -> None:
     sizes = [(PILOT_WINDOW, 10), (PILOT_WINDOW, 40), (0, 60)]
     run = make_sample_run(
         [(window, count, 1e-3 + 1e-4 * count) for window, count in sizes],
-        work_groups=WORK_GROUPS, launch_overhead_s=told * 1e-3, is_even=False,
+        work_groups=WORK_GROUPS, launch_overhead_s=told * 1e-3,
     )  # fmt: skip
     assert fit_linear(run).seconds == pytest.approx(1e-3 + 1e-4 * WORK_GROUPS, rel=0.08)
 
