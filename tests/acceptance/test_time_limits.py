@@ -26,7 +26,7 @@ kernel void advance(global float *y, const int steps)
 }
 """
 ITEMS, LOCAL = 1 << 18, 64
-LONG_S, HASTY_S, PATIENT_S = 2.0, 0.05, 30.0
+LONG_S, HASTY_S, PATIENT_S = 1.5, 0.5, 30.0
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,7 @@ class Program:
     def __init__(self, queue: cl.CommandQueue) -> None:
         self.queue, self.own = queue, cl.CommandQueue(queue.context)
         self.program = cl.Program(queue.context, SOURCE).build()
+        self.kernel = cl.Kernel(self.program, "advance")
         self.x, self.y = (put(queue, np.ones(ITEMS, np.float32)) for _ in range(2))
 
     def launch(self, steps: int) -> kernelcast.Launch:
@@ -61,21 +62,21 @@ class Program:
 
     def start(self, steps: int) -> cl.Event:
         """Start a launch on the program's own queue."""
-        event = cl.Kernel(self.program, "advance")(
-            self.own, (ITEMS,), (LOCAL,), self.x, np.int32(steps)
-        )
+        event = self.kernel(self.own, (ITEMS,), (LOCAL,), self.x, np.int32(steps))
         self.own.flush()
         return event
 
     def start_long(self) -> cl.Event:
         """Start a launch that lasts for some seconds."""
+        self.start(1).wait()  # compiles, where a runtime does that late
         steps, took_s = 64, 0.0
-        while took_s < 0.05 * LONG_S:
+        while took_s < 0.3 * LONG_S:
             steps *= 4
             began_s = time.perf_counter()
             self.start(steps).wait()
             took_s = time.perf_counter() - began_s
-        return self.start(int(steps * LONG_S / took_s))
+        # Several: rusticl (Mesa 22.3) says of some launches at once that they have ended.
+        return [self.start(int(steps * LONG_S / took_s)) for _ in range(3)][-1]
 
 
 def is_running(event: cl.Event) -> bool:
@@ -97,7 +98,7 @@ def test_no_launch_of_the_program_is_waited_for(
     event = own.start_long()
     hasty = predictor.estimate(own.launch(750), within_s=HASTY_S)
     entries = predictor.estimate_many(
-        [own.launch(500), own.launch(1000)], within_s=4 * HASTY_S, in_background=True
+        [own.launch(500), own.launch(1000)], within_s=2 * HASTY_S, in_background=True
     )
     assert is_running(event)
     told = [hasty, *(one.estimate for one in entries)]
@@ -117,7 +118,7 @@ def test_nothing_is_known_while_the_device_is_busy(
     """Of the first kernel that is asked of: who closes then waits for no sampling, nor a launch."""
     own = Program(queue)
     event = own.start_long()
-    with pytest.raises(kernelcast.NoAnswerYetError, match=r"0\.05 s were over at the stage"):
+    with pytest.raises(kernelcast.NoAnswerYetError, match=r"0\.5 s were over at the stage"):
         predictor.estimate(own.launch(500), within_s=HASTY_S, in_background=True)
     assert is_running(event)
     own.y.release()  # the background has a reference of its own

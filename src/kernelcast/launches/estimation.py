@@ -36,8 +36,6 @@ _SLACK = 1.2
 MOMENTS_APART_S = 0.05
 """Between two moments of a plan. What disturbs samples is another thing after 15 ms (Intel's
 runtime) to 30 ms (PoCL), as measured with version 0.2."""
-FURTHER_APART_S = 0.1
-"""Between moments that a caller who waits gets beyond the plan's, each at the budget of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +62,6 @@ class LaunchSampling:
         Of the launch.
     started_s : float, optional
         `time.perf_counter` at which preparation began, so that the overhead counts it.
-    ends_s : float, optional
-        `time.monotonic` until which moments beyond the plan's may be taken; none are when left
-        out.
     turn : callable, optional
         Gives what is held while work-groups are timed.
 
@@ -84,15 +79,12 @@ class LaunchSampling:
         *,
         arguments: Sequence[Argument] = (),
         started_s: float | None = None,
-        ends_s: float | None = None,
         turn: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self._launch, self._settings, self._turn = launch, settings, turn
         self._name = kernel if isinstance(kernel, str) else kernel.name
         self._begun_s = time.perf_counter() if started_s is None else started_s
-        left_s = -math.inf if ends_s is None else ends_s - time.monotonic()
-        self._ends_s = time.perf_counter() + left_s
-        self._ended_s, self._took_s = -math.inf, 0.0
+        self._ended_s = -math.inf
         self._runs: list[SampleRun] = []
         self._sampler, self._weigh = _open_sampler(launch, kernel, settings.plan, arguments)
 
@@ -109,41 +101,28 @@ class LaunchSampling:
         DeviceError
             If the device fails.
         """
-        begun_s = time.perf_counter()
         with self._turn():
             run = self._sampler.take_moment()
         self._ended_s = time.perf_counter()
-        self._took_s = self._ended_s - begun_s
         if run is not None:
             self._runs.append(self._weigh(run))
         return run is not None
 
     def take_rest(self, *, wait: Callable[[float], None] = time.sleep) -> None:
-        """Sample as often as the plan says, and further as long as time allows and that pays.
+        """Sample as often as the plan says.
 
         Parameters
         ----------
         wait : callable, optional
             Lets so many seconds pass between two moments.
         """
-        while True:
-            is_further = len(self._runs) >= self._settings.plan.moments
-            soonest_s = self._ended_s + (FURTHER_APART_S if is_further else MOMENTS_APART_S)
+        while len(self._runs) < self._settings.plan.moments:
             if self._runs and not self._sampler.has_more:
                 return
-            if is_further and (soonest_s + self._took_s > self._ends_s or not self._pays()):
-                return
             if self._runs:
-                wait(max(0.0, soonest_s - time.perf_counter()))
+                wait(max(0.0, self._ended_s + MOMENTS_APART_S - time.perf_counter()))
             if not self.take_moment():
                 return
-
-    def _pays(self) -> bool:
-        """Tell whether another moment narrows the interval by more seconds than it takes."""
-        settings, count = self._settings, len(self._runs)
-        interval = make_interval(fit_moments(self._runs), coverage=settings.coverage)
-        gained_s = (interval.high - interval.low) / 2 * (1 - math.sqrt(count / (count + 1)))
-        return gained_s >= settings.least_gain * (FURTHER_APART_S + self._took_s)
 
     def conclude(self) -> SampledEstimate:
         """Predict the time of the whole launch from what was sampled so far."""
@@ -182,9 +161,7 @@ def sample_launch(
     DeviceError
         If the device fails.
     """
-    within_s = settings.within_s
-    ends_s = None if within_s is None else time.monotonic() + within_s
-    sampling = LaunchSampling(launch, kernel, settings, arguments=arguments, ends_s=ends_s)
+    sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
     report("sampling")
     sampling.take_rest(wait=wait)
     found = sampling.conclude()

@@ -9,7 +9,6 @@ DEFAULT_COVERAGE = 0.9
 DEFAULT_TIMEOUT_S = 300.0
 DEFAULT_LEAST_GAIN = 1.0
 LONGEST_WITHIN_S = 60.0
-"""More moments, 100 ms apart, than fit in that make no answer better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +41,7 @@ class EstimateSettings:
     """Whether a learned model corrects the sampled answer, where there is one for the device."""
     within_s: float | None = None
     """Time that the caller waits, in seconds, builds and all else included: what is known by then
-    answers, and as many moments are sampled as fit and pay. None: those of the plan, however long
-    that takes."""
+    answers. None: until the launch is sampled."""
     least_gain: float = DEFAULT_LEAST_GAIN
     """Where earlier samples of the launch are kept, or several other sizes of the kernel were
     observed, or the caller's time is limited: seconds by which a second of sampling has to narrow

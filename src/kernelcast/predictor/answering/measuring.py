@@ -135,7 +135,6 @@ def run_estimate(
                 task.settings,
                 arguments=problem.arguments,
                 started_s=started_s,
-                ends_s=task.ends_s,
                 turn=turns.measuring,
             )
 

@@ -70,10 +70,12 @@ class TimeLimit:
         NoAnswerYetError
             If the work is to end before.
         """
-        self.note(stage)
-        while not lock.acquire(True, _LOOK_S if self.goes_on else min(_LOOK_S, self.left_s)):
+        wait_s = 0.0
+        while not lock.acquire(timeout=wait_s):
             self.note(stage)
+            wait_s = _LOOK_S if self.goes_on else min(_LOOK_S, self.left_s)
         try:
+            self.note("beginning to sample")
             yield
         finally:
             lock.release()
