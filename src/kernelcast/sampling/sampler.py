@@ -144,8 +144,13 @@ class Sampler:
     def _slab_s(self) -> float:
         """What a slab should last."""
         share_s = _SLAB_SHARE * self._plan.budget / self._plan.moments * self._whole_s
-        short_s = min(max(_SHORT_SLAB_S, self._worth_s), _LARGEST_SHARE * self._whole_s)
-        return max(share_s, short_s / self._plan.moments)
+        return max(share_s, self._short_slab_s)
+
+    @property
+    def _short_slab_s(self) -> float:
+        """What a slab of a short launch should last."""
+        most_s = _LARGEST_SHARE * self._whole_s
+        return min(max(_SHORT_SLAB_S, self._worth_s), most_s) / self._plan.moments
 
     @property
     def _unit(self) -> int:
@@ -223,9 +228,14 @@ class Sampler:
     def _take_slabs(self) -> None:
         """Time slabs at different places, the last at another time where two disagree."""
         slabs: list[TimedLaunch] = []
-        size = self._size_of(self._slab_s)
-        while len(slabs) <= _SLABS:
-            if len(slabs) == _SLABS:
+        wanted, seconds = _SLABS, self._slab_s
+        is_flat = sum(count > 1 for count in self._launch.ndrange.group_counts) > 1
+        if is_flat and seconds <= self._short_slab_s:
+            # Intel's runtime cuts an index space into tiles, and one of few rows into narrow ones.
+            wanted, seconds = 1, _SLABS * seconds
+        size = self._size_of(seconds)
+        while len(slabs) <= wanted:
+            if len(slabs) == wanted:
                 rates = rates_of(slabs)
                 if rates.max() > _CONTRADICTS * rates.min():
                     self._is_even = False
@@ -236,7 +246,7 @@ class Sampler:
                     return
                 time.sleep(_LATER_S)
                 self._launch.settle(keeps_contents=True)
-            found = self._run_at([self._next_place()], size, warm_up=max(1, size // 2))
+            found = self._run_at([self._next_place()], size, warm_up=max(1, size * wanted // 4))
             if not found:  # no place is free for so many
                 if size == 1:
                     return

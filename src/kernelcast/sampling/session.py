@@ -130,7 +130,8 @@ class DeviceSession:
         if self.description.kind is DeviceKind.CPU:
             probe = Probe(timer, self._probe_program)
             timer.workers = find_worker_clock(
-                lambda groups, steps: probe.run((groups,), steps=steps).duration_s
+                lambda groups, steps: probe.run((groups,), steps=steps).duration_s,
+                self.description.compute_units,
             )
         return timer
 

@@ -103,13 +103,15 @@ class Trial:
     """What each of them waited for a processor during the launch."""
 
 
-def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
+def find_worker_clock(run_probe: RunProbe, compute_units: int) -> WorkerClock | None:
     """Look for the threads that work for a device.
 
     Parameters
     ----------
     run_probe : callable
         Runs a probe kernel on a device that computes on the host's processors.
+    compute_units : int
+        Of the device: where fewer threads come to work in a trial, others do later.
 
     Returns
     -------
@@ -126,7 +128,8 @@ def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
         # they wait.
         for _ in range(3):
             found = judge_trials(_run_trials(run_probe, groups, processors), processors)
-            if found is not None:
+            is_whole = found is not None and found.cores >= min(compute_units, processors)
+            if found is not None and is_whole:
                 # What a launch lasts while its threads sleep.
                 asleep = []
                 with found.spread():
@@ -135,7 +138,7 @@ def find_worker_clock(run_probe: RunProbe) -> WorkerClock | None:
                         duration_s = run_probe(groups, 1)
                         asleep.append(duration_s - (found.read() - before_s))
                 return replace(found, asleep_s=max(median(asleep), 0.0))
-            if not count_others():
+            if found is None and not count_others():
                 break
     return None
 

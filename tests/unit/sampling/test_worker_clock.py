@@ -180,7 +180,7 @@ def test_a_thread_that_has_ended_changes_nothing(worker: Worker) -> None:
 @linux_only
 def test_finds_a_thread_that_works_and_rests(worker: Worker) -> None:
     """Finds the thread behind a probe, and what a launch lasts beside its work."""
-    found = find_worker_clock(worker.run_probe)
+    found = find_worker_clock(worker.run_probe, 1)
     assert found is not None
     assert found.threads == (worker.number,)
     assert found.cores == 1
@@ -200,7 +200,7 @@ def test_looks_again_for_threads_that_others_kept_waiting(
         lambda *given: real(*given) if (found := next(starved, None)) is None else found,
     )
 
-    found = find_worker_clock(worker.run_probe)
+    found = find_worker_clock(worker.run_probe, 1)
     assert found is not None
     assert found.threads == (worker.number,)
 
