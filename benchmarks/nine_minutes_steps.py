@@ -200,7 +200,6 @@ def measure_device(run: Run, item: str) -> Mapping[str, Any]:
             "saturated_from": behaviour.saturated_from, "settled_s": behaviour.settled_s,
         },
         "empty_launch_s": [session.probe.time_nothing() for _ in range(5)],
-        "tickets": session.probe.run((256, 64), steps=200).tickets.tolist(),
         "clock_hz": run.read_clock(), "python": sys.version, "packages": _list_packages(),
         "nvidia_smi": _ask("nvidia-smi"), "ncu": _ask("ncu", "--version"),
     }  # fmt: skip
@@ -307,9 +306,9 @@ def _time_windows(
     for place, position in enumerate(spread_positions(PLACES, counts, shift=round_)):
         begin = max(0, min(position, total - longest))
         for multiple in MULTIPLES:
-            warm = box_near(begin, unit, counts, launch.order)
+            warm = box_near(begin, unit, counts)
             behind = position_of(warm, counts) + warm.work_group_count
-            box = box_near(behind, multiple * unit, counts, launch.order)
+            box = box_near(behind, multiple * unit, counts)
             for is_warmed in (False, True):
                 run.flush()
                 *_, seconds = launch.time_boxes([warm, box] if is_warmed else [box])

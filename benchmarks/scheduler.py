@@ -326,10 +326,10 @@ def measure() -> dict[str, Any]:
             for task, device in place_tasks(graph, devices, first)
         }
         for place in places:
-            for name, launch in place.launches.items():
-                if (*name, place.id) in chosen:
-                    place.run(name)
-                    predictor.observe(launch, place.run(name))
+            for task, launch in place.launches.items():
+                if (*task, place.id) in chosen:
+                    place.run(task)
+                    predictor.observe(launch, place.run(task))
         later = ask_all(predictor, places)
     for _ in range(ROUNDS - 2):
         run_all(places, truth)
