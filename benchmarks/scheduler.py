@@ -296,10 +296,8 @@ def busy_loops(count: int) -> Iterator[None]:
 
 def measure() -> dict[str, Any]:
     """Run the trial; give all figures."""
-    folder = tempfile.mkdtemp()
-    for name in ("KERNELCAST_DATA", "POCL_CACHE_DIR", "MESA_SHADER_CACHE_DIR"):
-        os.environ[name] = str(Path(folder) / name.lower())
-        Path(os.environ[name]).mkdir()
+    for variable in ("KERNELCAST_DATA", "POCL_CACHE_DIR", "MESA_SHADER_CACHE_DIR"):
+        os.environ[variable] = tempfile.mkdtemp()
     os.environ["PYOPENCL_NO_CACHE"] = "1"
     import kernelcast
 
@@ -318,18 +316,16 @@ def measure() -> dict[str, Any]:
         if not names:
             reasons = {(key[2], answers[key]["error"]) for key in refused}
             sys.exit(f"no launch was answered on all devices: {reasons}")
-        graphs = list(make_graphs(names))
+        graphs, chosen = list(make_graphs(names)), set[tuple[tuple[str, int], str]]()
         first = {key: answer["now_s"] for key, answer in answers.items() if key not in refused}
-        chosen = {
-            (*graph.tasks[task], device)
-            for graph in graphs
-            for task, device in place_tasks(graph, devices, first)
-        }
-        for place in places:
-            for task, launch in place.launches.items():
-                if (*task, place.id) in chosen:
-                    place.run(task)
-                    predictor.observe(launch, place.run(task))
+        by_id = {place.id: place for place in places}
+        for graph in graphs:
+            chosen.update(
+                (graph.tasks[n], device) for n, device in place_tasks(graph, devices, first)
+            )
+        for name, device in sorted(chosen):
+            by_id[device].run(name)
+            predictor.observe(by_id[device].launches[name], by_id[device].run(name))
         later = ask_all(predictor, places)
     for _ in range(ROUNDS - 2):
         run_all(places, truth)
