@@ -17,7 +17,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 RESULTS = Path(__file__).resolve().parent / "results"
-README = RESULTS.parent.parent / "README.md"
+PAGE = RESULTS.parent.parent / "docs" / "explanation" / "accuracy.md"
 FOLDERS = {"examples": "accuracy", "heldout": "accuracy-heldout"}
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 SHORTEST_S = 0.1
@@ -26,7 +26,7 @@ WORST_SHOWN = 5
 
 
 def main() -> None:
-    """Render all result files of one set, and the README's overview of all sets."""
+    """Render all result files of one set, and the page's overview of all sets."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", choices=sorted(FOLDERS), default="examples")
     chosen = parser.parse_args().set
@@ -44,7 +44,7 @@ def _read(folder: Path) -> list[dict[str, Any]]:
 
 
 def _write_overview() -> None:
-    """Put one row per set and device between the README's markers."""
+    """Put one row per set and device between the page's markers."""
     lines = [
         "| kernels | device | mean error | median | worst | single estimates: median "
         "| sampling cost: median | noise: mean |",
@@ -62,10 +62,10 @@ def _write_overview() -> None:
                 f"| {np.median([row['cost'] for row in rows]):.1%} "
                 f"| {np.mean([row['noise'] for row in rows]):.1%} |"
             )
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     block = "\n".join([BEGIN, "", *lines, "", END])
-    README.write_text(f"{before}{block}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{block}{after}", encoding="utf-8")
 
 
 def _figures(row: dict[str, Any]) -> dict[str, Any]:

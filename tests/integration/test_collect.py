@@ -105,7 +105,7 @@ def test_rows_hold_what_models_need(data: Path) -> None:
         groups = {group_of(name).value for name in row.features.names}
         assert {"static", "compiler", "sampled", "counters"} <= groups
         defaults = [one for one in row.samples if one.multiple == 0]
-        assert [one.window_set for one in defaults] == [0, 1, 2, 3]
+        assert [one.window_set for one in defaults] == [0, 1, 2]
         assert all(one.linear_s is not None and one.linear_s > 0 for one in row.samples)
         assert {one.multiple for one in row.samples} >= {0, 1}
         assert row.runs.run_count in {2, 4}

@@ -45,7 +45,7 @@ def test_a_gpu_is_sampled_in_warmed_windows(tmp_path: Path) -> None:
     assert recording.device.kind is DeviceKind.GPU
     timed = [one for run in recording.runs for one in run.launches]
     sizes = [one.box.work_group_count for one in timed if one.window != PILOT_WINDOW]
-    assert max(sizes) * min(MULTIPLES) == pytest.approx(min(sizes) * max(MULTIPLES), rel=0.2)
+    assert max(sizes) * min(MULTIPLES) == pytest.approx(min(sizes) * max(MULTIPLES), rel=0.4)
     warm_up_s = sum(run.warm_up_s for run in recording.runs)
     assert warm_up_s > 0
     # What ran before the first window counts too.

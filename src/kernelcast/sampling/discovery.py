@@ -104,13 +104,13 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
 def _list_handles() -> list[cl.Device]:
     """List the devices in an order of our own, not the loader's."""
     handles: list[cl.Device] = []
+    through_cuda = cast("list[cl.Device]", cuda.list_devices())
     with suppress(cl.Error):  # the loader found no platform at all
         for platform in cl.get_platforms():
             with suppress(cl.Error):  # a platform without devices answers with an error
                 handles += platform.get_devices()
     shown = {_position(one)[-2:] for one in handles if one.type & cl.device_type.GPU}
     # GPUs that OpenCL shows too are listed once. Older drivers do not tell the bus's domain.
-    through_cuda = cast("list[cl.Device]", cuda.list_devices())
     handles += [one for one in through_cuda if _position(one)[-2:] not in shown]
     return sorted(handles, key=lambda device: (_identity(device), _position(device)))
 

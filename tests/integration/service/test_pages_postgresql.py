@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -26,7 +27,7 @@ def cluster() -> Iterator[PostgresqlCluster]:
 
 
 def test_newest_launches_and_light_lists(cluster: PostgresqlCluster) -> None:
-    """The same as in SQLite: the launches that changed last, results only where they are wanted."""
+    """The same as in SQLite: launches measured last first, results only where they are wanted."""
     fill_store(cluster.url, launches=12)
     with open_data_store(cluster.url) as store:
         held = read_held_launches(store, most=4)
@@ -35,7 +36,8 @@ def test_newest_launches_and_light_lists(cluster: PostgresqlCluster) -> None:
         }
         assert len(held.launches) == 4
         assert not held.is_whole
-        store.add(replace(make_observation(3), measurement="again"))
+        again = replace(make_observation(3), measurement="again", measured_at=datetime.now(UTC))
+        store.add(again)
         after = read_held_launches(store, held, most=4)
     assert after.launches[0].key == make_observation(3).launch.key
     assert after.launches[0].observations == 2

@@ -100,7 +100,7 @@ def choose_moments(
     ...     )
     ...     return choose_moments([known], BUILT_IN, EstimateSettings(), 0.05)
     >>> ask(0.01), ask(1.0), ask(100.0)
-    (0, 1, 2)
+    (0, 1, 1)
     """
     plan, fused = settings.plan, fuse(pieces)
     known = _read_known(fused, model, settings.coverage)

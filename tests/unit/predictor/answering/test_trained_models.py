@@ -9,7 +9,6 @@ from kernelcast.models.protocol import FittedModel
 from kernelcast.predictor.answering.trained_models import TrainedModels, find_shipped
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.training.registry import is_evidence
 
 DEVICE = "fake-device-0000"
 SCHEMA = make_schema()
@@ -81,21 +80,6 @@ def test_a_model_of_older_samples_is_a_failure_that_says_so(
     lookup = TrainedModels(registry.url, shipped="").find("old", SCHEMA)
     assert lookup.found is None
     assert f"revision {SAMPLER - 1} of the sampler, not {SAMPLER}" in lookup.failures[0]
-
-
-def test_shipped_models_take_the_features_of_today() -> None:
-    """Every model that comes with the package loads where all features of the schema are."""
-    shipped = Path(find_shipped())
-    names = [
-        one.parent
-        for one in shipped.rglob("versions.json")
-        if not is_evidence(str(one.parent.relative_to(shipped)))
-    ]
-    assert names
-    for one in names:
-        lookup = TrainedModels(str(one.parents[1]), shipped="").find(one.name, SCHEMA)
-        assert lookup.found is not None, lookup.failures
-        assert {*lookup.found.stored.schema.names} <= {*SCHEMA.names}
 
 
 def test_a_damaged_file_is_a_failure(registry: ModelRegistry) -> None:
