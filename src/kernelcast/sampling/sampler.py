@@ -153,6 +153,11 @@ class Sampler:
         return min(max(_SHORT_SLAB_S, self._worth_s), most_s) / self._plan.moments
 
     @property
+    def _windows(self) -> list[TimedLaunch]:
+        """Launches of this moment that are not the pilot's."""
+        return [one for one in self._timed if one.window != PILOT_WINDOW]
+
+    @property
     def _unit(self) -> int:
         """Work-groups of the smallest launch: those of a full device, fewer of a small launch."""
         filled = self._launch.saturation.concurrency
@@ -274,9 +279,14 @@ class Sampler:
 
         A small survey may be far off the mean rate that the budget follows from.
         """
+        survey = self._windows
         size = max(self._size_of(self._worth_s), min(_BALANCED * self._unit, self._total // 64))
+        row = self._launch.ndrange.group_counts[0]
+        if row // 8 < size < self._total // _SMALL_PILOT and not self._plan.places:
+            # Pieces of rows would leave out the ends of rows, where there may be less to do.
+            size = row * max(1, round(size / row))
         for share in (0.5, 1.0):
-            spent_s = sum(one.duration_s for one in self._timed if one.window != PILOT_WINDOW)
+            spent_s = sum(one.duration_s for one in self._windows)
             left_s = share * max(_SLABS / _SLAB_SHARE / 2 * self._slab_s - spent_s, 0.0)
             affordable = int(left_s / (size * self._rate_s))
             if affordable > _MOST_PLACES:
@@ -286,7 +296,9 @@ class Sampler:
                     affordable, self._launch.ndrange.group_counts, shift=self._places
                 )
                 self._run_at(places, size)
-                self._note_rate([one for one in self._timed if one.window != PILOT_WINDOW])
+                self._note_rate(self._windows)
+        if len(self._windows) >= 2 * len(survey):
+            self._discard(survey)
 
     def _size_of(self, seconds: float) -> int:
         """Give the work-groups that last so long, a multiple of what fills the device."""
