@@ -181,7 +181,7 @@ def _open_sampler(
     from kernelcast.launches.weighing import SourceSampler
 
     sampler = SourceSampler(launch, plan, kernel, arguments)
-    return sampler, sampler.weigh
+    return sampler.moments, sampler.weigh
 
 
 def estimate_runs(

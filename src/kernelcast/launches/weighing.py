@@ -84,12 +84,13 @@ class SourceSampler:
         self._is_even = plan.is_known_even and not plan.places and not _reads_contents(kernel)
         self._gpu = GpuSource(launch, kernel, arguments) if is_gpu(launch) else None
         active = None if self._gpu is None else self._gpu.active
-        self._sampler = open_sampler(launch, plan, active=active)
+        self.moments = open_sampler(launch, plan, active=active)
+        """What times work-groups."""
 
     @property
     def has_more(self) -> bool:
         """Whether another moment has anything to time."""
-        return self._sampler.has_more
+        return self.moments.has_more
 
     def take_moment(self) -> SampleRun | None:
         """Time a few work-groups; give them, not weighed, or None if there is nothing more to time.
@@ -99,7 +100,7 @@ class SourceSampler:
         DeviceError
             If the device fails.
         """
-        return self._sampler.take_moment()
+        return self.moments.take_moment()
 
     def weigh(self, run: SampleRun) -> SampleRun:
         """Weigh what was timed in a moment; nobody needs the device meanwhile."""

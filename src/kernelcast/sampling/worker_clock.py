@@ -330,8 +330,7 @@ class LaunchTimer:
         """
         if self.workers is not None:
             try:
-                with self.workers.spread():
-                    return [self._by_work(enqueue, self.workers) for enqueue in enqueues]
+                return self._count_work(enqueues, self.workers)
             except OSError:  # a thread has ended: its device made new ones
                 self.workers = None
         if not self.uses_event_timer:
@@ -343,17 +342,22 @@ class LaunchTimer:
         self.queue.finish()
         return [_event_seconds(event) for event in events]
 
-    def _by_work(self, enqueue: Enqueue, workers: WorkerClock) -> LaunchTime:
-        before_s = workers.read()
-        duration_s = self.by_clock(enqueue)
-        worked_s = workers.read() - before_s + workers.asleep_s
-        # In a long launch in which threads worked little, their count is the more likely to be
-        # wrong: processors of a shared virtual machine were away for 6 ms at most (two of them,
-        # watched for 40 s), and Linux takes time that the host has stolen off what it counts.
-        is_uncounted = worked_s <= 0 or (
-            duration_s > 20e-3 and worked_s <= 0.1 * duration_s and not count_others()
-        )
-        return LaunchTime(duration_s if is_uncounted else min(duration_s, worked_s), duration_s)
+    def _count_work(self, enqueues: Sequence[Enqueue], workers: WorkerClock) -> list[float]:
+        durations: list[float] = []
+        with workers.spread():
+            for enqueue in enqueues:
+                before_s = workers.read()
+                duration_s = self.by_clock(enqueue)
+                worked_s = workers.read() - before_s + workers.asleep_s
+                # In a long launch in which threads worked little, their count is the more likely to
+                # be wrong: processors of a shared virtual machine were away for 6 ms at most (two
+                # of them, watched for 40 s), and Linux takes time that the host has stolen off.
+                is_uncounted = worked_s <= 0 or (
+                    duration_s > 20e-3 and worked_s <= 0.1 * duration_s and not count_others()
+                )
+                work_s = duration_s if is_uncounted else min(duration_s, worked_s)
+                durations.append(LaunchTime(work_s, duration_s))
+        return durations
 
 
 def _event_seconds(event: cl.Event) -> float:
