@@ -21,7 +21,7 @@ class EstimateRequest(ProblemRef):
         default=[], description="Ids or their beginnings; all devices when left out."
     )
     budget: float = Field(
-        default=0.02, gt=0, le=1, description="Share of the predicted time for sampling."
+        default=0.05, gt=0, le=1, description="Share of the predicted time for sampling."
     )
     # Beyond that an interval says nothing, and its quantiles are no numbers any more.
     coverage: float = Field(
