@@ -53,6 +53,8 @@ _SURVEYED = 10
 # A place so much slower than the others is looked at again.
 _STICKS_OUT = 1.5
 _MOST_PLACES = 48
+# So many launches say more without the survey's, which are shorter and pieces of rows.
+_FEWEST_PLACES = 8
 _PILOT_GROWTH, _MOST_PILOTS = 4, 12
 # Where work may differ, a pilot is at most this part of the launch: it may meet most of the work.
 _SMALL_PILOT = 64
@@ -227,8 +229,8 @@ class Sampler:
         again = self._run_at(beside, size) if 0 < len(beside) <= len(seen) / 2 else []
         is_heavy = bool((rates_of(again) > _STICKS_OUT * median(rates)).any())
         self._is_even = is_even(rates) and not is_heavy and not self._plan.is_known_uneven
-        if self._is_even:  # slabs tell more
-            self._discard([*seen, *again])
+        # Slabs tell more; and neighbours of heavy places would count these twice.
+        self._discard([*seen, *again] if self._is_even else again)
 
     def _take_slabs(self) -> None:
         """Time slabs at different places, the last at another time where two disagree."""
@@ -297,7 +299,7 @@ class Sampler:
                 )
                 self._run_at(places, size)
                 self._note_rate(self._windows)
-        if len(self._windows) >= 2 * len(survey):
+        if len(self._windows) >= len(survey) + _FEWEST_PLACES:
             self._discard(survey)
 
     def _size_of(self, seconds: float) -> int:

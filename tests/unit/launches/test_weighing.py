@@ -150,7 +150,7 @@ def test_a_file_of_row_pointers_tells_the_work(seed: int, tmp_path: Path) -> Non
     arguments = (pointers, buffer, buffer)
     run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, arguments)
     assert len({one.weight for one in run.launches}) >= 3
-    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.1)
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.12)
 
 
 @pytest.mark.parametrize("seed", range(8))
