@@ -85,7 +85,6 @@ class SourceSampler:
         self._gpu = GpuSource(launch, kernel, arguments) if is_gpu(launch) else None
         active = None if self._gpu is None else self._gpu.active
         self.moments = open_sampler(launch, plan, active=active)
-        """What times work-groups."""
 
     @property
     def has_more(self) -> bool:

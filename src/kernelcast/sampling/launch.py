@@ -2,10 +2,10 @@
 
 import mmap
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,45 +20,12 @@ from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.prelude import tell_launch
 from kernelcast.sampling.saturation import find_saturation
-from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments
+from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
 
 # What lies in the last cache of a CPU: reading it takes 0.3 to 1.2 ms.
 _MOST_CACHED_BYTES = 16 << 20
 _LINE_BYTES = 64
-
-
-class HeldArguments(Protocol):
-    """A launch's arguments, which its kernel may write to."""
-
-    arguments: list[KernelArgument]
-    """What the kernel is given."""
-
-    @property
-    def whole_buffers(self) -> list[cl.Buffer]:
-        """Buffers among the arguments that hold all of their content."""
-        ...
-
-    @property
-    def copied_bytes(self) -> int:
-        """Bytes of buffers that had to be copied."""
-        ...
-
-    def prepare(self, boxes: Iterable[GroupBox]) -> None:
-        """Have in the buffers what boxes of work-groups touch."""
-        ...
-
-    def prepare_whole(self) -> None:
-        """Have in the buffers what the whole launch touches."""
-        ...
-
-    def refresh(self) -> None:
-        """Give what the kernel may have changed, and may read, its true content again."""
-        ...
-
-    def release(self) -> None:
-        """Give memory back; may be called again."""
-        ...
 
 
 class OpenCLLaunch:
@@ -74,7 +41,7 @@ class OpenCLLaunch:
         What the kernel may do with each buffer.
     reach : Reach, optional
         Which bytes of buffers boxes of work-groups touch, where that is known.
-    held : HeldArguments, optional
+    held : WrittenArguments, optional
         The arguments where they are nobody else's, so that the kernel may write to them; copies
         of the user's when left out.
     """
@@ -88,7 +55,7 @@ class OpenCLLaunch:
         accesses: Sequence[Access | None],
         *,
         reach: Reach | None = None,
-        held: HeldArguments | None = None,
+        held: WrittenArguments | None = None,
     ) -> None:
         self._session = session
         self._kernel = kernel
@@ -109,7 +76,7 @@ class OpenCLLaunch:
         arguments: Sequence[KernelArgument],
         accesses: Sequence[Access | None],
         reach: Reach | None,
-    ) -> HeldArguments:
+    ) -> WrittenArguments:
         """Copy the buffers of a program; a device's own memory is left to it afterwards."""
         session = self._session
         pool = session.buffers if session.buffers.fills_in_place else None

@@ -77,7 +77,7 @@ class _Pages:
 
 
 class WrittenArguments:
-    """Arguments of a launch whose kernel may write to memory of ours; `HeldArguments`.
+    """Arguments of a launch whose kernel may write to memory of ours.
 
     Memory has keys. What of it work-groups touch is made ready before they run, where the source
     tells; all is at once where it does not.
@@ -147,6 +147,15 @@ class WrittenArguments:
     def refresh(self) -> None:
         """Give what the kernel may have changed, and may read, its true content again."""
         self._load({key: self._ready[key].list_all() for key in self._noticed})
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of buffers that had to be copied."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Give memory back; may be called again."""
+        raise NotImplementedError
 
     def _load(self, parts: Mapping[int, Sequence[Part]]) -> None:
         """Give parts of memory their true content."""
