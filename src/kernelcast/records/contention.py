@@ -72,9 +72,9 @@ class Contention:
     def find_alone(self, seconds: float) -> float:
         """Give what a launch takes alone that takes so long now: the inverse of `lengthen`."""
         more = self.slowdown - 1
-        if seconds >= self.slowdown * _SLICE_S or not more:
+        if seconds >= self.slowdown * _SLICE_S:
             return seconds / self.slowdown
-        return _SLICE_S * (math.sqrt(1 + 4 * more * seconds / _SLICE_S) - 1) / (2 * more)
+        return 2 * seconds / (math.sqrt(1 + 4 * more * seconds / _SLICE_S) + 1)
 
     @property
     def is_noticeable(self) -> bool:
