@@ -1,6 +1,6 @@
 """Observes one launch: samples it as an estimate does, and then times the whole kernel.
 
-The first two moments are what an estimate of a new launch sees: nothing of the kernel ran before.
+The first moment is what an estimate of a new launch sees: nothing of the kernel ran before.
 Whole runs follow, with further moments between them, so that both states can be compared.
 """
 
@@ -63,7 +63,7 @@ class _Row:
 
     def take_moment(self) -> None:
         """Sample as an estimate does, at places of their own, as long as there are any left."""
-        run = self.sampler.take_moment()
+        run = self.sampler.moments.take_moment()
         if run is not None:
             run = self.sampler.weigh(run)
             self._keep(run, 0, len(self.moments))

@@ -86,21 +86,6 @@ class SourceSampler:
         active = None if self._gpu is None else self._gpu.active
         self.moments = open_sampler(launch, plan, active=active)
 
-    @property
-    def has_more(self) -> bool:
-        """Whether another moment has anything to time."""
-        return self.moments.has_more
-
-    def take_moment(self) -> SampleRun | None:
-        """Time a few work-groups; give them, not weighed, or None if there is nothing more to time.
-
-        Raises
-        ------
-        DeviceError
-            If the device fails.
-        """
-        return self.moments.take_moment()
-
     def weigh(self, run: SampleRun) -> SampleRun:
         """Weigh what was timed in a moment; nobody needs the device meanwhile."""
         if self._gpu is None:
@@ -125,7 +110,7 @@ def sample_by_source(
         If the device fails.
     """
     sampler = SourceSampler(launch, replace(plan, moments=1), kernel, arguments)
-    run = sampler.take_moment()
+    run = sampler.moments.take_moment()
     if run is None:  # the first moment of a launch has work-groups
         msg = "the first moment timed nothing"
         raise AssertionError(msg)

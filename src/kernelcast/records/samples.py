@@ -47,13 +47,6 @@ def clock_of(duration_s: float) -> float | None:
     return duration_s.clock_s if isinstance(duration_s, LaunchTime) else None
 
 
-def scale_time(duration_s: float, factor: float) -> float:
-    """Multiply a launch's time, by work and by the clock."""
-    clock_s = clock_of(duration_s)
-    work_s = float(duration_s) * factor
-    return work_s if clock_s is None else LaunchTime(work_s, clock_s * factor)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedLaunch:
     """One launch of a box of work-groups and how long it took.

@@ -17,6 +17,7 @@ No work-group runs twice: its data would be in the cache the second time.
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -114,7 +115,7 @@ class Sampler:
         if not self._timed:
             return None
         if all(one.window == PILOT_WINDOW for one in self._timed):
-            self._timed = [_count(one, number) for number, one in enumerate(self._timed)]
+            self._timed = [replace(one, window=n) for n, one in enumerate(self._timed)]
         return SampleRun(
             kernel_digest=self._launch.kernel_digest,
             device_id=self._launch.device.id,
@@ -289,7 +290,7 @@ class Sampler:
             size = row * max(1, round(size / row))
         for share in (0.5, 1.0):
             spent_s = sum(one.duration_s for one in self._windows)
-            left_s = share * max(_SLABS / _SLAB_SHARE / 2 * self._slab_s - spent_s, 0.0)
+            left_s = share * max(self._slab_s / _SLAB_SHARE - spent_s, 0.0)
             affordable = int(left_s / (size * self._rate_s))
             if affordable > _MOST_PLACES:
                 size, affordable = size * affordable // _MOST_PLACES, _MOST_PLACES
@@ -359,10 +360,10 @@ class Sampler:
         """Take a free box near a place, or near that of the plan which is nearest to it."""
         counts = self._launch.ndrange.group_counts
         if self._plan.places:
-            known = [int(one * self._total) for one in self._plan.places]
-            shares = [(number + 0.5) / len(known) * self._total for number in range(len(known))]
-            nearest = sorted(range(len(known)), key=lambda one: abs(shares[one] - position))
-            position = known[nearest[0]]
+            # A position a third into the index space stands for the place a third into the plan's.
+            places = self._plan.places
+            nearest = min(position, self._total - 1) * len(places) // self._total
+            position = int(places[nearest] * self._total)
         # Never at the origin: PoCL compiles launches with and without offset separately.
         begin = min(max(position - size // 2, 1), self._total - 1)
         box = find_free_box(begin, size, counts, self._taken)
@@ -398,9 +399,3 @@ def _split(box: GroupBox, first: int, grain: int) -> tuple[list[GroupBox], Group
     shape = list(last.shape)
     shape[axis] += middle.shape[axis]
     return [warm], GroupBox(start=middle.start, shape=tuple(shape))
-
-
-def _count(launch: TimedLaunch, window: int) -> TimedLaunch:
-    return TimedLaunch(
-        box=launch.box, window=window, duration_s=launch.duration_s, clock_s=launch.clock_s
-    )
