@@ -147,7 +147,10 @@ def test_all_tiers_on_a_device(predictor: Predictor, problem: Problem) -> None:
     known = predictor.estimate(problem, device.id)
     assert known.tier is Tier.HISTORY
     (entry,) = predictor.estimate_many([problem])
-    assert entry.estimate is known
+    # What else the machine does may be read anew between the two.
+    assert entry.estimate is not None
+    assert entry.estimate.tier is Tier.HISTORY
+    assert entry.estimate.interval == known.interval
     assert entry.compile_s == sampled.compile_seconds
     assert entry.launch_s == sampled.launch_seconds
 
