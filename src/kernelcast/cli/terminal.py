@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -14,6 +14,8 @@ from kernelcast.records.errors import InputError, KernelcastError
 if TYPE_CHECKING:  # takes longer to import than all else that a command needs before it begins
     from rich.console import RenderableType
     from rich.table import Table
+
+    from kernelcast.reports.presenter import Part
 
 _LEAST_WIDTH = 80
 _UNLIMITED_WIDTH = 10_000
@@ -36,26 +38,41 @@ def make_table(
     return table
 
 
-def show(content: "RenderableType", *, narrow: "RenderableType | None" = None) -> None:
-    """Write a table to standard output; a pipe or file gets it in full width.
+def show(*parts: "Part | RenderableType | None", narrow: "RenderableType | None" = None) -> None:
+    """Write parts to standard output, see `kernelcast.reports.presenter`.
+
+    A pipe or file gets tables in full width.
 
     Parameters
     ----------
-    content : renderable
-        The table.
+    parts : str, mapping, Table, Figure, Section or what rich prints
+        What is shown; figures are not.
     narrow : renderable, optional
-        What to show instead on a terminal too narrow for it.
+        What to show instead of a single part on a terminal too narrow for it.
     """
     from rich.console import Console
+
+    from kernelcast.reports.charts import Figure
+    from kernelcast.reports.presenter import Section, Table, make_renderable
 
     # Device names hold brackets and the like: nothing in them is markup.
     console = Console(markup=False, highlight=False, emoji=False)
     unlimited = console.options.update(width=_UNLIMITED_WIDTH)
-    wanted_width = console.measure(content, options=unlimited).maximum
-    if not console.is_terminal:
-        console.width = max(_LEAST_WIDTH, wanted_width)
-    fits = wanted_width <= console.width
-    console.print(content if fits or narrow is None else narrow)
+    terminal_width = console.width
+    for part in parts:
+        width = terminal_width if console.is_terminal else _UNLIMITED_WIDTH
+        content = (
+            make_renderable(part, width=width)
+            if isinstance(part, str | Mapping | Table | Section | Figure)
+            else part
+        )
+        if content is None:
+            continue
+        wanted_width = console.measure(content, options=unlimited).maximum
+        if not console.is_terminal:
+            console.width = max(_LEAST_WIDTH, wanted_width)
+        fits = wanted_width <= console.width
+        console.print(content if fits or narrow is None else narrow)
 
 
 def show_line(text: str) -> None:

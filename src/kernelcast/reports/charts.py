@@ -1,12 +1,21 @@
-"""Charts: what is drawn, by `kernelcast.reports.chart_drawing` or by a browser's script."""
+"""Charts and figures as data: `kernelcast.reports.drawing` draws them for files and pages alike.
 
-from collections.abc import Iterable, Mapping, Sequence
+A `Chart` is two axes and series of points; a `Figure` is charts that stand together. Whoever has
+something to draw makes these and draws nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
-Kind = Literal["points", "line", "bars", "guide"]
-"""How a series is drawn; a guide is a line to read others by."""
-Unit = Literal["", "s", "share", "ratio", "work", "moment", "B/s", "op/s", "B", "points"]
+Kind = Literal["points", "line", "bars", "stack", "spans", "guide"]
+"""How a series is drawn.
+
+Bars of several series stand beside each other. Those of a stack stand on each other, positive ones
+upwards and negative ones downwards; over numbers they are areas. A span reaches from `x` to `high`
+at the height `y`. A guide is a dashed line to read others by.
+"""
+Unit = Literal["", "s", "share", "ratio", "work", "moment", "B/s", "op/s", "B", "points", "count"]
 """What the numbers of an axis are, in the units of the International System."""
 _MOST_DIGITS: Final = 6
 _WHOLE_FROM: Final = 1e8
@@ -36,7 +45,7 @@ class Point:
     y: float
     low: float | None = None
     high: float | None = None
-    """Ends of its interval along `y`."""
+    """Ends of its interval along `y`; of a span, `high` is its end along `x`."""
     label: str = ""
     link: str = ""
     """Where a click leads; nowhere if empty."""
@@ -49,21 +58,44 @@ class Series:
     name: str
     points: Sequence[Point]
     kind: Kind = "points"
+    is_hollow: bool = False
+    """Whether bars are hatched: what they show was avoided or overlaps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart; bars of one that `is_upright` is false lie down. One of several has a title.
-
-    Both axes of one that `is_square` have the same ends: equal values lie on its diagonal.
-    """
+    """A chart; where several stand together, each has a title."""
 
     x: Axis
     y: Axis
     series: tuple[Series, ...]
     is_upright: bool = True
+    """Whether bars stand; else they lie, and `x` goes downwards."""
     is_square: bool = False
+    """Whether both axes have the same ends: equal values lie on the diagonal."""
+    cuts_bars: bool = False
+    """Whether bars far longer than the others are cut, with their values written beside them."""
     title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Charts that are drawn together."""
+
+    charts: tuple[Chart, ...]
+    title: str = ""
+    caption: str = ""
+    """What it shows, in a sentence or two."""
+    columns: int = 2
+    heights: tuple[float, ...] = (3.8,)
+    """Of the rows, in inches; the last holds for those that follow. A page is 8 inches wide."""
+
+    def list_points(self) -> Iterator[tuple[str, float, float, float | None, float | None]]:
+        """List what is drawn: series, x, y and the ends of the interval."""
+        for chart in self.charts:
+            for one in chart.series:
+                for point in one.points:
+                    yield one.name, point.x, point.y, point.low, point.high
 
 
 def clip_seconds(seconds: float) -> float:

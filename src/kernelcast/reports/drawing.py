@@ -1,4 +1,8 @@
-"""How all charts look: colours, scales, and names short enough for a picture."""
+"""Draws figures by matplotlib, the same for files and for pages.
+
+`save_figure` writes PNG, PDF or SVG; `draw_svg` and `draw_png` make what pages show. A `Figure` of
+`kernelcast.reports.charts` says what is drawn.
+"""
 
 import importlib.util
 import io
@@ -6,17 +10,26 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from kernelcast.records.errors import InputError
+from kernelcast.reports.charts import Axis, Chart, Figure, Series
+from kernelcast.reports.numbers import (
+    format_bytes,
+    format_count,
+    format_seconds,
+    format_share,
+    typeset,
+)
 from kernelcast.reports.targets import check_target, writing
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Canvas
 
 COLOURS: Final = (
     "#0a84d6", "#e07b00", "#0b9e6f", "#cc5fa4", "#c8a200", "#d9402f", "#7a6be0", "#5f9ea0",
@@ -25,9 +38,9 @@ COLOURS: Final = (
 MARKERS: Final = "osD^vPX*"
 """Of curves: colours alone do not tell them apart."""
 INK: Final = "#010203"
-"""Text and axes are drawn in it; it becomes the page's own colour of text."""
+"""Text and axes are drawn in it; pages put their own colour of text in its place."""
 WIDTH_INCHES: Final = 8.0
-"""Of figures, across the page."""
+"""Of figures."""
 STYLE: Final[Any] = {  # matplotlib lists every name in its type
     "svg.hashsalt": "kernelcast", "font.family": "sans-serif", "font.size": 9,
     "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "axes.titlecolor": INK,
@@ -37,29 +50,35 @@ STYLE: Final[Any] = {  # matplotlib lists every name in its type
     "grid.color": INK, "grid.alpha": 0.15, "grid.linewidth": 0.5,
     "text.parse_math": False,  # kernels and devices may have any name
 }  # fmt: skip
-"""Settings of matplotlib for figures of pages."""
-PANEL_INCHES: Final = 3.2
-"""Height of a panel of bars."""
-SMALL_FONT: Final = 6.5
-"""Of names below bars."""
-_NAMES_ACROSS: Final = 60
+"""Settings of matplotlib."""
 LONGEST_NAME: Final = 26
 """Letters that a name in a picture may have."""
-# Bars are cut where a few would make all others unreadable: beyond so many times the 90th
-# percentile.
-_CUT_FROM, _CUT_AT, _LOWEST_CUT = 2.5, 1.5, 0.1
+_DPI: Final = 150
+_SMALL_FONT: Final = 6.5
+_MANY_POINTS: Final = 300
+_MOST_LEGEND: Final = 16
+_FEW_DECADES: Final = 300.0
+"""Ratio below which powers of ten alone would be too few ticks."""
+_LEAST_LABELLED: Final = 0.06
+"""Part of the longest stack from which on a piece is labelled."""
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+# Names of parts that nothing refers to; several figures on a page would repeat them.
+_IDS = re.compile(
+    r' id="(?:figure|axes|patch|line2d|text|xtick|ytick|matplotlib\.axis|legend|'
+    r'FillBetweenPolyCollection|LineCollection|PathCollection)_\d+"'
+)
+_SVG_TAG = re.compile(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>')
 
 
 def require_matplotlib(option: str) -> None:
-    """Make sure that figures can be drawn, before anything runs."""
+    """Refuse an option that draws where matplotlib is missing, before anything runs."""
     if importlib.util.find_spec("matplotlib") is None:
         msg = f"{option} needs matplotlib; install it with `pip install 'kernelcast[plot]'`"
         raise InputError(msg)
 
 
 def check_plot(path: Path | None) -> None:
-    """Make sure that a chart can be drawn and written, where one is wanted."""
+    """Refuse a path that no figure can be written to; None is fine."""
     if path is None:
         return
     check_target(path)
@@ -72,17 +91,370 @@ def check_plot(path: Path | None) -> None:
         raise InputError(msg)
 
 
-@contextmanager
-def saved_figure(
-    path: Path, width: float, height: float, *, dpi: int | None = None
-) -> Iterator["Figure"]:
-    """Give a figure to draw on, of so many inches; afterwards it is written to a file."""
-    from matplotlib.figure import Figure
+def save_figure(path: Path, figure: Figure) -> None:
+    """Write a figure to a file; the ending of its name decides the format."""
+    with _draw(figure, shows_title=True) as canvas, writing(path, "the chart"):
+        canvas.savefig(path, dpi=_DPI, facecolor="white")
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    yield figure
-    with writing(path, "the chart"):
-        figure.savefig(path, dpi=dpi or "figure")
+
+def draw_png(figure: Figure) -> bytes:
+    """Draw a figure as a PNG file."""
+    content = io.BytesIO()
+    with _draw(figure) as canvas:
+        canvas.savefig(content, format="png", dpi=_DPI, facecolor="white")
+    return content.getvalue()
+
+
+def draw_svg(figure: Figure, *, is_inline: bool = False) -> str:
+    """Draw a figure as an SVG element in `INK`.
+
+    Parameters
+    ----------
+    is_inline : bool
+        Whether it becomes a part of an HTML page: words stay text and take the page's colour.
+    """
+    with _draw(figure, fonttype="none" if is_inline else "path") as canvas:
+        svg = write_svg(canvas)
+    if not is_inline:
+        return svg
+    return _SVG_TAG.sub(
+        r'<svg viewBox="\1" role="img">', _IDS.sub("", svg.replace(INK, "currentColor"))
+    )
+
+
+@contextmanager
+def _draw(
+    figure: Figure, *, shows_title: bool = False, fonttype: str = "path"
+) -> "Iterator[Canvas]":
+    from matplotlib.figure import Figure as Canvas
+
+    rows = -(-len(figure.charts) // min(figure.columns, len(figure.charts)))
+    heights = [figure.heights[min(row, len(figure.heights) - 1)] for row in range(rows)]
+    with figure_style(**{"svg.fonttype": fonttype}):
+        canvas = Canvas(figsize=(WIDTH_INCHES, sum(heights)), layout="constrained")
+        draw_charts(canvas, *figure.charts, columns=figure.columns, heights=heights)
+        if shows_title and figure.title:
+            canvas.suptitle(make_plain(figure.title), fontsize=10)
+        yield canvas
+
+
+def draw_charts(
+    canvas: "Canvas", *charts: Chart, columns: int = 2, heights: Sequence[float] | None = None
+) -> None:
+    """Draw charts on an empty canvas of matplotlib, row by row."""
+    columns = min(len(charts), columns)
+    panels = canvas.subplots(
+        -(-len(charts) // columns), columns, squeeze=False, height_ratios=heights
+    ).flat
+    colours = _choose_colours(charts)
+    for chart in charts:
+        _draw_chart(next(panels), chart, colours)
+    for axes in panels:
+        axes.set_visible(False)
+    if len(charts) > 1:
+        _share_labels(canvas, canvas.axes[: len(charts)])
+
+
+def _choose_colours(charts: Sequence[Chart]) -> dict[str, Any]:
+    """Choose a colour for each name, the same in all charts; many names share a gradient."""
+    from matplotlib import colormaps
+
+    names = [
+        [*dict.fromkeys(one.name for one in chart.series if one.kind != "guide")]
+        for chart in charts
+    ]
+    every = dict.fromkeys(name for each in names for name in each)
+    colours: dict[str, Any] = {
+        name: COLOURS[place % len(COLOURS)] for place, name in enumerate(every)
+    }
+    for each in names:
+        if len(each) > _MOST_LEGEND:
+            gradient = colormaps["turbo"](np.linspace(0.05, 0.95, len(each)))
+            colours |= dict(zip(each, gradient, strict=True))
+    return colours
+
+
+def _share_labels(canvas: "Canvas", panels: "list[Axes]") -> None:
+    """Write once what stands at all panels: a long one is longer than a panel is high."""
+    size = panels[0].xaxis.label.get_fontsize()
+    for name, write in (("xlabel", canvas.supxlabel), ("ylabel", canvas.supylabel)):
+        labels = {str(one.properties()[name]) for one in panels}
+        if len(labels) == 1:
+            write(labels.pop(), fontsize=size)
+            for one in panels:
+                one.set(**{name: ""})
+
+
+def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:
+    bars = [one for one in chart.series if one.kind == "bars"]
+    stack = [one for one in chart.series if one.kind == "stack"]
+    if stack:
+        _draw_stack(axes, stack, chart, colours)
+    for number, one in enumerate(bars):
+        _draw_bars(axes, one, chart, (number, len(bars)), colours[one.name])
+    for number, one in enumerate(chart.series):
+        if one.kind == "guide":
+            x, y = [point.x for point in one.points], [point.y for point in one.points]
+            axes.plot(x, y, "--", color=INK, linewidth=0.8, alpha=0.6, label=one.name)
+        elif one.kind == "spans":
+            _draw_spans(axes, one, colours[one.name], is_thick=bool(chart.y.names))
+        elif one.kind in {"points", "line"}:
+            marker = MARKERS[number % len(MARKERS)]
+            _draw_points(axes, one, marker, INK if stack else colours[one.name])
+    across, upward = (chart.x, chart.y) if chart.is_upright else (chart.y, chart.x)
+    _set_axis(axes, "x", across)
+    _set_axis(axes, "y", upward)
+    if chart.cuts_bars:
+        _cut_bars(axes, chart)
+    if chart.is_square:
+        ends = np.array([axes.get_xlim(), axes.get_ylim()])
+        axes.set(xlim=(ends.min(), ends.max()), ylim=(ends.min(), ends.max()))
+        axes.set_box_aspect(1)
+    show_grid(axes, "both" if not (bars or stack) else "y" if chart.is_upright else "x")
+    if chart.title:
+        axes.set_title(make_plain(chart.title), loc="left")
+    _add_legend(axes, chart)
+
+
+def _add_legend(axes: "Axes", chart: Chart) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    shown = dict(zip(names, handles, strict=True))
+    if len(chart.series) < 2:
+        return
+    if len(shown) > _MOST_LEGEND:
+        note = f"colours: {names[0]} to {names[-1]}"
+        axes.text(0.99, 0.02, note, transform=axes.transAxes, ha="right", fontsize=8, alpha=0.7)
+        return
+    place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 4}
+    if len(shown) > 4 or chart.cuts_bars or any(one.kind == "stack" for one in chart.series):
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    elif chart.title:
+        place = {"loc": "best"}
+    axes.legend(list(shown.values()), [make_plain(one) for one in shown], **place)
+
+
+def _draw_points(axes: "Axes", one: Series, marker: str, colour: Any) -> None:  # noqa: ANN401 - matplotlib's
+    x, y = ([point.x for point in one.points], [point.y for point in one.points])
+    is_many = len(x) > _MANY_POINTS
+    spans = [each for each in one.points if each.low is not None and each.high is not None]
+    lows, highs = [each.low or 0.0 for each in spans], [each.high or 0.0 for each in spans]
+    at = [each.x for each in spans]
+    if spans and one.kind == "line":
+        axes.fill_between(at, lows, highs, color=colour, alpha=0.2, linewidth=0)
+    elif spans:
+        axes.vlines(at, lows, highs, color=colour, alpha=0.25 if is_many else 0.5, linewidth=0.8)
+    axes.plot(
+        x, y, linestyle="-" if one.kind == "line" else "none", marker=marker,
+        markersize=2.5 if is_many else 3.5, markeredgewidth=0, color=colour, label=one.name,
+        alpha=0.55 if is_many else 0.9, linewidth=1.2, rasterized=is_many,
+    )  # fmt: skip
+
+
+def _draw_bars(
+    axes: "Axes", one: Series, chart: Chart, place: tuple[int, int], colour: str
+) -> None:
+    number, together = place
+    width = 0.8 / together
+    at = np.array([point.x for point in one.points]) + width * (number - (together - 1) / 2)
+    lengths = np.array([point.y for point in one.points])
+    ends = np.array([
+        (point.y if point.low is None else point.low, point.y if point.high is None else point.high)
+        for point in one.points
+    ]).reshape(-1, 2)  # fmt: skip
+    spread: Any = np.abs(ends - lengths[:, None]).T if len(lengths) else None
+    if spread is not None and not spread.any():
+        spread = None
+    style: dict[str, Any] = {"color": colour, "label": one.name, "ecolor": INK}
+    if chart.is_upright:
+        axes.bar(at, lengths, width, yerr=spread, **style)
+    else:
+        axes.barh(at, lengths, width, xerr=spread, **style)
+
+
+def _draw_stack(
+    axes: "Axes", stack: Sequence[Series], chart: Chart, colours: Mapping[str, Any]
+) -> None:
+    places = sorted({point.x for one in stack for point in one.points})
+    ends = {True: np.zeros(len(places)), False: np.zeros(len(places))}
+    rows = [
+        np.array([{point.x: point.y for point in one.points}.get(at, 0.0) for at in places])
+        for one in stack
+    ]
+    longest = max(float(np.sum([np.abs(row) for row in rows], axis=0).max()), 1e-300)
+    for one, lengths in zip(stack, rows, strict=True):
+        base = np.where(lengths < 0, ends[False], ends[True])
+        style: dict[str, Any] = {
+            "color": colours[one.name], "label": one.name,
+            "hatch": "///" if one.is_hollow else None, "alpha": 0.45 if one.is_hollow else 0.9,
+        }  # fmt: skip
+        if not chart.x.names and len(places) > 1:
+            axes.fill_between(places, base, base + lengths, linewidth=0, **style)
+        else:
+            bars = (
+                axes.bar(places, lengths, 0.62, bottom=base, **style)
+                if chart.is_upright
+                else axes.barh(places, lengths, 0.62, left=base, **style)
+            )
+            axes.bar_label(bars, [
+                write_number(abs(value), chart.y) if abs(value) > _LEAST_LABELLED * longest else ""
+                for value in lengths
+            ], label_type="center", fontsize=_SMALL_FONT)  # fmt: skip
+        ends[True] = np.where(lengths > 0, base + lengths, ends[True])
+        ends[False] = np.where(lengths < 0, base + lengths, ends[False])
+
+
+def _draw_spans(axes: "Axes", one: Series, colour: Any, *, is_thick: bool) -> None:  # noqa: ANN401 - matplotlib's
+    rows = [point.y for point in one.points]
+    starts = [point.x for point in one.points]
+    stops = [point.x if point.high is None else point.high for point in one.points]
+    if is_thick:
+        widths = np.subtract(stops, starts)
+        axes.barh(rows, widths, left=starts, height=0.65, color=colour, label=one.name)
+        return
+    width = min(max(230.0 / (max(rows, default=0.0) + 1), 1.2), 8.0)
+    # A bar shorter than a pixel still shows as a dot.
+    style: Any = {"capstyle": "butt" if width > 1.2 else "projecting"}
+    axes.hlines(rows, starts, stops, colors=[colour], linewidths=width, label=one.name, **style)
+
+
+def _cut_bars(axes: "Axes", chart: Chart) -> None:
+    """End an upright chart where few bars go on, and write their values beside them."""
+    limit = choose_limit([
+        point.y for one in chart.series if one.kind == "bars" for point in one.points
+    ])  # fmt: skip
+    axes.set_ylim(0, limit)
+    for bar in axes.patches:
+        value = bar.get_height()  # type: ignore[attr-defined] # bars are rectangles
+        if value > limit:
+            at = bar.get_x() + bar.get_width() / 2  # type: ignore[attr-defined]
+            axes.text(
+                at, limit, f" {write_number(value, chart.y)}", rotation=90, ha="center",
+                va="bottom", fontsize=_SMALL_FONT - 0.5, color=bar.get_facecolor(),
+            )  # fmt: skip
+
+
+def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
+    line = axes.xaxis if side == "x" else axes.yaxis
+    (axes.set_xlabel if side == "x" else axes.set_ylabel)(axis.title)
+    if axis.names:
+        names = [make_plain(name) for name in axis.names]
+        names = [name if len(name) <= 2 * LONGEST_NAME else _elide(name) for name in names]
+        line.set_ticks(range(len(names)), names)
+        if side == "y":
+            axes.invert_yaxis()
+        elif len(names) > 20:
+            axes.tick_params(axis="x", rotation=90, labelsize=_SMALL_FONT)
+        elif max(map(len, names)) * len(names) > 60:
+            axes.tick_params(axis="x", rotation=60)
+        return
+    if axis.is_log:
+        _set_log_scale(axes, side, base=2 if axis.unit == "B" else 10)
+    elif side == "y" and axes.get_ylim()[0] >= 0:
+        axes.set_ylim(bottom=0)
+    line.set_major_formatter(lambda value, _: write_number(value, axis))
+
+
+def _set_log_scale(axes: "Axes", side: str, base: int) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    (axes.set_xscale if side == "x" else axes.set_yscale)("log", base=base)
+    line = axes.xaxis if side == "x" else axes.yaxis
+    line.set_minor_formatter(NullFormatter())
+    low, high = line.get_view_interval()
+    if base == 10 and high < _FEW_DECADES * low:
+        line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+
+
+def write_number(value: float, axis: Axis) -> str:
+    """Write a number of an axis.
+
+    Examples
+    --------
+    >>> write_number(0.0125, Axis(title="time", unit="s")), write_number(0.5, Axis(title="x"))
+    ('12.5 ms', '0.5')
+    """
+    if axis.unit == "s":
+        return typeset(format_seconds(value)) if value else "0"
+    if axis.unit == "share":
+        return typeset(format_share(value))
+    if axis.unit == "moment":
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d}"
+    if axis.unit == "B":
+        return format_bytes(value) if value >= 1 else ""
+    if axis.unit in {"B/s", "op/s", "count"}:
+        return format_count(value)
+    return typeset(f"{value:,.0f}" if value == int(value) else f"{value:.3g}")
+
+
+def choose_limit(values: Sequence[float]) -> float:
+    """Choose the value at which bars are cut; beyond all of them unless a few stick out.
+
+    Examples
+    --------
+    >>> round(choose_limit([0.1, 0.2, 0.3]), 3), round(choose_limit([0.1] * 99 + [4.0]), 3)
+    (0.315, 0.15)
+    >>> choose_limit([0.0])
+    1.0
+    """
+    largest, usual = max(values), float(np.quantile(values, 0.9))
+    cut = 1.5 * usual
+    # Bars are cut where a few would make all others unreadable.
+    limit = cut if 0 < 2.5 * usual < largest else 1.05 * largest
+    return limit or 1.0
+
+
+def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:
+    """Give each label a short name: its last part, with more parts where that is not enough.
+
+    Parameters
+    ----------
+    labels : iterable of str
+        Such as ``suite/application/kernel``.
+
+    Returns
+    -------
+    mapping of str to str
+        At most `LONGEST_NAME` letters each; the middle of a longer name is left out.
+
+    Examples
+    --------
+    >>> shorten_names(["a/x/run", "a/y/run", "a/y/triad"])
+    {'a/x/run': 'x/run', 'a/y/run': 'y/run', 'a/y/triad': 'triad'}
+    """
+
+    def end(label: str, parts: int) -> str:
+        return "/".join(label.split("/")[-parts:])
+
+    known = sorted(set(labels))
+    short = {label: end(label, 1) for label in known}
+    for parts in range(2, max((label.count("/") for label in known), default=0) + 2):
+        used = Counter(short.values())
+        short |= {label: end(label, parts) for label, name in short.items() if used[name] > 1}
+    return {label: _elide(make_plain(name)) for label, name in short.items()}
+
+
+def _elide(name: str) -> str:
+    if len(name) <= LONGEST_NAME:
+        return name
+    half = (LONGEST_NAME - 1) // 2
+    return f"{name[: LONGEST_NAME - 1 - half]}\N{HORIZONTAL ELLIPSIS}{name[-half:]}"
+
+
+def make_plain(text: str) -> str:
+    r"""Replace what cannot be drawn: callers may call kernels and devices anything.
+
+    Examples
+    --------
+    >>> make_plain("a\x01b")
+    'a?b'
+    """
+    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
+
+
+def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
+    """Draw lines behind what is drawn."""
+    axes.grid(visible=True, axis=axis)
+    axes.set_axisbelow(True)
 
 
 @contextmanager
@@ -95,34 +467,30 @@ def figure_style(**more: Any) -> Iterator[None]:  # noqa: ANN401 - as matplotlib
         yield
 
 
-def write_svg(figure: "Figure") -> str:
-    """Write a figure that was drawn within `figure_style` as an SVG element, in `INK`."""
+def write_svg(canvas: "Canvas") -> str:
+    """Write what was drawn within `figure_style` as an SVG element, in `INK`."""
     text = io.StringIO()
-    figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = text.getvalue()
     return _METADATA.sub("", svg[svg.index("<svg") :])
 
 
-def choose_limit(values: Sequence[float]) -> float:
-    """Give the error at which bars are cut; beyond all of them unless a few stick out.
-
-    Examples
-    --------
-    >>> round(choose_limit([0.1, 0.2, 0.3]), 3), round(choose_limit([0.1] * 99 + [4.0]), 3)
-    (0.315, 0.15)
-    >>> choose_limit([0.0])
-    1.0
-    """
-    largest, usual = max(values), float(np.quantile(values, 0.9))
-    cut = max(_CUT_AT * usual, _LOWEST_CUT)
-    limit = cut if largest > _CUT_FROM * usual and largest > cut else 1.05 * largest
-    return limit or 1.0
+# What is below goes when its last caller makes a `Figure` instead.
+PANEL_INCHES: Final = 3.2
+SMALL_FONT: Final = _SMALL_FONT
 
 
-def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
-    """Draw lines behind what is drawn."""
-    axes.grid(visible=True, axis=axis)
-    axes.set_axisbelow(True)
+@contextmanager
+def saved_figure(
+    path: Path, width: float, height: float, *, dpi: int | None = None
+) -> Iterator["Canvas"]:
+    """Give a figure to draw on, of so many inches; afterwards it is written to a file."""
+    from matplotlib.figure import Figure as Canvas
+
+    figure = Canvas(figsize=(width, height), layout="constrained")
+    yield figure
+    with writing(path, "the chart"):
+        figure.savefig(path, dpi=dpi or "figure")
 
 
 def write_percent(value: float, _: object = None) -> str:
@@ -138,11 +506,11 @@ def write_percent(value: float, _: object = None) -> str:
 
 def count_panels(names: int) -> int:
     """Give how many panels so many names below bars need."""
-    return -(-names // _NAMES_ACROSS)
+    return -(-names // 60)
 
 
 def draw_panels(
-    figure: "Figure", names: Sequence[str], draw: "Callable[[Axes, slice], None]"
+    figure: "Canvas", names: Sequence[str], draw: "Callable[[Axes, slice], None]"
 ) -> "Axes":
     """Draw bars with names below them, as many as stay legible in a panel.
 
@@ -172,52 +540,3 @@ def draw_panels(
         show_grid(axes)
     first: Axes = every[0]
     return first
-
-
-def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:
-    """Give each label a short name: its last part, with more parts where that is not enough.
-
-    Parameters
-    ----------
-    labels : iterable of str
-        Such as ``suite/application/kernel``.
-
-    Returns
-    -------
-    mapping of str to str
-        At most `LONGEST_NAME` letters each; the middle of a longer name is left out.
-
-    Examples
-    --------
-    >>> shorten_names(["a/x/run", "a/y/run", "a/y/triad"])
-    {'a/x/run': 'x/run', 'a/y/run': 'y/run', 'a/y/triad': 'triad'}
-    """
-    known = sorted(set(labels))
-    short = {label: _end(label, 1) for label in known}
-    deepest = max((label.count("/") for label in known), default=0) + 1
-    for parts in range(2, deepest + 1):
-        used = Counter(short.values())
-        short |= {one: _end(one, parts) for one, name in short.items() if used[name] > 1}
-    return {label: _elide(make_plain(name)) for label, name in short.items()}
-
-
-def make_plain(text: str) -> str:
-    r"""Replace what cannot be drawn: callers may call kernels and devices anything.
-
-    Examples
-    --------
-    >>> make_plain("a\x01b")
-    'a?b'
-    """
-    return "".join(one if one.isprintable() else "?" for one in text)
-
-
-def _end(label: str, parts: int) -> str:
-    return "/".join(label.split("/")[-parts:])
-
-
-def _elide(name: str) -> str:
-    if len(name) <= LONGEST_NAME:
-        return name
-    half = (LONGEST_NAME - 1) // 2
-    return f"{name[: LONGEST_NAME - 1 - half]}\N{HORIZONTAL ELLIPSIS}{name[-half:]}"

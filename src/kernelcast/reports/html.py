@@ -13,8 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup as Html
 
 from kernelcast.reports import drawing
-from kernelcast.reports.chart_drawing import draw_charts
 from kernelcast.reports.charts import Chart
+from kernelcast.reports.drawing import draw_charts
 from kernelcast.reports.targets import writing
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load

@@ -15,9 +15,8 @@ from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.reports.chart_drawing import draw_charts
 from kernelcast.reports.charts import Chart, chart_to_plain
-from kernelcast.reports.drawing import INK, WIDTH_INCHES, figure_style, write_svg
+from kernelcast.reports.drawing import INK, WIDTH_INCHES, draw_charts, figure_style, write_svg
 from kernelcast.service.errors import refuse_unknown
 
 if TYPE_CHECKING:  # slow to load

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kernelcast.records.machine import MachineDescription
-from kernelcast.reports.chart_drawing import draw_charts
 from kernelcast.reports.charts import Axis, Chart, Point, Series
+from kernelcast.reports.drawing import draw_charts
 from kernelcast.reports.machine import ReportFigure
 from kernelcast.reports.machine.charts import find_height, make_charts
 from kernelcast.service.pages.filters import write_digits, write_rate

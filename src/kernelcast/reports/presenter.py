@@ -1,0 +1,314 @@
+"""Presents results: one description becomes text on a terminal, an HTML page, CSV or JSON.
+
+A command, or a page of the service, makes *parts* and formats nothing itself:
+
+- `str`: a paragraph. A `dict` of texts: names and what is to be said of each.
+- `Table`: columns with the unit of their numbers, and rows of raw values.
+- `Figure` of `kernelcast.reports.charts`: drawn on pages, and in files by
+  `kernelcast.reports.drawing.save_figure`; a terminal shows none.
+- `Section`: a title over parts, which may be sections again.
+
+>>> table = Table(
+...     columns={"kernel": "text", "time": "s", "error": "share"},
+...     rows=[("saxpy", 0.0123, 0.05), ("gemm", None, None)],
+... )
+>>> table.texts()
+[['saxpy', '12.3 ms', '5.0 %'], ['gemm', '-', '-']]
+
+What follows from parts:
+
+- terminal: ``kernelcast.cli.terminal.show(*parts)``, which prints what `make_renderable` makes;
+- page in one file: ``save_page(path, title, *parts)``;
+- part of a page of the service: ``make_html(*parts)``, whose markup `static/tables.js` can sort;
+- CSV: ``write_csv(table)``, or of a figure's points ``write_csv(tabulate(figure))``;
+- JSON: `to_plain` of the records themselves: keys are an interface, titles of columns are not.
+
+A row of a DataFrame is a row of a table: ``rows=frame.itertuples(index=False)``; NaN and None are
+shown as a dash in columns of numbers.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from kernelcast.reports import numbers
+from kernelcast.reports.charts import Figure
+from kernelcast.reports.targets import writing
+
+if TYPE_CHECKING:  # slow to load
+    from jinja2 import Environment
+    from markupsafe import Markup
+    from rich.console import RenderableType
+    from rich.table import Table as RichTable
+
+Unit = Literal[
+    "text", "number", "s", "share", "signed share", "error", "points", "factor", "B", "count",
+    "whole", "value",
+]  # fmt: skip
+"""What the values of a column are: times in seconds, shares as fractions, bytes, ...
+
+`number` is a column of texts that stand at the right, as numbers do.
+"""
+_WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
+    "text": str, "number": str, "s": numbers.format_seconds, "share": numbers.format_share,
+    "signed share": lambda share: numbers.format_share(share, signed=True),
+    "error": numbers.format_error, "points": numbers.format_points,
+    "factor": numbers.format_factor, "B": numbers.format_bytes, "count": numbers.format_count,
+    "whole": numbers.format_whole, "value": numbers.format_value,
+}  # fmt: skip
+_UNLIMITED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text in a table with a remark on it."""
+
+    text: str
+    remark: str = ""
+    """Stands below it on pages."""
+    hint: str = ""
+    """Is shown on pages where the remark is pointed at."""
+    mark: str = ""
+    """Stands behind it in brackets on terminals, which show no remarks."""
+    link: str = ""
+    """Address that the text leads to on pages."""
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.mark})" if self.mark else self.text
+
+
+Value = str | float | Cell | Sequence[Cell] | None
+"""What a row holds: a number, a text, a text with a remark, or several that stand in lines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of raw values under titles; the columns' units decide how they are written."""
+
+    columns: Mapping[str, Unit]
+    """Units by the titles of columns."""
+    rows: Iterable[Sequence[Value]]
+    """Numbers in the column's unit; a text stands as it is. Give a list or a tuple."""
+    title: str = ""
+    note: str = ""
+    """Stands below the table."""
+    chosen: Collection[int] = ()
+    """Numbers of the rows that stand out, from 0."""
+    breaks: Collection[int] = ()
+    """Numbers of the rows above which a line is drawn, from 0."""
+    stacks: Sequence[Sequence[str]] = ()
+    """Titles that stand above each other, in one column, on a terminal too narrow for the table.
+    Its rows are then divided by lines."""
+
+    def texts(self) -> list[list[str]]:
+        """Write every value."""
+        writers = [_WRITERS[unit] for unit in self.columns.values()]
+        return [
+            [_write(value, writer) for value, writer in zip(row, writers, strict=True)]
+            for row in self.rows
+        ]
+
+    def without(self, *titles: str) -> "Table":
+        """Leave columns out."""
+        kept = [place for place, title in enumerate(self.columns) if title not in titles]
+        return Table(
+            columns={one: unit for one, unit in self.columns.items() if one not in titles},
+            rows=[[row[place] for place in kept] for row in self.rows],
+            title=self.title, note=self.note, chosen=self.chosen, breaks=self.breaks,
+            stacks=[[one for one in stack if one not in titles] for stack in self.stacks],
+        )  # fmt: skip
+
+
+def _write(value: Value, writer: Callable[[Any], str]) -> str:
+    if isinstance(value, str | Cell):
+        return str(value)
+    if isinstance(value, Sequence):
+        return "\n".join(map(str, value)) or numbers.NOTHING
+    if value is None or math.isnan(value):
+        return "" if writer is str else numbers.NOTHING
+    return writer(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Parts under a title."""
+
+    title: str
+    parts: Sequence["Part"]
+    about: str = ""
+    """Stands below the title in softer ink."""
+
+
+Part = str | Mapping[str, str] | Table | Figure | Section
+
+
+def make_renderable(part: Part, *, width: int = _UNLIMITED) -> "RenderableType | None":
+    """Make what rich prints of a part.
+
+    Parameters
+    ----------
+    part : str, mapping, Table, Figure or Section
+        What is shown; nothing of a figure.
+    width : int
+        Letters that a line has.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    if isinstance(part, str):
+        return Text(part)
+    if isinstance(part, Figure):
+        return None
+    if isinstance(part, Table):
+        wide = _make_rich_table(part, [(one,) for one in part.columns])
+        is_wide = not part.stacks or _measure(wide) <= width
+        return wide if is_wide else _make_rich_table(part, part.stacks, is_stacked=True)
+    if isinstance(part, Section):
+        made = [make_renderable(one, width=width) for one in part.parts]
+        head = Text.assemble("\n", (part.title, "bold"), f"\n{part.about}" if part.about else "")
+        return Group(head, *(one for one in made if one is not None))
+    return Group(*(Text(f"{name}: {text}".replace("\n", "\n  ")) for name, text in part.items()))
+
+
+def _make_rich_table(
+    table: Table, stacks: Sequence[Sequence[str]], *, is_stacked: bool = False
+) -> "RichTable":
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    made = RichTable(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
+        title=table.title or None, title_justify="left", title_style="bold",
+        caption=table.note or None, caption_justify="left", show_lines=is_stacked,
+    )  # fmt: skip
+    groups = [stack for stack in stacks if stack]
+    places = {title: place for place, title in enumerate(table.columns)}
+    for number, stack in enumerate(groups):
+        is_text = table.columns[stack[0]] == "text"
+        titles = [one.replace("\n", " ") for one in stack] if is_stacked else stack
+        made.add_column(
+            "\n".join(titles), justify="left" if is_text else "right", overflow="fold",
+            no_wrap=not number and is_text and len(groups) > 1, vertical="bottom",
+        )  # fmt: skip
+    for number, row in enumerate(table.texts()):
+        if number in table.breaks:
+            made.add_section()
+        style = "bold" if number in table.chosen else ""
+        cells = ["\n".join(row[places[title]] for title in stack) for stack in groups]
+        made.add_row(*(Text(one, style=style) for one in cells))
+    for column in made.columns:
+        column.vertical = "top"
+    return made
+
+
+def _measure(made: "RenderableType") -> int:
+    from rich.console import Console
+
+    console = Console(width=_UNLIMITED)
+    return console.measure(made).maximum
+
+
+def write_csv(table: Table) -> str:
+    """Write a table as CSV: titles in one line, numbers raw in the units of the columns."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(one.replace("\n", " ") for one in table.columns)
+    writer.writerows(
+        [one if isinstance(one, str | float | int | None) else _write(one, str) for one in row]
+        for row in table.rows
+    )
+    return text.getvalue()
+
+
+def tabulate(figure: Figure) -> Table:
+    """Make a table of the points of a figure."""
+    columns: dict[str, Unit] = {"series": "text", "x": "value", "y": "value"}
+    return Table(
+        columns=columns | {"low": "value", "high": "value"}, rows=list(figure.list_points())
+    )
+
+
+def save_page(path: Path, title: str, *parts: Part) -> None:
+    """Write a page to one HTML file, which needs no network."""
+    document = _templates().get_template("document.html").module.document  # type: ignore[attr-defined]
+    with writing(path, "the report"):
+        path.write_text(str(document(title, make_html(*parts))), encoding="utf-8")
+
+
+def make_html(*parts: Part, level: int = 1) -> "Markup":
+    """Make the HTML of parts; texts are escaped.
+
+    Parameters
+    ----------
+    parts : str, mapping, Table, Figure or Section
+        What is shown.
+    level : int
+        Of the headings of sections: 1 for ``h1``.
+    """
+    from markupsafe import Markup
+
+    write: Any = _templates().get_template("document.html").module.part  # type: ignore[attr-defined]
+    return Markup("\n").join(Markup(write(_prepare(part, level))) for part in parts)
+
+
+def _prepare(part: Part, level: int) -> dict[str, Any]:
+    """Give the template what it needs of a part."""
+    if isinstance(part, str):
+        return {"kind": "text", "text": part}
+    if isinstance(part, Table):
+        units = part.columns.values()
+        return {
+            "kind": "table", "table": part,
+            "columns": [(one, unit != "text") for one, unit in part.columns.items()],
+            "rows": [
+                [_prepare_cell(value, unit) for value, unit in zip(row, units, strict=True)]
+                for row in part.rows
+            ],
+        }  # fmt: skip
+    if isinstance(part, Figure):
+        from markupsafe import Markup
+
+        from kernelcast.reports.drawing import draw_svg
+
+        return {
+            "kind": "figure", "caption": part.caption,
+            "svg": Markup(draw_svg(part, is_inline=True)),
+        }  # fmt: skip
+    if isinstance(part, Section):
+        return {
+            "kind": "section", "level": level, "title": part.title, "about": part.about,
+            "body": make_html(*part.parts, level=level + 1),
+        }  # fmt: skip
+    return {"kind": "entries", "entries": part}
+
+
+def _prepare_cell(value: Value, unit: Unit) -> dict[str, Any]:
+    is_number = isinstance(value, float | int) and not math.isnan(value)
+    lines = [value] if isinstance(value, Cell) else value if isinstance(value, Sequence) else ()
+    if isinstance(value, str) or not isinstance(value, Cell | Sequence):
+        lines = [Cell(_write(value, _WRITERS[unit]))]
+    return {
+        "lines": lines, "value": value if is_number else "", "is_number": unit != "text",
+        "is_raw": unit not in {"text", "number"},
+    }  # fmt: skip
+
+
+def make_environment(*folders: Path) -> "Environment":
+    """Make an environment of the templates in these folders and of the presenter's."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader([*folders, Path(__file__).parent / "templates"]),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+
+
+@cache
+def _templates() -> "Environment":
+    return make_environment()
