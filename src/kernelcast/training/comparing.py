@@ -1,9 +1,12 @@
-"""Two models compared on groups that neither has seen, and why a learned one errs."""
+"""Methods compared on groups that none has seen: where each is nearer, why a learned one errs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
 from kernelcast.models.attribution import attribute
 from kernelcast.models.catalogue import make_model
@@ -15,14 +18,28 @@ from kernelcast.models.validation.comparison import (
     ExplainedError,
     compare_validated,
 )
+from kernelcast.models.validation.methods import MethodComparison, compare_errors
+from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.rows import choose_rows
-from kernelcast.training.settings import RowFilter, Split, ValidationSettings
+from kernelcast.training.settings import DEFAULT_MODEL, RowFilter, Split, ValidationSettings
 from kernelcast.training.validating import label_rows, validate_models
 
 Report = Callable[[str, int, int], None]
 """Is called with what is at work, its parts done and all of them."""
+_ALIASES = {"learned": DEFAULT_MODEL}
+_FOLDS = 10
+# What launches are told apart by before they run: names of people's, and the columns they are of.
+_SIGNS = {
+    "operations_per_byte": "counters.operations_per_byte",
+    "indirect_access_share": "static.indirect_access_ratio",
+    "loop_imbalance": "counters.loop_imbalance_ratio",
+    "sample_spread": "sampled.spread_ratio",
+    "work_items_per_work_group": "static.work_items_per_work_group",
+    "largest_limiter_share": "analytic.largest_limiter_ratio",
+}
+_LIMITER = "_limiter_s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +54,8 @@ class ComparisonPlan:
     """Processes; -1 takes one per processor."""
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
     """How the interval of the difference is found."""
+    folds: int | None = None
+    """Groups are held out in so many parts at most; None holds out one at a time."""
     explained: int = 3
     """Kernels per device on which the errors of a learned model are explained."""
 
@@ -44,6 +63,104 @@ class ComparisonPlan:
         if self.split is Split.DEVICE:
             msg = "comparison: devices are few, nothing could be told of others; split by kernel"
             raise InputError(msg)
+
+
+def compare_methods(
+    table: TrainingTable,
+    methods: Sequence[str],
+    plan: ComparisonPlan | None = None,
+    report: Report = lambda _, __, ___: None,
+) -> tuple[MethodComparison, Comparison]:
+    """Validate methods on the same rows, leaving groups out, and compare each with each.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        Observations.
+    methods : sequence of str
+        Two or more models of `kernelcast.models.catalogue`; ``learned`` is the one that estimates
+        use.
+    plan : ComparisonPlan, optional
+        How; families are held out in ten parts unless it says otherwise.
+    report : callable, optional
+        Is told where it stands.
+
+    Returns
+    -------
+    MethodComparison
+        Of all methods.
+    Comparison
+        Of the first two, kernel by kernel.
+    """
+    plan = plan or ComparisonPlan(split=Split.FAMILY, folds=_FOLDS)
+    if len(methods) < 2:
+        msg = f"{', '.join(methods) or 'nothing'}: name at least two methods to compare"
+        raise InputError(msg)
+    names = {one: _ALIASES.get(one, one) for one in methods}
+    if len(set(names.values())) < len(methods):
+        msg = f"{', '.join(methods)}: name different methods, each once"
+        raise InputError(msg)
+    validation, comparison = _validate_pair(table, [*names.values()], plan, report)
+    launches = describe_launches(choose_rows(table, plan.rows))
+    answers = validation.to_frame().pivot_table(index="key", columns="model", values="predicted_s")
+    answers = answers.reindex(columns=[*names.values()]).set_axis(
+        [f"{one}_s" for one in names], axis=1
+    )
+    joined = launches.join(answers, on="key", how="inner")
+    notes = [f"{what}: {why}" for what, why in validation.refused.items()]
+    if {"history"} & {*names.values()} and plan.split is not Split.LAUNCH:
+        notes.append(
+            f"history has seen no launch of a {plan.split.value} that is held out, and answers as "
+            "linear does; `--split launch` holds out single launches"
+        )
+    return compare_errors(joined, methods, notes=notes), comparison
+
+
+def describe_launches(table: TrainingTable) -> pd.DataFrame:
+    """Give launches with their classes and what is known of them before they run.
+
+    Returns
+    -------
+    DataFrame
+        As `kernelcast.models.validation.methods.compare_errors` takes it, without answers.
+    """
+    frame = table.frame
+    signs = {name: table.column(column) for name, column in _SIGNS.items()}
+    limiters = frame[[one for one in frame if str(one).endswith(_LIMITER)]]
+    known = limiters.notna().any(axis=1)
+    limiter = np.full(len(frame), "unknown", dtype=object)
+    limiter[known] = [
+        str(one).removeprefix("analytic.").removesuffix(_LIMITER)
+        for one in limiters[known].idxmax(axis=1)
+    ]
+    even = pd.Series(table.column("sampled.even_flag"), index=frame.index)
+    return pd.DataFrame({
+        "key": table.keys, "device": table.devices, "kernel": table.kernels,
+        "family": label_rows(table, Split.FAMILY), "measured_s": table.seconds,
+        "noise": table.noise,
+        "work": _class_work(signs["operations_per_byte"], signs["indirect_access_share"]),
+        "size": _cut(table.work_groups, (1e3, 1e4, 1e5), "work-groups"),
+        "evenness": even.map({1.0: "even", 0.0: "uneven"}).fillna("unknown").to_numpy(),
+        "limiter": limiter,
+        "work_groups": table.work_groups,
+        **signs,
+    })  # fmt: skip
+
+
+def _class_work(operations: npt.NDArray[np.float64], indirect: npt.NDArray[np.float64]) -> Texts:
+    classes = _cut(operations, (1.0, 10.0), "operations per byte")
+    return np.where(indirect > 0, "addresses from memory", classes)
+
+
+def _cut(values: npt.NDArray[np.float64], limits: Sequence[float], what: str) -> Texts:
+    """Name the range that each value lies in."""
+    names = [
+        f"below {limits[0]:,g} {what}",
+        *(f"{low:,g} to {high:,g} {what}" for low, high in pairwise(limits)),
+        f"{limits[-1]:,g} {what} and more",
+    ]
+    found = np.array(names, dtype=object)[np.digitize(values, limits)]
+    return np.where(np.isfinite(values), found, "unknown")
 
 
 def compare_models(
@@ -72,14 +189,21 @@ def compare_models(
         With explanations of the kernels on which the second model errs most, where it is a
         learned one, else the first: each told by a fit that has not seen the kernel's group.
     """
-    plan = plan or ComparisonPlan()
     if first == second:
         msg = f"{first} cannot be compared with itself; name two different models"
         raise InputError(msg)
+    return _validate_pair(table, [first, second], plan or ComparisonPlan(), report)[1]
+
+
+def _validate_pair(
+    table: TrainingTable, names: Sequence[str], plan: ComparisonPlan, report: Report
+) -> tuple[ValidationReport, Comparison]:
+    """Validate models, compare the first two, and explain where a learned one of them errs."""
     settings = ValidationSettings(
-        split=plan.split, models=(first, second), rows=plan.rows, jobs=plan.jobs
+        split=plan.split, models=tuple(names), rows=plan.rows, jobs=plan.jobs, folds=plan.folds
     )
     validation = validate_models(table, settings, lambda done, total: report("fits", done, total))
+    first, second = names[:2]
     comparison = compare_validated(
         validation,
         first,
@@ -91,7 +215,7 @@ def compare_models(
     )
     learned = _choose_learned(first, second)
     if learned is None:
-        return comparison
+        return validation, comparison
     judged = choose_rows(table, plan.rows)
     labels = label_rows(judged, plan.split)
     worst = list(_list_worst(comparison, learned.name, plan.explained))
@@ -99,7 +223,7 @@ def compare_models(
     for done, one in enumerate(worst, start=1):
         explained.append(_explain(judged, labels, learned, one))
         report("explaining errors", done, len(worst))
-    return replace(comparison, explained=tuple(explained))
+    return validation, replace(comparison, explained=tuple(explained))
 
 
 def _choose_learned(first: str, second: str) -> CorrectionModel | None:

@@ -18,7 +18,10 @@ LEAST_GROUPS = 3
 class Split(StrEnum):
     """What is held out as a whole."""
 
+    LAUNCH = "launch"
     KERNEL = "kernel"
+    FAMILY = "family"
+    """The kernel's application where that is known, else the kernel."""
     APPLICATION = "application"
     DEVICE = "device"
 
@@ -79,6 +82,8 @@ class ValidationSettings:
     """Launches that are learned from and judged: others have no part in either."""
     coverage: float = COVERAGE
     """Share of rows that intervals shall hold."""
+    folds: int | None = None
+    """Groups are held out in so many parts at most; None holds out one at a time."""
     jobs: int = -1
     """Processes; -1 takes one per processor."""
     scheduler: str | None = None

@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 
@@ -16,15 +16,17 @@ from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import list_machines
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.errors import InputError
-from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import Observation
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.training_table import TrainingTable, make_table
+from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training.peaks import UNKNOWN, DevicePeaks, read_peaks
 from kernelcast.training.reading import read_observations
 from kernelcast.training.rows import choose_newest_samples
+from kernelcast.training_data.sources import name_folders
 
 FindPeaks = Callable[[str], DevicePeaks]
 """Gives the peaks of a device by its id."""
@@ -32,6 +34,7 @@ FindPeaks = Callable[[str], DevicePeaks]
 _UNITS = "sampled.issued_instructions_per_s_per_compute_unit"
 _RATE = "sampled.issued_instructions_per_s"
 _ISSUED = "counters.issued_instructions_per_work_item"
+_ANALYTIC = "analytic.estimate_s"
 
 
 def load_training_table(
@@ -40,6 +43,7 @@ def load_training_table(
     devices: Sequence[str] = (),
     tell: Callable[[str], None] = lambda _: None,
     keep: Callable[[Observation], None] = lambda _: None,
+    of_one_sampler: bool = False,
 ) -> TrainingTable:
     """Load observations that have features: of each device those of its newest sampler.
 
@@ -53,6 +57,8 @@ def load_training_table(
         Takes what users should know of rows that are left out.
     keep : callable
         Takes each observation that is read.
+    of_one_sampler : bool
+        Whether devices whose rows are of an earlier sampler than others' are left out.
 
     Returns
     -------
@@ -66,28 +72,63 @@ def load_training_table(
     StoreError
         If a store does not answer.
     """
-    found = read_observations(sources, devices=devices)
-    kept = (_pass_on(one, keep) for one in found if one.features is not None)
-    table = tabulate(kept, find_peaks=peaks_beside(sources))
+    sources = name_folders(sources)
+    left_out: Counter[str] = Counter()
+    found = read_observations(sources, devices=devices, left_out=left_out)
+    kept = (_pass_on(one, keep) for one in found)
+    try:
+        table = tabulate(
+            kept, find_peaks=peaks_beside(sources), left_out=left_out,
+            of_one_sampler=of_one_sampler,
+        )  # fmt: skip
+    finally:
+        for reason, count in sorted(left_out.items()):
+            tell(f"{count} observations are left out: {reason}")
     return choose_newest_samples(table, tell)
 
 
 def tabulate(
-    observations: Iterable[Observation], *, find_peaks: FindPeaks = lambda _: UNKNOWN
+    observations: Iterable[Observation],
+    *,
+    find_peaks: FindPeaks = lambda _: UNKNOWN,
+    left_out: Counter[str] | None = None,
+    of_one_sampler: bool = False,
 ) -> TrainingTable:
-    """Put observations into columns; those without features are left out.
+    """Put observations into columns; those without features or samples are left out.
+
+    Of the same observation with features of two revisions of the CPU model the newer ones count.
+
+    Parameters
+    ----------
+    left_out : Counter, optional
+        Counts what is left out, by the reason.
+    of_one_sampler : bool
+        Whether only rows of the newest sampler count, whatever device they are of.
 
     Raises
     ------
     InputError
         If features are of different versions.
     """
-    by_key = {
-        one.key: (one, run)
-        for one in observations
-        if one.features is not None and (run := _choose_run(one)) is not None
-    }
-    rows = [by_key[key] for key in sorted(by_key)]
+    left_out = Counter() if left_out is None else left_out
+    by_key: dict[str, Observation] = {}
+    for one in observations:
+        if one.features is None:
+            left_out["no features"] += 1
+        else:
+            known = by_key.get(one.key)
+            by_key[one.key] = one if known is None else _merge(known, one)
+    _drop_older_models(by_key, left_out)
+    last = max((one.sampler for one in by_key.values() if one.samples), default=0)
+    rows = []
+    for _, one in sorted(by_key.items()):
+        run = _choose_run(one)
+        if of_one_sampler and one.samples and one.sampler < last:
+            left_out[f"taken by samplers before revision {last}"] += 1
+        elif run is None:
+            left_out["no samples as an estimate takes them"] += 1
+        else:
+            rows.append((one, run))
     schema = _choose_schema([one for one, _ in rows])
     features = [_list_features(one, run) for one, run in rows]
     described = pd.DataFrame([
@@ -146,6 +187,47 @@ def machines_beside(
 def _pass_on(one: Observation, keep: Callable[[Observation], None]) -> Observation:
     keep(one)
     return one
+
+
+def _merge(known: Observation, other: Observation) -> Observation:
+    """Give one observation of two with the same key: samples of one, the newer features."""
+    if known.samples and other.samples:
+        return other
+    sampled, plain = (known, other) if known.samples else (other, known)
+    older, newer = sorted((sampled, plain), key=read_cpu_model)
+    if older.features is None or newer.features is None:
+        return newer
+    schemas = (older.features.schema, newer.features.schema)
+    values = older.features.as_dict() | newer.features.as_dict()
+    revision = newer.versions.get(CPU_MODEL, "0")
+    return replace(
+        sampled,
+        features=make_vector(values, max(schemas, key=lambda one: (one.version, len(one.names)))),
+        versions={**sampled.versions, CPU_MODEL: revision},
+    )
+
+
+def read_cpu_model(one: Observation) -> int:
+    """Give the revision of the CPU model of analytic features; 0 where it was not noted."""
+    return int(one.versions.get(CPU_MODEL, 0))
+
+
+def _drop_older_models(rows: dict[str, Observation], left_out: Counter[str]) -> None:
+    """Take analytic features of earlier CPU models out, where a device has some of a newer one."""
+    newest: dict[str, int] = {}
+    for one in rows.values():
+        if one.features is not None and _ANALYTIC in one.features.as_dict():
+            device = one.launch.device.id
+            newest[device] = max(newest.get(device, 0), read_cpu_model(one))
+    for key, one in rows.items():
+        last = newest.get(one.launch.device.id, 0)
+        if one.features is None or read_cpu_model(one) >= last:
+            continue
+        values = one.features.as_dict()
+        if _ANALYTIC in values:
+            left_out[f"analytic features of CPU models before revision {last}, of these rows"] += 1
+            kept = {name: x for name, x in values.items() if not name.startswith("analytic.")}
+            rows[key] = replace(one, features=make_vector(kept, one.features.schema))
 
 
 def _choose_run(one: Observation) -> SampleRun | None:

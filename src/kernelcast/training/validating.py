@@ -62,6 +62,7 @@ def validate_models(
         split=settings.split.value,
         is_per_device=settings.split is not Split.DEVICE,
         coverage=settings.coverage,
+        folds=settings.folds,
         jobs=settings.jobs if is_local else None,
     )
     labels = label_rows(known, settings.split)
@@ -74,8 +75,12 @@ def label_rows(table: TrainingTable, split: Split) -> Texts:
     """Give the group of each row."""
     if split is Split.DEVICE:
         return table.devices
+    if split is Split.LAUNCH:
+        return table.keys
     if split is Split.KERNEL:
         return table.kernels
+    if split is Split.FAMILY:
+        return np.where(table.applications == "", table.kernels, table.applications)
     unnamed = int(np.count_nonzero(table.applications == ""))
     if unnamed:
         msg = (

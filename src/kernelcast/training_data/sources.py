@@ -1,11 +1,25 @@
 """Decides what a source of observations is."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
 from kernelcast.training_data.store.recognising import is_database
 
 PARQUET_ENDING = ".parquet"
+SHIPPED = "shipped"
+"""Names the observations that come with the package, where a source is asked for."""
+_SHIPPED = tuple(Path(__file__).parent / name for name in ("measured", "modelled"))
+
+
+def name_folders(sources: Iterable[str | Path]) -> list[str | Path]:
+    """Put the folders of what is shipped in the place of its name.
+
+    ``measured`` has samples; ``modelled`` has some of the same observations without them, with the
+    analytic features of a newer CPU model.
+    """
+    named = ([*_SHIPPED] if str(one) == SHIPPED else [one] for one in sources)
+    return [place for one in named for place in one]
 
 
 class SourceKind(StrEnum):

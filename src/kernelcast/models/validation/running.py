@@ -32,6 +32,8 @@ class ValidationPlan:
     """Whether each device has models of its own; False for models that learn from all devices."""
     coverage: float = COVERAGE
     """Share of rows that intervals shall hold."""
+    folds: int | None = None
+    """Groups are held out in so many parts at most; None holds out one at a time."""
     jobs: int | None = 1
     """Processes; None takes what `joblib.parallel_config` says, a Dask cluster for instance."""
 
@@ -122,8 +124,9 @@ def _list_tasks(
         names = sorted(set(groups[region].tolist()))
         if len(names) <= 2:  # a model needs two groups to learn from
             continue
-        for name in names:
-            held = groups == name
+        count = min(plan.folds or len(names), len(names))
+        for part in (names[place::count] for place in range(count)):
+            held = np.isin(groups.astype(str), part)
             train, test = np.flatnonzero(region & ~held), np.flatnonzero(region & held)
             for place, model in enumerate(models):
                 yield _Task(model, place, train, test)
