@@ -1,12 +1,12 @@
 """Layer conditions: what caches hold of a loop nest, from reuse distances alone.
 
-`LayerConditions` evaluates sizes in microseconds, `list_transitions` solves for the sizes at which
+`LayerConditions` evaluates sizes, `list_transitions` solves for the sizes at which
 traffic changes, `advise_blocking` says how to keep it low.
 """
 
 from kernelcast.analytic.cpu.layer_conditions.blocking import BlockingAdvice, advise_blocking
 from kernelcast.analytic.cpu.layer_conditions.evaluation import LayerConditions
-from kernelcast.analytic.cpu.layer_conditions.profile import ReuseProfile
+from kernelcast.analytic.cpu.layer_conditions.streams import ReuseProfile
 from kernelcast.analytic.cpu.layer_conditions.transitions import (
     ALL_ARRAYS,
     Transition,

@@ -1,13 +1,13 @@
 """Which loop to cut into which blocks so that a cache keeps what it loses now."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
 
-from kernelcast.analytic.cpu.layer_conditions.bound import BoundNest
 from kernelcast.analytic.cpu.layer_conditions.evaluation import LayerConditions
-from kernelcast.analytic.cpu.layer_conditions.profile import profile_nest
+from kernelcast.analytic.cpu.layer_conditions.nest import BoundNest
+from kernelcast.analytic.cpu.layer_conditions.streams import profile_nest
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 
@@ -48,23 +48,7 @@ class BlockingAdvice:
 def advise_blocking(
     nest: LoopNest, machine: CpuMachine, constants: Mapping[str, int], cores: int = 1
 ) -> tuple[BlockingAdvice, ...]:
-    """Find blocks that fit.
-
-    Parameters
-    ----------
-    nest : LoopNest
-        Any.
-    machine : CpuMachine
-        Caches.
-    constants : mapping of str to int
-        Sizes.
-    cores : int
-        Busy cores.
-
-    Returns
-    -------
-    tuple of BlockingAdvice
-        For each cache, the loops that help, nearest cache first; empty if blocking does not help.
+    """Find blocks that fit: for each cache, the loops that help, nearest cache first.
 
     Raises
     ------
@@ -73,14 +57,31 @@ def advise_blocking(
     """
     conditions = LayerConditions(nest, machine)
     rows = _widen(conditions.bind(constants))
-    volumes = conditions.predict(constants, cores)
+    # A block of less than a line of work costs more at its edges than it saves.
+    smallest = ceil(profile_nest(rows, machine.line_bytes).iterations)
     found: list[BlockingAdvice] = []
-    for cache, capacity in zip(machine.caches, conditions.capacities(cores), strict=True):
-        level = volumes.level(cache.name)
-        if level is not None and level.misses:
-            search = _Search(rows, capacity, machine.line_bytes)
-            names = [loop.name for loop in nest.loops]
-            found.extend(search.advise(cache.name, names, level.misses))
+    levels = conditions.predict(constants, cores).levels[:-1]
+    for level, capacity in zip(levels, conditions.capacities(cores), strict=True):
+        for place in range(1, len(nest.loops)) if level.misses else ():
+
+            def count_misses(block: int, place: int = place, capacity: int = capacity) -> float:
+                trips = (*rows.trips[:place], block, *rows.trips[place + 1 :])
+                profile = profile_nest(replace(rows, trips=trips), machine.line_bytes)
+                return profile.missed_lines(profile.remembered(capacity))
+
+            trip = rows.trips[place]
+            low, high = min(smallest, trip), trip + 1
+            best = count_misses(low)
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if count_misses(middle) <= best else (low, middle)
+            if best < _WORTHWHILE * level.misses and smallest < low < trip:
+                found.append(
+                    BlockingAdvice(
+                        level=level.name, loop=nest.loops[place].name, block=low, trip=trip,
+                        misses_before=level.misses, misses_after=best,
+                    )
+                )  # fmt: skip
     return tuple(found)
 
 
@@ -93,41 +94,3 @@ def _widen(nest: BoundNest) -> BoundNest:
             if inner == outer + 1 and one.strides[outer] % one.strides[inner] == 0:
                 trips[inner] = max(trips[inner], one.strides[outer] // one.strides[inner])
     return replace(nest, trips=tuple(trips), is_blocked=True)
-
-
-class _Search:
-    """Looks for the largest block of a loop for one cache."""
-
-    def __init__(self, nest: BoundNest, capacity: int, line_bytes: int) -> None:
-        self._nest = nest
-        self._capacity = capacity
-        self._line_bytes = line_bytes
-
-    def advise(self, level: str, loops: list[str], before: float) -> Iterator[BlockingAdvice]:
-        # A block of less than a line of work costs more at its edges than it saves.
-        smallest = ceil(profile_nest(self._nest, self._line_bytes).iterations)
-        for place in range(1, len(loops)):
-            trip = self._nest.trips[place]
-            best = self._misses(place, min(smallest, trip))
-            block = self._largest(place, min(smallest, trip), best)
-            if best < _WORTHWHILE * before and smallest < block < trip:
-                yield BlockingAdvice(
-                    level=level, loop=loops[place], block=block, trip=trip,
-                    misses_before=before, misses_after=best,
-                )  # fmt: skip
-
-    def _misses(self, place: int, block: int) -> float:
-        trips = list(self._nest.trips)
-        trips[place] = block
-        profile = profile_nest(replace(self._nest, trips=tuple(trips)), self._line_bytes)
-        return profile.missed_lines(profile.remembered(self._capacity))
-
-    def _largest(self, place: int, low: int, target: float) -> int:
-        high = self._nest.trips[place] + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._misses(place, middle) <= target:
-                low = middle
-            else:
-                high = middle
-        return low

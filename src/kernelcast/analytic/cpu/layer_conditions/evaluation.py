@@ -1,22 +1,10 @@
 """Layer conditions in numbers: hits, misses and evictions of every cache for given sizes."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
-from kernelcast.analytic.cpu.layer_conditions.affine import read_accesses
-from kernelcast.analytic.cpu.layer_conditions.assumptions import (
-    note_conflicts,
-    note_nest,
-    note_order,
-    note_victims,
-)
-from kernelcast.analytic.cpu.layer_conditions.bound import BoundNest, bind
-from kernelcast.analytic.cpu.layer_conditions.polynomial_chains import (
-    NotPolynomialError,
-    read_polynomial_nest,
-)
-from kernelcast.analytic.cpu.layer_conditions.profile import ReuseProfile, profile_nest
-from kernelcast.analytic.cpu.layer_conditions.regime_traffic import Lines, RegimeTraffic
-from kernelcast.analytic.cpu.layer_conditions.regimes import Regime, RegimeFinder
+from kernelcast.analytic.cpu.layer_conditions.nest import BoundNest, bind, read_accesses
+from kernelcast.analytic.cpu.layer_conditions.streams import ReuseProfile, profile_nest
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
@@ -50,24 +38,10 @@ class LayerConditions:
         self._machine = machine
         self._counts_victims = counts_victims
         self._accesses = read_accesses(nest)
-        self._notes = (
-            *note_nest(nest, self._accesses),
-            *(() if counts_victims else note_victims(machine)),
-        )
-        self._capacities = {1: self.capacities()}
-        self._answers: dict[Regime, CacheVolumes] = {}
-        self._finder: RegimeFinder | None = None
-        if nest.has_branches:
-            return
-        try:
-            polynomials = read_polynomial_nest(nest, machine.line_bytes)
-        except NotPolynomialError:
-            return
-        self._finder = RegimeFinder(polynomials)
-        self._traffic = RegimeTraffic(polynomials, machine.line_bytes)
+        self._notes = tuple(self._note())
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
-        """Give the traffic of every level.
+        """Predict the traffic of every level.
 
         Raises
         ------
@@ -75,24 +49,34 @@ class LayerConditions:
             If a constant is missing or below 1, a loop never runs, or the machine has not so
             many cores.
         """
-        capacities = self._capacities.get(cores)
-        if capacities is None:
-            capacities = self._capacities[cores] = self.capacities(cores)
-        if self._finder is None:
-            return self._evaluate(constants, capacities)
-        known = {**self._nest.constants, **constants} if self._nest.constants else constants
-        regime = self._finder.find(known, capacities)
-        if regime is None:
-            return self._evaluate(constants, capacities)
-        found = self._answers.get(regime)
-        if found is None:
-            lines = self._traffic.count(regime)
-            found = self._compose(lines, self._traffic.iterations, self._notes)
-            self._answers[regime] = found
-        return found
+        capacities = self.capacities(cores)
+        bound = self.bind(constants)
+        profile = profile_nest(bound, self._machine.line_bytes)
+        levels = []
+        loads = stores = None
+        for cache, capacity in zip(self._machine.caches, capacities, strict=True):
+            horizon = profile.remembered(capacity)
+            misses, evicts = profile.missed_lines(horizon), profile.evicted_lines(horizon)
+            levels.append(
+                LevelVolume(
+                    name=cache.name, hits=profile.accessed_lines() - misses, misses=misses,
+                    evicts=evicts, loads=loads, stores=stores,
+                )
+            )  # fmt: skip
+            loads, stores = misses, evicts
+        memory = LevelVolume(
+            name=MEMORY, hits=loads or 0.0, misses=0.0, evicts=0.0, loads=loads, stores=stores
+        )
+        return CacheVolumes(
+            predictor=self.name,
+            levels=(*levels, memory),
+            line_bytes=self._machine.line_bytes,
+            iterations=profile.iterations,
+            notes=(*self._note_order(bound), *self._notes),
+        )
 
     def capacities(self, cores: int = 1) -> tuple[int, ...]:
-        """Give the bytes that each cache remembers for one of so many busy cores."""
+        """List the bytes that each cache remembers for one of so many busy cores."""
         shares = list(self._machine.shares(cores))
         if self._counts_victims:
             for place, cache in enumerate(self._machine.caches):
@@ -100,70 +84,69 @@ class LayerConditions:
                     shares[place] += shares[place - 1]
         return tuple(shares)
 
-    def profile(self, constants: Mapping[str, int]) -> ReuseProfile:
-        """Give what any cache would see; for tables and advice.
+    def bind(self, constants: Mapping[str, int]) -> BoundNest:
+        """Put numbers in the place of constants; raises as `predict`."""
+        return bind(self._nest, self._accesses, constants)
 
-        Raises
-        ------
-        InputError
-            As `predict`.
-        """
+    def profile(self, constants: Mapping[str, int]) -> ReuseProfile:
+        """Compute what any cache would see; raises as `predict`."""
         return profile_nest(self.bind(constants), self._machine.line_bytes)
 
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
-        """Say where rows compete for few sets of a cache, which these conditions do not see.
+        """Name arrays of which one iteration needs more lines in one set than a cache has ways.
 
-        Raises
-        ------
-        InputError
-            As `predict`.
+        Layer conditions take a cache for one set; such sizes thrash where they see no danger.
+        Raises as `predict`.
         """
-        return note_conflicts(self.bind(constants).accesses, self._machine.caches)
+        moving = [one for one in self.bind(constants).accesses if one.strides[-1]]
+        notes = []
+        for cache in self._machine.caches:
+            for array in dict.fromkeys(one.array for one in moving):
+                lines = {one.offset // cache.line_bytes for one in moving if one.array == array}
+                crowd = max(Counter(line % cache.sets for line in lines).values())
+                if crowd > cache.ways:
+                    notes.append(
+                        f"{array}: {crowd} of its lines at a time fall into one set of "
+                        f"{cache.name}, which holds {cache.ways}; pad the rows, or simulate"
+                    )
+        return tuple(notes)
 
-    def bind(self, constants: Mapping[str, int]) -> BoundNest:
-        """Give the nest in numbers.
+    def _note(self) -> Iterator[str]:
+        """Say what is assumed, whatever the sizes are."""
+        yield from self._nest.notes
+        yield from note_decisions(self._nest)
+        still = (one.access.array for one in self._accesses if one.strides[-1].is_zero)
+        for array in dict.fromkeys(still):
+            yield f"{array}: the innermost loop does not move it; its few lines are not counted"
+        for loop in self._nest.loops:
+            if not (loop.stop - loop.start).is_parameter:
+                note = "its length changes; reuse is that of a middle iteration"
+                yield f"loop over {loop.name}: {note}"
+        if not self._counts_victims:
+            for cache in self._machine.caches:
+                if cache.is_victim:
+                    yield (
+                        f"{cache.name} is a victim cache: it is judged by its own size, without "
+                        "lines that only the nearer cache holds"
+                    )
 
-        Raises
-        ------
-        InputError
-            As `predict`.
-        """
-        return bind(self._nest, self._accesses, constants)
-
-    def _evaluate(self, constants: Mapping[str, int], capacities: Sequence[int]) -> CacheVolumes:
-        bound = self.bind(constants)
-        profile = profile_nest(bound, self._machine.line_bytes)
-        notes = (*note_order(self._nest, bound), *self._notes)
-        return self._compose(
-            [_count_lines(profile, one) for one in capacities], profile.iterations, notes
-        )
-
-    def _compose(
-        self, lines: Sequence[Lines], iterations: float, notes: tuple[str, ...]
-    ) -> CacheVolumes:
-        """Make levels that know what the nearer one asks of them and hands to them."""
-        levels = []
-        loads = stores = None
-        for cache, (hits, misses, evicts) in zip(self._machine.caches, lines, strict=True):
-            levels.append(
-                LevelVolume(
-                    name=cache.name, hits=hits, misses=misses, evicts=evicts, loads=loads,
-                    stores=stores,
-                )
-            )  # fmt: skip
-            loads, stores = misses, evicts
-        levels.append(
-            LevelVolume(
-                name=MEMORY, hits=loads or 0.0, misses=0.0, evicts=0.0, loads=loads, stores=stores
+    def _note_order(self, bound: BoundNest) -> Iterator[str]:
+        """Name the arrays that the loops do not pass in the order of memory."""
+        order = ", ".join(loop.name for loop in self._nest.loops)
+        jumping = (one.array for one in bound.accesses if one.strides[-1] and not one.is_sequential)
+        for array in dict.fromkeys(jumping):
+            yield (
+                f"{array}: the loops ({order}) do not pass it in the order of its memory; reuse is "
+                "estimated per line, the simulator sees it exactly"
             )
-        )
-        return CacheVolumes(
-            predictor=self.name, levels=tuple(levels), line_bytes=self._machine.line_bytes,
-            iterations=iterations, notes=notes,
-        )  # fmt: skip
 
 
-def _count_lines(profile: ReuseProfile, capacity: int) -> Lines:
-    horizon = profile.remembered(capacity)
-    misses = profile.missed_lines(horizon)
-    return profile.accessed_lines() - misses, misses, profile.evicted_lines(horizon)
+def note_decisions(nest: LoopNest) -> tuple[str, ...]:
+    """Say how often conditions on data are taken to hold."""
+    if not nest.decisions:
+        return ()
+    asked = "; ".join(one.name for one in nest.decisions)
+    taken = "both sides are executed, under a mask"
+    if nest.taken is not None:
+        taken = f"they are taken to hold in {100 * nest.taken:g} % of the iterations, at random"
+    return (f"conditions on data ({asked}): {taken}",)

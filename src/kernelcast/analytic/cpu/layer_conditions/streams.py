@@ -1,4 +1,4 @@
-"""Accesses as streams of cache lines: when each finds again what another brought.
+"""Accesses as streams of cache lines, and what a cache of a size holds of them.
 
 Accesses to one array that move alike form a chain. The first of it to reach an address brings the
 line, each other one finds it if it is still there; the distance in between is counted in
@@ -6,12 +6,14 @@ iterations. The first one may find what it brought itself in an earlier iteratio
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
-from kernelcast.analytic.cpu.layer_conditions.bound import BoundAccess, BoundNest
-from kernelcast.expressions import FALSE, TRUE, Condition
+from kernelcast.analytic.cpu.layer_conditions.nest import BoundAccess, BoundNest
+from kernelcast.expressions import FALSE, TRUE, Condition, disjunction
+from kernelcast.expressions.iteration_space import IterationSpace
 
 Knee = tuple[float, float]
 """A reuse distance in iterations, and the share of lines that even a larger cache must fetch."""
@@ -19,44 +21,27 @@ Knee = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """An access as the cache sees it.
-
-    Parameters
-    ----------
-    line_share : float
-        Cache lines per iteration that it reaches for the first time since long: 8 bytes of a
-        64-byte line are 0.125, a stride beyond the line is 1.
-    knees : tuple of (float, float)
-        Growing distances, falling shares; before the first knee the share is 1.
-    is_store : bool
-        Whether it writes.
-    is_leading : bool
-        Whether it begins a chain.
-    condition : Condition
-        Iterations in which it is executed.
-    density : float
-        Share of its lines that it touches while it is executed at all: less than 1 where its
-        condition changes along the innermost loop.
-    """
+    """An access as the cache sees it."""
 
     line_share: float
+    """Cache lines per iteration: 8 bytes of 64 are 0.125, a stride beyond the line is 1."""
     knees: tuple[Knee, ...]
+    """Growing distances, falling shares; before the first knee the share is 1."""
     is_store: bool
     is_leading: bool
+    """Whether it begins a chain."""
     condition: Condition = TRUE
     density: float = 1.0
+    """Share of its lines that it touches while it is executed at all: less than 1 where its
+    condition changes along the innermost loop."""
 
     def missing(self, horizon: float) -> float:
-        """Give the lines per iteration that a cache misses which remembers `horizon` iterations."""
-        remaining = 1.0
-        for distance, share in self.knees:
-            if distance > horizon:
-                break
-            remaining = share
-        return self.line_share * remaining
+        """Count the lines per iteration that a cache misses which remembers `horizon` of them."""
+        shares = [share for distance, share in self.knees if distance <= horizon]
+        return self.line_share * (shares[-1] if shares else 1.0)
 
     def footprint(self, horizon: float) -> float:
-        """Give the different cache lines that it reaches within `horizon` iterations."""
+        """Count the different cache lines that it reaches within `horizon` iterations."""
         lines, begin, rate = 0.0, 0.0, 1.0
         for distance, share in self.knees:
             if distance >= horizon:
@@ -66,44 +51,125 @@ class Stream:
         return self.density * self.line_share * (lines + (horizon - begin) * rate)
 
 
-def list_streams(nest: BoundNest, line_bytes: int) -> list[Stream]:
-    """Turn accesses into streams, chain after chain, each chain's first access first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReuseProfile:
+    """A nest as any least-recently-used cache sees it."""
 
-    Parameters
-    ----------
-    nest : BoundNest
-        A nest in numbers. Accesses that the innermost loop does not move are left out: they stay
-        in registers or in the nearest cache.
-    line_bytes : int
-        Bytes of a cache line.
+    streams: tuple[Stream, ...]
+    """Chain after chain, each chain's first access first."""
+    line_bytes: int
+    total_bytes: int
+    """Of all arrays together."""
+    iterations: float
+    """Iterations that make one cache line of work."""
+    space: IterationSpace | None = None
+
+    def horizons(self) -> list[float]:
+        """List the reuse distances, in iterations, falling; the last one is 0."""
+        found = {distance for stream in self.streams for distance, _ in stream.knees}
+        return sorted(found | {0.0}, reverse=True)
+
+    def required_bytes(self, horizon: float) -> float:
+        """Compute the cache size that remembers so many iterations: the paper's C_req.
+
+        With every stream moving by the same number of bytes per iteration this is the sum of
+        the distances up to the horizon, and the horizon once for each larger one (section 2.4.2).
+        """
+        return self.line_bytes * sum(one.footprint(horizon) for one in self.streams)
+
+    def remembered(self, capacity_bytes: float) -> float:
+        """Find how many iterations a cache remembers; infinite if it holds all arrays."""
+        if self.total_bytes < capacity_bytes:
+            return inf
+        return next(
+            (one for one in self.horizons() if self.required_bytes(one) <= capacity_bytes), 0.0
+        )
+
+    def accessed_lines(self) -> float:
+        """Count the lines that all streams together reach per cache line of work."""
+        return self.iterations * sum(one.line_share * self._touched((one,)) for one in self.streams)
+
+    def missed_lines(self, horizon: float) -> float:
+        """Count the lines that a cache misses per cache line of work."""
+        return self.iterations * sum(
+            lines * self._touched(stay) for lines, stay in self._stays(horizon)
+        )
+
+    def evicted_lines(self, horizon: float) -> float:
+        """Count the modified lines that leave a cache per cache line of work.
+
+        A line stays from a miss until no access finds it any more; it leaves modified if one of
+        those in between was a store.
+        """
+        return self.iterations * sum(
+            lines * self._touched([one for one in stay if one.is_store])
+            for lines, stay in self._stays(horizon)
+        )
+
+    def _touched(self, streams: Sequence[Stream]) -> float:
+        """Count the share of lines that at least one of some streams along them touches."""
+        if not streams or self.space is None:
+            return float(bool(streams))
+        either = disjunction(*(one.condition for one in streams))
+        stride = round(streams[0].line_share * self.line_bytes)
+        return self.space.share_of_lines(either, stride, self.line_bytes)
+
+    def _stays(self, horizon: float) -> Iterator[tuple[float, Sequence[Stream]]]:
+        """List missed lines per iteration, and the accesses between a miss and the next one."""
+        if horizon == inf:
+            return
+        starts = [
+            place for place, one in enumerate(self.streams)
+            if one.is_leading or one.missing(horizon) > 0
+        ]  # fmt: skip
+        for start, stop in pairwise([*starts, len(self.streams)]):
+            yield self.streams[start].missing(horizon), self.streams[start:stop]
+
+
+def profile_nest(nest: BoundNest, line_bytes: int) -> ReuseProfile:
+    """Make the profile of a nest in numbers.
+
+    Accesses that the innermost loop does not move are left out: they stay in registers or in the
+    nearest cache.
     """
-    streams: list[Stream] = []
-    for chain in _chains(nest, line_bytes):
-        streams.extend(_stream_chain(nest, chain, line_bytes))
-    return streams
-
-
-def _chains(nest: BoundNest, line_bytes: int) -> list[list[BoundAccess]]:
-    """Group accesses that pass the same lines."""
-    found: dict[tuple[object, ...], list[BoundAccess]] = defaultdict(list)
+    chains: dict[tuple[object, ...], list[BoundAccess]] = defaultdict(list)
     for one in nest.accesses:
         stride = abs(one.strides[-1])
         if stride and one.condition != FALSE:
-            # Strides beyond the line leave gaps: only those in the same rank of them can meet.
-            rank = one.offset % stride // line_bytes if stride > line_bytes else 0
-            rank = 0 if _small_outer(one, line_bytes) else rank
-            found[one.array, one.strides, rank, _skipped_rows(nest, one)].append(one)
-    return list(found.values())
+            # Strides beyond the line leave gaps, unless an outer loop fills them: only accesses of
+            # the same rank in them can meet.
+            is_filled = any(0 < abs(outer) <= line_bytes for outer in one.strides[:-1])
+            rank = 0 if stride <= line_bytes or is_filled else one.offset % stride // line_bytes
+            chains[one.array, one.strides, rank, _find_turns(nest, one)].append(one)
+    return ReuseProfile(
+        streams=tuple(
+            stream for chain in chains.values() for stream in _list_streams(nest, chain, line_bytes)
+        ),
+        line_bytes=line_bytes,
+        total_bytes=sum(nest.array_bytes.values()),
+        iterations=line_bytes / _find_work_bytes(nest, line_bytes),
+        space=nest.space,
+    )
 
 
-def _skipped_rows(nest: BoundNest, access: BoundAccess) -> tuple[int, ...]:
-    """Tell which of the rows an access is in that an outer loop of a larger step takes in turn."""
+def _find_work_bytes(nest: BoundNest, line_bytes: int) -> int:
+    """Find the bytes of results per iteration: of what is stored, else of what is loaded."""
+    moving = [one for one in nest.accesses if one.strides[-1]]
+    for chosen in ([one for one in moving if one.is_store], moving):
+        dense = [abs(one.strides[-1]) for one in chosen if abs(one.strides[-1]) <= line_bytes]
+        if chosen:
+            return max(dense, default=line_bytes)
+    return max((one.bytes for one in nest.accesses), default=line_bytes)
+
+
+def _find_turns(nest: BoundNest, access: BoundAccess) -> tuple[int, ...]:
+    """Tell in which of the rows an access is that an outer loop of a larger step takes in turn."""
     rest, turns = access.offset, []
-    for place, steps in _by_stride(access, nest.steps):
+    for place in access.moving:
         row = access.strides[place] // nest.steps[place]
         turn = round(rest / row)
         rest -= turn * row
-        turns.append(turn % abs(steps) if _skips(nest, access, place) else 0)
+        turns.append(turn % abs(nest.steps[place]) if _skips(nest, access, place) else 0)
     return tuple(turns)
 
 
@@ -120,39 +186,31 @@ def _skips(nest: BoundNest, access: BoundAccess, place: int) -> bool:
     return reached < stride * (1 - 0.5 / step)
 
 
-def _by_stride(access: BoundAccess, values: Sequence[int]) -> list[tuple[int, int]]:
-    """Give places and values of the loops that move an access, widest stride first."""
-    moving = [(place, values[place]) for place, stride in enumerate(access.strides) if stride]
-    return sorted(moving, key=lambda pair: -abs(access.strides[pair[0]]))
-
-
-def _small_outer(access: BoundAccess, line_bytes: int) -> bool:
-    """Tell whether an outer loop fills the gaps that the innermost one leaves."""
-    return any(0 < abs(stride) <= line_bytes for stride in access.strides[:-1])
-
-
-def _stream_chain(nest: BoundNest, chain: Sequence[BoundAccess], line_bytes: int) -> list[Stream]:
-    stride = chain[0].strides[-1]
-    share = min(abs(stride), line_bytes) / line_bytes
-    positions = [_position(nest, one, chain[0], line_bytes) for one in chain]
-    order = sorted(range(len(chain)), key=lambda place: -positions[place])
-    streams = []
-    for rank, place in enumerate(order):
+def _list_streams(
+    nest: BoundNest, chain: Sequence[BoundAccess], line_bytes: int
+) -> Iterator[Stream]:
+    stride = abs(chain[0].strides[-1])
+    places = [(_find_position(nest, one, chain[0], line_bytes), one) for one in chain]
+    places.sort(key=lambda pair: -pair[0])
+    for rank, (position, one) in enumerate(places):
         if rank == 0:
-            knees = _outer_knees(nest, chain[place], line_bytes)
+            knees = _find_outer_knees(nest, one, line_bytes)
         else:
-            before = order[rank - 1]
-            knees = _chain_knees(
-                chain[place], chain[before], positions[before] - positions[place], line_bytes
-            )
-        streams.append(
-            Stream(
-                line_share=share, knees=knees, is_store=chain[place].is_store,
-                is_leading=rank == 0, condition=chain[place].condition,
-                density=_find_density(nest, chain[place], line_bytes),
-            )
-        )  # fmt: skip
-    return streams
+            ahead, before = places[rank - 1]
+            knees = ((ahead - position, 0.0),)
+            gap = abs(before.offset - one.offset)
+            beside = abs(gap - round(gap / stride) * stride)
+            if stride > line_bytes and 0 < beside < line_bytes:
+                # Neighbours within a line meet there at once, unless a line ends between them.
+                knees = ((float(round(gap / stride)), beside / line_bytes), *knees)
+        yield Stream(
+            line_share=min(stride, line_bytes) / line_bytes,
+            knees=knees,
+            is_store=one.is_store,
+            is_leading=rank == 0,
+            condition=one.condition,
+            density=_find_density(nest, one, line_bytes),
+        )
 
 
 def _find_density(nest: BoundNest, access: BoundAccess, line_bytes: int) -> float:
@@ -163,63 +221,37 @@ def _find_density(nest: BoundNest, access: BoundAccess, line_bytes: int) -> floa
     return nest.space.share_of_lines(access.condition, stride, line_bytes) / rows if rows else 0.0
 
 
-def is_sequential(strides: Sequence[int]) -> bool:
-    """Tell whether the loops pass an array from one end to the other: inner strides smaller."""
-    moving = [one for one in strides if one]
-    return all(
-        abs(outer) > abs(inner) and (outer > 0) == (inner > 0) for outer, inner in pairwise(moving)
-    )
-
-
-def _is_in_order(nest: BoundNest, access: BoundAccess) -> bool:
-    """Tell whether distances in memory are distances in time."""
+def _find_position(
+    nest: BoundNest, access: BoundAccess, origin: BoundAccess, line_bytes: int
+) -> float:
+    """Find by how many iterations an access is ahead of another of its chain."""
+    distance, strides = access.offset - origin.offset, access.strides
+    is_dense = abs(strides[-1]) <= line_bytes
     skips = any(_skips(nest, access, place) for place in range(len(nest.steps)))
-    return is_sequential(access.strides) and not skips and not nest.is_blocked
-
-
-def _position(nest: BoundNest, access: BoundAccess, origin: BoundAccess, line_bytes: int) -> float:
-    """Give by how many iterations an access is ahead of another of its chain."""
-    distance = access.offset - origin.offset
-    strides = access.strides
-    if _is_in_order(nest, access) and abs(strides[-1]) <= line_bytes:
-        return distance / strides[-1]
+    if is_dense and access.is_sequential and not skips and not nest.is_blocked:
+        return distance / strides[-1]  # distances in memory are distances in time
     ahead = 0.0
-    for place, _ in _by_stride(access, strides):
+    for place in access.moving:
         steps = round(distance / strides[place])
         distance -= steps * strides[place]
         ahead += steps * nest.iterations_inside(place)
-    return ahead + (distance / strides[-1] if abs(strides[-1]) <= line_bytes else 0.0)
+    return ahead + (distance / strides[-1] if is_dense else 0.0)
 
 
-def _chain_knees(
-    access: BoundAccess, before: BoundAccess, distance: float, line_bytes: int
-) -> tuple[Knee, ...]:
-    """Give when an access finds what the one ahead of it brought."""
-    stride = abs(access.strides[-1])
-    gap = abs(before.offset - access.offset)
-    beside = gap - round(gap / stride) * stride
-    if stride <= line_bytes or not beside or abs(beside) >= line_bytes:
-        return ((distance, 0.0),)
-    # Neighbours within a line meet there at once, unless a line ends between them.
-    return ((float(round(gap / stride)), abs(beside) / line_bytes), (distance, 0.0))
-
-
-def _outer_knees(nest: BoundNest, access: BoundAccess, line_bytes: int) -> tuple[Knee, ...]:
-    """Give when the leading access of a chain comes back to lines it has been to."""
+def _find_outer_knees(nest: BoundNest, access: BoundAccess, line_bytes: int) -> tuple[Knee, ...]:
+    """Find when the leading access of a chain comes back to lines it has been to."""
     knees: list[Knee] = []
     remaining = 1.0
     for place in range(len(nest.trips) - 2, -1, -1):
-        if nest.trips[place] == 1:
-            continue
-        share = _new_share(nest, access, place, line_bytes)
+        share = 1.0 if nest.trips[place] == 1 else _find_new_share(nest, access, place, line_bytes)
         if share < 1:
             remaining *= share
             knees.append((float(nest.iterations_inside(place)), remaining))
     return tuple(knees)
 
 
-def _new_share(nest: BoundNest, access: BoundAccess, place: int, line_bytes: int) -> float:
-    """Give the share of lines that one more iteration of a loop reaches for the first time."""
+def _find_new_share(nest: BoundNest, access: BoundAccess, place: int, line_bytes: int) -> float:
+    """Find the share of lines that one more iteration of a loop reaches for the first time."""
     shift = abs(access.strides[place])
     inner = [
         (abs(stride), trip)
