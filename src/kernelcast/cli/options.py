@@ -1,15 +1,31 @@
-"""Options that several commands share.
+"""Options of commands: one record each, and those that several commands share.
 
-What each command explains in words of its own is a function from that help text to the option.
+The fields of a command's record are its options, by annotation; `command` makes the command:
+
+>>> from dataclasses import dataclass
+>>> from typing import Annotated
+>>> @dataclass(frozen=True, slots=True, kw_only=True)
+... class GreetOptions:
+...     name: Annotated[str, click.argument("name")]
+...     runs: Annotated[int, runs(1, "How often.")]
+>>> @command(GreetOptions)
+... def greet(options: GreetOptions) -> None:
+...     click.echo(options.name * options.runs)
+>>> greet(["hi", "--runs", "2"], standalone_mode=False)
+hihi
+0
+
+What a command explains in words of its own is a function from that help text to the option.
 """
 
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import click
 
+from kernelcast.cli.terminal import ExitStatus
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
 
 if TYPE_CHECKING:  # slow to load
@@ -49,6 +65,48 @@ def take_fields(kind: type[Record], options: dict[str, Any], **more: Any) -> Rec
     """Make a record of the options that are called as its fields are; they leave the dictionary."""
     names = [one.name for one in fields(kind) if one.name in options]
     return kind(**{name: options.pop(name) for name in names}, **more)
+
+
+def pick(kind: type[Record], options: object, **more: Any) -> Record:  # noqa: ANN401
+    """Make a record of those options that are called as its fields are."""
+    names = [
+        one.name for one in fields(kind) if one.name not in more and hasattr(options, one.name)
+    ]
+    return kind(**{name: getattr(options, name) for name in names}, **more)
+
+
+def command(
+    kind: type[Record], name: str | None = None, *, short: str | None = None
+) -> Callable[[Callable[[Record], ExitStatus | None]], click.Command]:
+    """Make a command of a function that takes its options as one record.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass; each field's type is ``Annotated[type, option]`` with click's option or
+        argument, which has the field's name. ``--debug`` is added.
+    name : str, optional
+        The command's; the function's if left out.
+    short : str, optional
+        Explains it in the list of commands; the docstring's first sentence if left out.
+    """
+
+    def make(run: Callable[[Record], ExitStatus | None]) -> click.Command:
+        @click.pass_context
+        def call(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401 - the record has the types
+            status = run(kind(**values)) or ExitStatus.ANSWERED
+            ctx.exit(status)
+
+        made: Any = debug(call)
+        hints = get_type_hints(kind, include_extras=True)
+        for field in reversed(fields(kind)):
+            made = hints[field.name].__metadata__[0](made)
+        return click.command(
+            name or run.__name__, help=run.__doc__, short_help=short,
+            context_settings={"show_default": True},
+        )(made)  # fmt: skip
+
+    return make
 
 
 def wants_traceback(ctx: click.Context) -> bool:
