@@ -1,5 +1,7 @@
+import numpy as np
 import pytest
 
+from kernelcast.features.analysis import analyse
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import TraitSource
@@ -97,3 +99,32 @@ def test_facts_repeat(session: DeviceSession) -> None:
     facts = read_compiler_facts(session, STAGED, NDRANGE)
     assert read_compiler_facts(session, STAGED, NDRANGE) == facts
     assert TraitSource.ASSUMED not in {trait.source for trait in facts.known.values()}
+
+
+MACROS = (
+    "cl_khr_fp16", "cl_khr_fp64", "cl_khr_subgroups", "cl_intel_subgroups",
+    "cl_intel_required_subgroup_size", "cl_nv_device_attribute_query", "__IMAGE_SUPPORT__",
+    "__ENDIAN_LITTLE__", "cl_khr_int64_base_atomics", "__OPENCL_VERSION__",
+)  # fmt: skip
+
+
+def test_analysis_reads_the_branches_that_the_device_compiles(session: DeviceSession) -> None:
+    """Defines the macros that the device's compiler defines, and no other."""
+    branches = [
+        f"#ifdef {macro}\na[{number}] = {macro};\n#endif" for number, macro in enumerate(MACROS)
+    ]
+    source = "\n".join(["kernel void k(global int *a) {", *branches, "}"])
+    kernel = Kernel(name="k", source=source, dialect=session.description.dialect)
+    host = np.zeros(len(MACROS), dtype=np.int32)
+    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, host.nbytes)
+    with session.lock:
+        compiled = session.whole_kernel(kernel).kernel
+        cl.enqueue_copy(session.queue, buffer, host)
+        compiled.set_args(buffer)
+        cl.enqueue_nd_range_kernel(session.queue, compiled, (1,), (1,))
+        cl.enqueue_copy(session.queue, host, buffer)
+    stores = {access.line // 3 - 1 for access in analyse(kernel).facts.accesses}
+    assert stores == {*np.flatnonzero(host)}
+    assert session.description.dialect is not None
+    major, minor = session.description.dialect.version
+    assert host[-1] == 100 * major + 10 * minor

@@ -96,7 +96,7 @@ def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
 
     def predict(size: int) -> float:
         prepared = _prepare(task, size, kernel.local_sizes[0])
-        seconds, fills = _predict(session, prepared.problem, settings.seed)
+        seconds, fills = _predict(session, prepared.problem.on(session.description), settings.seed)
         fill_s[size] = seconds / fills
         return seconds
 
@@ -142,7 +142,7 @@ def _plan(
         arguments_digest=digest_arguments(prepared.problem.arguments, seed=task.settings.seed),
         parameters=dict(prepared.parameters),
     )
-    return _Planned(problem=prepared.problem, identity=identity)
+    return _Planned(problem=prepared.problem.on(device), identity=identity)
 
 
 def _observe(

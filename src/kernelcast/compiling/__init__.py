@@ -8,13 +8,15 @@ those of the folders that were given.
 
 from kernelcast.compiling.compilation import Compiled, compile_kernel
 from kernelcast.compiling.compiler import Compiler, find_compiler
-from kernelcast.compiling.dialect import Dialect
 from kernelcast.compiling.facts import Access, BlockFacts, CodeFacts, read_facts
+from kernelcast.compiling.libraries import BASE_HEADER
 from kernelcast.compiling.ptxas import PtxasFacts, assemble_ptx, find_ptxas
 from kernelcast.compiling.signatures import Argument, CompiledKernel
 from kernelcast.compiling.targets import CodeFormat, Target
+from kernelcast.records.dialect import Dialect
 
 __all__ = [
+    "BASE_HEADER",
     "Access",
     "Argument",
     "BlockFacts",

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from kernelcast.compiling import cache
 from kernelcast.compiling.compiler import Compiler, find_compiler, run_limited
-from kernelcast.compiling.dialect import Dialect
 from kernelcast.compiling.libraries import (
     BASE_HEADER,
     digest_room,
@@ -22,6 +21,7 @@ from kernelcast.compiling.names import find_missing_builtins
 from kernelcast.compiling.options import ReadOptions, read_options
 from kernelcast.compiling.signatures import Argument, CompiledKernel, read_kernels
 from kernelcast.compiling.targets import CodeFormat, Target
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError
 
 _LIMIT_S: Final = 60.0

@@ -17,8 +17,8 @@ from typing import Final
 
 from kernelcast.compiling.cache import digest, find_folder
 from kernelcast.compiling.compiler import Compiler, run_limited
-from kernelcast.compiling.dialect import Dialect
 from kernelcast.compiling.targets import CodeFormat, Target
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError
 from kernelcast.records.private_files import make_private_folder
 

@@ -61,8 +61,14 @@ def analyse(kernel: Kernel) -> Analysis:
     KernelNotFoundError
         If it defines no kernel of that name.
     """
-    parsed = parse_source(kernel.source, kernel.build_options, source_name=kernel.source_name)
+    parsed = _parse(kernel)
     return analyse_parsed(parsed, kernel.name, source_name=kernel.source_name)
+
+
+def _parse(kernel: Kernel) -> ParsedSource:
+    return parse_source(
+        kernel.source, kernel.build_options, source_name=kernel.source_name, dialect=kernel.dialect
+    )
 
 
 @lru_cache(maxsize=64)
@@ -83,7 +89,7 @@ def read_facts(kernel: Kernel) -> KernelFacts:
         As `analyse`.
     """
     with paused_collector():  # until the tree is gone again
-        parsed = parse_source(kernel.source, kernel.build_options, source_name=kernel.source_name)
+        parsed = _parse(kernel)
         return _analyse_tree(parsed, kernel.name, kernel.source_name, _make_tree).facts
 
 
@@ -107,7 +113,7 @@ def read_facts_with(kernel: Kernel, known_buffers: frozenset[str]) -> KernelFact
         As `analyse`.
     """
     with paused_collector():
-        parsed = parse_source(kernel.source, kernel.build_options, source_name=kernel.source_name)
+        parsed = _parse(kernel)
         return _analyse_tree(
             parsed, kernel.name, kernel.source_name, _make_tree, known_buffers
         ).facts

@@ -7,24 +7,27 @@ precompiled header saves little: what it spares the parser, listing its declarat
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from clang import cindex
 
+from kernelcast.compiling import BASE_HEADER
 from kernelcast.features.diagnostics import describe_errors, read_errors
 from kernelcast.features.header import make_header
 from kernelcast.features.parser_limits import check_source
 from kernelcast.features.placeholders import Placeholder, find_placeholders
 from kernelcast.features.syntax import bindings as clang
 from kernelcast.features.syntax import kinds
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.kernel import Kernel
 
 MAIN_FILE = "/kernelcast-virtual/kernel.cl"
 _HEADER_FILE = "/kernelcast-virtual/types.h"
 _HEADER = make_header()
+_DEVICE_HEADER = BASE_HEADER.read_text(encoding="utf-8")
 _OPTIONS = (
     "-x", "cl", "-target", "spir64-unknown-unknown",
     "-Xclang", "-fdeclare-opencl-builtins",
@@ -90,6 +93,7 @@ def parse_source(
     build_options: Sequence[str] = (),
     *,
     source_name: str = "<source>",
+    dialect: Dialect | None = None,
 ) -> ParsedSource:
     """Parse a source as the version of OpenCL C that gives the fewest errors.
 
@@ -100,6 +104,9 @@ def parse_source(
         tried first), ``-cl-fast-relaxed-math`` and ``-cl-single-precision-constant`` are used.
     source_name : str
         What error messages call the source.
+    dialect : Dialect, optional
+        Macros of the device; without it, or where the source has errors with them, those of a
+        device that has everything.
 
     Returns
     -------
@@ -127,11 +134,15 @@ def parse_source(
     wanted = [word for word in words if _LANGUAGE_OPTION.fullmatch(word)][-1:]
     options = [*_select_options(words), *wanted]
     check_source(source, options)
-    return parse_unchecked(source, options, source_name=source_name)
+    return parse_unchecked(source, options, source_name=source_name, dialect=dialect)
 
 
 def parse_unchecked(
-    source: str, options: Sequence[str], *, source_name: str = "<source>"
+    source: str,
+    options: Sequence[str],
+    *,
+    source_name: str = "<source>",
+    dialect: Dialect | None = None,
 ) -> ParsedSource:
     """Parse a source that is known not to crash libclang.
 
@@ -142,12 +153,12 @@ def parse_unchecked(
     """
     kept = [word for word in options if not _LANGUAGE_OPTION.fullmatch(word)]
     best: _Attempt | None = None
-    for language, extensions in _order_variants(list(options)):
-        complete = [*_OPTIONS, *kept, f"-cl-std={language}", "-Xclang", extensions]
-        unit = _parse(source, complete)
+    for language, flags, header in _order_variants(list(options), dialect):
+        complete = [*_OPTIONS, f"-cl-std={language}", "-Xclang", *flags, *kept]
+        unit = _parse(source, complete, header)
         if unit is None:
             continue
-        attempt = _Attempt(source, unit, read_errors(unit), language, complete)
+        attempt = _Attempt(source, unit, read_errors(unit), language, complete, header)
         is_first = best is None
         if best is None or len(attempt.messages) < len(best.messages):
             best = attempt
@@ -195,7 +206,7 @@ def parse_kernel(kernel: Kernel) -> cindex.TranslationUnit | None:
         a half-understood source would be wrong.
     """
     try:
-        parsed = parse_source(kernel.source, kernel.build_options)
+        parsed = parse_source(kernel.source, kernel.build_options, dialect=kernel.dialect)
     except InputError:
         return None
     return parsed.unit if parsed.is_clean else None
@@ -210,6 +221,7 @@ class _Attempt:
     messages: list[str]
     language: str
     options: list[str]
+    header: str
     filled: cindex.TranslationUnit | None = None
     placeholders: list[Placeholder] = field(default_factory=list)
 
@@ -235,7 +247,7 @@ def _fill_in(attempt: _Attempt) -> list[str]:
             break
         attempt.placeholders += more
         declarations = "\n".join(one.declaration for one in attempt.placeholders)
-        unit = _parse(attempt.source, attempt.options, declarations)
+        unit = _parse(attempt.source, attempt.options, attempt.header + declarations)
         if unit is None:
             break
         attempt.filled, messages = unit, read_errors(unit)
@@ -252,15 +264,13 @@ def _finish(best: _Attempt, source_name: str) -> ParsedSource:
     )  # fmt: skip
 
 
-def _parse(
-    source: str, options: list[str], declarations: str = ""
-) -> cindex.TranslationUnit | None:
+def _parse(source: str, options: list[str], header: str) -> cindex.TranslationUnit | None:
     # An index of its own for each parse: it costs 2 us, and threads must not share one.
     try:
         return cindex.Index.create().parse(
             MAIN_FILE,
             args=options,
-            unsaved_files=[(MAIN_FILE, source), (_HEADER_FILE, _HEADER + declarations)],
+            unsaved_files=[(MAIN_FILE, source), (_HEADER_FILE, header)],
             options=_KEEP_GOING,
         )
     except cindex.TranslationUnitLoadError:
@@ -308,11 +318,18 @@ def _split_options(build_options: Sequence[str]) -> list[str]:
         raise InputError(msg) from error
 
 
-def _order_variants(words: list[str]) -> tuple[tuple[str, str], ...]:
-    """Put the last version that the options name before the usual ones."""
+def _order_variants(
+    words: list[str], dialect: Dialect | None
+) -> Iterator[tuple[str, Sequence[str], str]]:
+    """List versions, flags and headers: the device's first, the version that options name first."""
     matches = [found for found in map(_LANGUAGE_OPTION.fullmatch, words) if found]
-    wanted = [(found[1].upper(), _EXTENSIONS) for found in matches[-1:]]
-    return tuple(dict.fromkeys([*wanted, *_VARIANTS]))
+    wanted = [found[1].upper() for found in matches[-1:]]
+    if dialect is not None:
+        for language in dict.fromkeys([*wanted, dialect.language, "CL3.0"]):
+            yield language, dialect.list_flags(language), _DEVICE_HEADER
+    named = [(language, _EXTENSIONS) for language in wanted]
+    for language, extensions in dict.fromkeys([*named, *_VARIANTS]):
+        yield language, (extensions,), _HEADER
 
 
 def _select_options(words: list[str]) -> list[str]:

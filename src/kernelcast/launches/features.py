@@ -209,7 +209,7 @@ def _ask(
     answer = DeviceFeatures(device_id=device.id, device=device.name)
     settings = features.settings
     task = FeatureTask(
-        problem=features.problem, device_id=device.id, groups=groups, seed=settings.seed
+        problem=features.problem.on(device), device_id=device.id, groups=groups, seed=settings.seed
     )
     try:
         findings: DeviceFindings = run_isolated(

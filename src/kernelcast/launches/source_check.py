@@ -71,7 +71,10 @@ def _measure(one: ParameterFacts) -> int:
 
 def _read(kernel: Kernel) -> KernelFacts | None:
     try:
-        parsed = parse_source(kernel.source, kernel.build_options, source_name=kernel.source_name)
+        parsed = parse_source(
+            kernel.source, kernel.build_options, source_name=kernel.source_name,
+            dialect=kernel.dialect,
+        )  # fmt: skip
         return read_facts(kernel) if parsed.is_clean else None
     except KernelNotFoundError:
         raise

@@ -62,7 +62,7 @@ def _ask(
     try:
         trace = run_isolated(
             _TRACE,
-            TraceTask(problem=problem, device_id=device.id, settings=settings),
+            TraceTask(problem=problem.on(device), device_id=device.id, settings=settings),
             timeout_s=timeout_s,
             subject=device.id,
             report=lambda stage: report(f"{device.id}: {stage}"),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.traits import Trait, TraitSource
 
 
@@ -46,6 +47,8 @@ class DeviceDescription:
     """Whether a global size may have a remainder."""
     has_fp64: bool
     """Whether kernels may use double precision."""
+    dialect: Dialect | None = None
+    """What its compiler defines; None where no driver was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

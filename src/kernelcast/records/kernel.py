@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import InputError
 
 _INCLUDE = re.compile(r"#\s*include\b|__has_include")
@@ -26,6 +27,9 @@ class Kernel:
         Options for the device's compiler, one per element.
     source_name : str
         What error messages call the source: a file name, or ``<source>``.
+    dialect : Dialect or None
+        What the device defines that is to compile it; not part of its identity. None: no device
+        is chosen yet.
 
     Raises
     ------
@@ -42,6 +46,7 @@ class Kernel:
     source: str
     build_options: tuple[str, ...] = ()
     source_name: str = "<source>"
+    dialect: Dialect | None = None
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -1,8 +1,10 @@
 """One launch to be answered for: kernel, index space, arguments."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from kernelcast.records.arguments import Argument, BufferArgument
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
@@ -25,6 +27,12 @@ class Problem:
     kernel: Kernel
     ndrange: NDRange
     arguments: tuple[Argument, ...]
+
+    def on(self, device: DeviceDescription) -> Self:
+        """Return the problem whose source is read as the device's compiler reads it."""
+        if device.dialect is None or self.kernel.dialect == device.dialect:
+            return self
+        return replace(self, kernel=replace(self.kernel, dialect=device.dialect))
 
     @property
     def buffer_bytes(self) -> int:

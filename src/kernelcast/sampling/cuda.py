@@ -31,18 +31,22 @@ from typing import Any, Final, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.sampling.opencl import OtherDriver, cl
 
 Array: TypeAlias = npt.NDArray[Any]
 DRIVER_VARIABLE: Final = "KERNELCAST_CUDA_DRIVER"
 _DRIVER: Final = "cuda.bindings.driver"
-EXTENSIONS: Final = (
-    "cl_khr_byte_addressable_store", "cl_khr_fp16", "cl_khr_fp64",
-    "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
-    "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics",
-    "cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics",
-    "cl_nv_device_attribute_query",
+_DIALECT: Final = Dialect(
+    extensions=frozenset({
+        "cl_khr_byte_addressable_store", "cl_khr_fp16", "cl_khr_fp64",
+        "cl_khr_global_int32_base_atomics", "cl_khr_global_int32_extended_atomics",
+        "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics",
+        "cl_khr_local_int32_base_atomics", "cl_khr_local_int32_extended_atomics",
+        "cl_nv_device_attribute_query",
+    }),
+    has_images=False,
 )  # fmt: skip
 _OUT_OF_MEMORY, _OUT_OF_RESOURCES = 2, 701
 
@@ -109,7 +113,8 @@ class Device(CudaObject):
 
     type = cl.device_type.GPU
     vendor = "NVIDIA Corporation"
-    extensions = " ".join(EXTENSIONS)
+    dialect = _DIALECT
+    extensions = " ".join(sorted(_DIALECT.extensions))
     non_uniform_work_group_support = False
     double_fp_config = 1
     global_mem_cacheline_size = 128

@@ -14,7 +14,6 @@ from kernelcast.compiling.options import read_options
 from kernelcast.records.errors import CompileError, DeviceLimitError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.cuda import (
-    EXTENSIONS,
     Buffer,
     CommandQueue,
     Context,
@@ -36,7 +35,6 @@ _LAUNCH_ARRAY: Final = "kernelcast_launch"
 """Of a module, for its work-item functions (`compiling/builtins/nvptx.cl`): per dimension the
 window's first work-group, the work-groups of the launch, its offset and its size; its dimensions.
 """
-_DIALECT: Final = compiling.Dialect(extensions=frozenset(EXTENSIONS), has_images=False)
 # NVIDIA's compiler of OpenCL C knows the keyword of inline PTX that clang's has not.
 _OPTIONS: Final = ("-cl-kernel-arg-info", "-Dasm=__asm__")
 _LOCAL_BASE: Final = f".extern .shared .align {_LOCAL_ALIGNMENT} .b8 kc_local_arguments[];"
@@ -141,7 +139,7 @@ class Program(CudaObject):
 
     def _compile(self, target: compiling.Target) -> compiling.Compiled:
         return compiling.compile_kernel(
-            self._source, (*self._options, *_OPTIONS), target, dialect=_DIALECT,
+            self._source, (*self._options, *_OPTIONS), target, dialect=self.context.device.dialect,
             # All that the kernel's owner names, as a device's own compiler reads them.
             include_folders=read_options(self._options).folders,
         )  # fmt: skip

@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.sampling import cuda
 from kernelcast.sampling.device_ids import match_device_id
@@ -98,7 +99,18 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
         extensions=tuple(sorted(extensions & NOTABLE_EXTENSIONS)),
         has_non_uniform_work_groups=bool(non_uniform),
         has_fp64="cl_khr_fp64" in extensions or bool(device.double_fp_config),
+        dialect=read_dialect(device),
     )
+
+
+def read_dialect(device: cl.Device) -> Dialect:
+    """Read what a device's compiler defines."""
+    return _query(device, "dialect", default=None) or Dialect.from_device(
+        device.version, device.extensions,
+        features=[feature.name for feature in _query(device, "opencl_c_features", default=())],
+        has_fp64=bool(device.double_fp_config), has_images=bool(device.image_support),
+        is_little_endian=bool(device.endian_little),
+    )  # fmt: skip
 
 
 def _list_handles() -> list[cl.Device]:
@@ -180,7 +192,7 @@ def _position(device: cl.Device) -> tuple[int, ...]:
     return tuple(int(str(one)) % 2**32 for one in numbers)  # AMD's are signed bytes
 
 
-def _query(device: object, name: str, *, default: object) -> object:
+def _query(device: object, name: str, *, default: object) -> Any:  # noqa: ANN401 - what a driver has
     """Ask for a property that older drivers do not know."""
     try:
         return getattr(device, name)

@@ -10,10 +10,11 @@ from typing import TypeAlias, cast
 
 from cachetools import LRUCache
 
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.building import read_build_options
-from kernelcast.sampling.discovery import describe_device
+from kernelcast.sampling.discovery import describe_device, read_dialect
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.session import DeviceSession, session_in
@@ -183,10 +184,10 @@ def read_kernel(
         options = () if program is None else read_build_options(program, device)
     elif isinstance(options, str):
         options = options.split()
-    return _make_kernel(name, text, tuple(options))
+    return _make_kernel(name, text, tuple(options), read_dialect(device))
 
 
 @lru_cache(maxsize=64)
-def _make_kernel(name: str, source: str, options: tuple[str, ...]) -> Kernel:
+def _make_kernel(name: str, source: str, options: tuple[str, ...], dialect: Dialect) -> Kernel:
     """Make a kernel, whose digest is then known the next time."""
-    return Kernel(name=name, source=source, build_options=options)
+    return Kernel(name=name, source=source, build_options=options, dialect=dialect)

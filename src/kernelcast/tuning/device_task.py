@@ -44,6 +44,7 @@ def _measure(session: DeviceSession, task: MeasureTask, report: Reporter) -> Non
 
     def build(number: int, problem: Problem) -> _Outcome:
         started_s, used_s = time.perf_counter(), time.process_time()
+        problem = problem.on(session.description)
         accesses = infer_accesses(problem.kernel, len(problem.arguments))
         launch = TimedLaunch(session, problem, accesses, seed=task.seed)
         launch.run()
@@ -64,6 +65,7 @@ def _run(launch: TimedLaunch) -> _Outcome:
 
 
 def _sample(session: DeviceSession, problem: Problem, task: SampleTask) -> _Outcome:
+    problem = problem.on(session.description)
     refuse_persistent(problem.kernel)
     accesses = infer_accesses(problem.kernel, len(problem.arguments))
     with prepared_problem(

@@ -1,10 +1,13 @@
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kernelcast.features.analysis import analyse
 from kernelcast.features.parsing import ParsedSource, list_kernels, parse_kernel, parse_source
+from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 
@@ -288,3 +291,32 @@ def test_survives_deep_nesting() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "alive\n"
+
+
+@pytest.mark.parametrize(
+    ("macro", "is_defined"),
+    [
+        ("cl_khr_fp16", False),
+        ("cl_intel_required_subgroup_size", True),
+        ("cl_khr_fp64", True),
+        ("__OPENCL_VERSION__ == 210", True),
+        ("__IMAGE_SUPPORT__", False),
+    ],
+)
+def test_a_device_decides_which_branch_is_read(macro: str, is_defined: bool) -> None:
+    """Reads what the device's compiler would, and nothing that it would skip."""
+    dialect = Dialect.from_device(
+        "OpenCL 2.1 X", "cl_khr_fp64 cl_intel_required_subgroup_size", has_images=False
+    )
+    condition = macro if "=" in macro else f"defined({macro})"
+    source = f"kernel void k(global int *a) {{\n#if {condition}\n a[0] = 1;\n#endif\n}}"
+    kernel = Kernel(name="k", source=source, dialect=dialect)
+    assert bool(analyse(kernel).facts.accesses) is is_defined
+    assert replace(kernel, dialect=None).digest == kernel.digest
+
+
+def test_a_source_that_a_device_refuses_is_read_as_others_read_it() -> None:
+    """Reads double precision on a device that reports none: whoever asks knows better."""
+    source = "kernel void k(global double *a) { a[0] = 1; }"
+    single = Dialect.from_device("OpenCL 3.0 X", "")
+    assert parse_source(source, dialect=single).is_clean

@@ -75,7 +75,10 @@ def instrument(
 def _expand(kernel: Kernel, analysis: Analysis) -> Analysis:
     """Analyse the kernel without its macros; blocks and sites must come out the same."""
     text = expand_functions(analysis.tree, kernel.source)
-    parsed = parse_source(text, kernel.build_options, source_name=kernel.source_name)
+    parsed = parse_source(
+        text, kernel.build_options, source_name=kernel.source_name,
+        dialect=kernel.dialect,
+    )  # fmt: skip
     expanded = analyse_parsed(parsed, kernel.name, source_name=kernel.source_name)
     old, new = analysis.blocks, expanded.blocks
     if len(old.counters) != len(new.counters) or len(old.sites) != len(new.sites):

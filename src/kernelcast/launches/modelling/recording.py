@@ -47,7 +47,8 @@ def record_accesses(
     devices = find_devices()
     wanted = device_id or devices[0][0].id
     session = open_session(*choose_device(wanted, devices))
-    counted = count_in_session(session, source.problem, CountSettings(), report=report)
+    problem = source.problem.on(session.description)
+    counted = count_in_session(session, problem, CountSettings(), report=report)
     counters = summarise(source.kernel.facts, counted.sample)
     return replace(
         source,

@@ -46,6 +46,9 @@ class LaunchRequest:
     is_live: bool = False
     limit: TimeLimit | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "problem", self.problem.on(self.device))
+
     @property
     def includes_files(self) -> bool:
         """Whether its identity lacks what files say that the source includes."""
