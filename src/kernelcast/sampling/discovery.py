@@ -108,8 +108,9 @@ def read_dialect(device: cl.Device) -> Dialect:
     return _query(device, "dialect", default=None) or Dialect.from_device(
         device.version, device.extensions,
         features=[feature.name for feature in _query(device, "opencl_c_features", default=())],
-        has_fp64=bool(device.double_fp_config), has_images=bool(device.image_support),
-        is_little_endian=bool(device.endian_little),
+        has_fp64=bool(device.double_fp_config),
+        has_images=bool(_query(device, "image_support", default=True)),
+        is_little_endian=bool(_query(device, "endian_little", default=True)),
     )  # fmt: skip
 
 
