@@ -69,10 +69,10 @@ def data() -> None:
 @click.group(
     cls=LazyGroup,
     places="""
-        cpu model.cpu.command:cpu
+        cpu model.cpu:cpu
         fit model.fit:fit
-        gpu model.gpu.command:gpu
-        scratchpad model.scratchpad.command:scratchpad
+        gpu model.gpu:gpu
+        scratchpad model.scratchpad:scratchpad
     """,
     short_help="Ask the analytic models of caches, bandwidth and latency.",
 )

@@ -1,27 +1,29 @@
 """Options of commands: one record each, and those that several commands share.
 
-The fields of a command's record are its options, by annotation; `command` makes the command:
+The fields of a command's record are its options; `command` makes the command:
 
 >>> from dataclasses import dataclass
->>> from typing import Annotated
 >>> @dataclass(frozen=True, slots=True, kw_only=True)
 ... class GreetOptions:
-...     name: Annotated[str, click.argument("name")]
-...     runs: Annotated[int, runs(1, "How often.")]
+...     name: str = argument("NAME")
+...     loud: bool = given("--loud", "Shout.")
+...     runs: int = given("--runs N", "How often.", default=1)
 >>> @command(GreetOptions)
 ... def greet(options: GreetOptions) -> None:
 ...     click.echo(options.name * options.runs)
->>> greet(["hi", "--runs", "2"], standalone_mode=False)
+>>> _ = greet(["hi", "--runs", "2"], standalone_mode=False)
 hihi
-0
 
+Older commands have decorators; one that several share is ``field = use(decorator)`` in a record.
 What a command explains in words of its own is a function from that help text to the option.
 """
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import Field, field, fields
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
@@ -37,6 +39,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Record = TypeVar("Record", bound="DataclassInstance")
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+COUNT = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
 _DEBUG = "kernelcast.debug"
 
@@ -75,6 +78,40 @@ def pick(kind: type[Record], options: object, **more: Any) -> Record:  # noqa: A
     return kind(**{name: getattr(options, name) for name in names}, **more)
 
 
+def given(flags: str, says: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type
+    """Declare an option as a field of a command's record.
+
+    Parameters
+    ----------
+    flags : str
+        Its names, and what stands for its value in the help: ``"-p --param NAME=VALUE"``.
+    says : str
+        Its help.
+    **more
+        For click. Without a ``type`` the field's annotation decides: a bool is a flag, a tuple may
+        be repeated, an enumeration is a choice.
+    """
+    *names, last = flags.split()
+    if last.startswith("-"):
+        return field(metadata={"names": (*names, last), "click": {"help": says, **more}})
+    return field(metadata={"names": names, "click": {"help": says, "metavar": last, **more}})
+
+
+def numbers(flags: str, says: str) -> Any:  # noqa: ANN401 - the field has the type
+    """Declare an option ``NAME=NUMBER`` that may be repeated, see `given`."""
+    return given(flags, says, multiple=True, type=str, callback=parse_parameters)
+
+
+def argument(metavar: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type
+    """Declare an argument as a field of a command's record; a tuple takes all that are there."""
+    return field(metadata={"names": None, "click": {"metavar": metavar, **more}})
+
+
+def use(decorator: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - the field has the type
+    """Declare an option that a decorator makes as a field of a command's record."""
+    return field(metadata={"decorator": decorator})
+
+
 def command(
     kind: type[Record], name: str | None = None, *, short: str | None = None
 ) -> Callable[[Callable[[Record], ExitStatus | None]], click.Command]:
@@ -83,8 +120,7 @@ def command(
     Parameters
     ----------
     kind : type
-        A dataclass; each field's type is ``Annotated[type, option]`` with click's option or
-        argument, which has the field's name. ``--debug`` is added.
+        A dataclass whose fields are declared by `given`, `argument` or `use`; ``--debug`` is added.
     name : str, optional
         The command's; the function's if left out.
     short : str, optional
@@ -94,19 +130,45 @@ def command(
     def make(run: Callable[[Record], ExitStatus | None]) -> click.Command:
         @click.pass_context
         def call(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401 - the record has the types
-            status = run(kind(**values)) or ExitStatus.ANSWERED
-            ctx.exit(status)
+            status = run(kind(**values))
+            if status:
+                ctx.exit(status)
 
         made: Any = debug(call)
-        hints = get_type_hints(kind, include_extras=True)
-        for field in reversed(fields(kind)):
-            made = hints[field.name].__metadata__[0](made)
+        hints = get_type_hints(kind)
+        for one in reversed(fields(kind)):
+            made = _make_option(one, hints[one.name])(made)
         return click.command(
             name or run.__name__, help=run.__doc__, short_help=short,
             context_settings={"show_default": True},
         )(made)  # fmt: skip
 
     return make
+
+
+def _make_option(declared: "Field[Any]", hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
+    """Make click's option or argument of a field."""
+    decorator: Callable[[Any], Any] | None = declared.metadata.get("decorator")
+    if decorator is not None:
+        return decorator
+    names, more = declared.metadata["names"], dict(declared.metadata["click"])
+    inner = [one for one in (get_args(hint) or (hint,)) if one not in {NoneType, Ellipsis}]
+    is_many = get_origin(hint) is tuple
+    kind = inner[0]
+    if kind is bool:
+        more.setdefault("is_flag", True)
+    elif "type" not in more:
+        more["type"] = FILE if kind is Path else kind
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            more["type"] = click.Choice([one.value for one in kind])
+            more["callback"] = lambda _, __, value: None if value is None else kind(value)
+    if names is None:
+        number = {"nargs": -1} if is_many else {}
+        required = NoneType not in get_args(hint)
+        return click.argument(declared.name, **{"required": required, **number, **more})
+    if is_many and "nargs" not in more:
+        more.setdefault("multiple", True)
+    return click.option(*names, declared.name, **more)
 
 
 def wants_traceback(ctx: click.Context) -> bool:

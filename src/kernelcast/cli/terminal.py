@@ -59,10 +59,10 @@ def show(*parts: "Part | RenderableType | None", narrow: "RenderableType | None"
     console = Console(markup=False, highlight=False, emoji=False)
     unlimited = console.options.update(width=_UNLIMITED_WIDTH)
     terminal_width = console.width
-    for part in parts:
+    for number, part in enumerate(parts):
         width = terminal_width if console.is_terminal else _UNLIMITED_WIDTH
         content = (
-            make_renderable(part, width=width)
+            make_renderable(part, width=width, is_first=not number)
             if isinstance(part, str | Mapping | Table | Section | Figure)
             else part
         )

@@ -37,6 +37,8 @@ COLOURS: Final = (
 """Of curves; legible on white and on black (after Okabe and Ito)."""
 MARKERS: Final = "osD^vPX*"
 """Of curves: colours alone do not tell them apart."""
+DASHES: Final = ("-", "--", ":", "-.")
+"""Of curves over areas, which all have the colour of text."""
 INK: Final = "#010203"
 """Text and axes are drawn in it; pages put their own colour of text in its place."""
 WIDTH_INCHES: Final = 8.0
@@ -61,6 +63,7 @@ _FEW_DECADES: Final = 300.0
 """Ratio below which powers of ten alone would be too few ticks."""
 _LEAST_LABELLED: Final = 0.06
 """Part of the longest stack from which on a piece is labelled."""
+_MOST_LABELLED: Final = 8
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 # Names of parts that nothing refers to; several figures on a page would repeat them.
 _IDS = re.compile(
@@ -199,8 +202,13 @@ def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:
         elif one.kind == "spans":
             _draw_spans(axes, one, colours[one.name], is_thick=bool(chart.y.names))
         elif one.kind in {"points", "line"}:
-            marker = MARKERS[number % len(MARKERS)]
-            _draw_points(axes, one, marker, INK if stack else colours[one.name])
+            is_inked = bool(stack or bars)
+            style = {
+                "marker": MARKERS[number % len(MARKERS)],
+                "color": INK if is_inked else colours[one.name],
+                "linestyle": "none" if one.kind == "points" else DASHES[number * is_inked % 4],
+            }
+            _draw_points(axes, one, style)
     across, upward = (chart.x, chart.y) if chart.is_upright else (chart.y, chart.x)
     _set_axis(axes, "x", across)
     _set_axis(axes, "y", upward)
@@ -226,16 +234,16 @@ def _add_legend(axes: "Axes", chart: Chart) -> None:
         axes.text(0.99, 0.02, note, transform=axes.transAxes, ha="right", fontsize=8, alpha=0.7)
         return
     place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 4}
-    if len(shown) > 4 or chart.cuts_bars or any(one.kind == "stack" for one in chart.series):
+    if len(shown) > 4 or chart.cuts_bars or {"stack", "spans"} & {one.kind for one in chart.series}:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     elif chart.title:
         place = {"loc": "best"}
     axes.legend(list(shown.values()), [make_plain(one) for one in shown], **place)
 
 
-def _draw_points(axes: "Axes", one: Series, marker: str, colour: Any) -> None:  # noqa: ANN401 - matplotlib's
+def _draw_points(axes: "Axes", one: Series, style: Mapping[str, Any]) -> None:
     x, y = ([point.x for point in one.points], [point.y for point in one.points])
-    is_many = len(x) > _MANY_POINTS
+    is_many, colour = len(x) > _MANY_POINTS, style["color"]
     spans = [each for each in one.points if each.low is not None and each.high is not None]
     lows, highs = [each.low or 0.0 for each in spans], [each.high or 0.0 for each in spans]
     at = [each.x for each in spans]
@@ -244,9 +252,8 @@ def _draw_points(axes: "Axes", one: Series, marker: str, colour: Any) -> None:  
     elif spans:
         axes.vlines(at, lows, highs, color=colour, alpha=0.25 if is_many else 0.5, linewidth=0.8)
     axes.plot(
-        x, y, linestyle="-" if one.kind == "line" else "none", marker=marker,
-        markersize=2.5 if is_many else 3.5, markeredgewidth=0, color=colour, label=one.name,
-        alpha=0.55 if is_many else 0.9, linewidth=1.2, rasterized=is_many,
+        x, y, markersize=2.5 if is_many else 3.5, markeredgewidth=0, label=one.name,
+        alpha=0.55 if is_many else 0.9, linewidth=1.2, rasterized=is_many, **style,
     )  # fmt: skip
 
 
@@ -295,9 +302,9 @@ def _draw_stack(
                 if chart.is_upright
                 else axes.barh(places, lengths, 0.62, left=base, **style)
             )
+            least = _LEAST_LABELLED * longest if len(places) <= _MOST_LABELLED else np.inf
             axes.bar_label(bars, [
-                write_number(abs(value), chart.y) if abs(value) > _LEAST_LABELLED * longest else ""
-                for value in lengths
+                write_number(abs(value), chart.y) if abs(value) > least else "" for value in lengths
             ], label_type="center", fontsize=_SMALL_FONT)  # fmt: skip
         ends[True] = np.where(lengths > 0, base + lengths, ends[True])
         ends[False] = np.where(lengths < 0, base + lengths, ends[False])
@@ -349,7 +356,7 @@ def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
         return
     if axis.is_log:
         _set_log_scale(axes, side, base=2 if axis.unit == "B" else 10)
-    elif side == "y" and axes.get_ylim()[0] >= 0:
+    elif side == "y" and axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)
     line.set_major_formatter(lambda value, _: write_number(value, axis))
 

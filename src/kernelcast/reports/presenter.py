@@ -55,7 +55,9 @@ Unit = Literal[
 `number` is a column of texts that stand at the right, as numbers do.
 """
 _WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
-    "text": str, "number": str, "s": numbers.format_seconds, "share": numbers.format_share,
+    "text": str, "number": str,
+    "s": lambda seconds: numbers.format_seconds(seconds) if seconds else "0",
+    "share": numbers.format_share,
     "signed share": lambda share: numbers.format_share(share, signed=True),
     "error": numbers.format_error, "points": numbers.format_points,
     "factor": numbers.format_factor, "B": numbers.format_bytes, "count": numbers.format_count,
@@ -147,7 +149,9 @@ class Section:
 Part = str | Mapping[str, str] | Table | Figure | Section
 
 
-def make_renderable(part: Part, *, width: int = _UNLIMITED) -> "RenderableType | None":
+def make_renderable(
+    part: Part, *, width: int = _UNLIMITED, is_first: bool = False
+) -> "RenderableType | None":
     """Make what rich prints of a part.
 
     Parameters
@@ -156,6 +160,8 @@ def make_renderable(part: Part, *, width: int = _UNLIMITED) -> "RenderableType |
         What is shown; nothing of a figure.
     width : int
         Letters that a line has.
+    is_first : bool
+        Whether nothing was shown before; else the title of a section follows an empty line.
     """
     from rich.console import Group
     from rich.text import Text
@@ -170,7 +176,9 @@ def make_renderable(part: Part, *, width: int = _UNLIMITED) -> "RenderableType |
         return wide if is_wide else _make_rich_table(part, part.stacks, is_stacked=True)
     if isinstance(part, Section):
         made = [make_renderable(one, width=width) for one in part.parts]
-        head = Text.assemble("\n", (part.title, "bold"), f"\n{part.about}" if part.about else "")
+        head = Text.assemble(
+            "" if is_first else "\n", (part.title, "bold"), f"\n{part.about}" if part.about else ""
+        )
         return Group(head, *(one for one in made if one is not None))
     return Group(*(Text(f"{name}: {text}".replace("\n", "\n  ")) for name, text in part.items()))
 

@@ -3,21 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.table import Table
 
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
 from kernelcast.cli import options as option
-from kernelcast.cli.model.plot import draw_hit_rates
-from kernelcast.cli.terminal import make_table, show, show_line
+from kernelcast.cli.terminal import show
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.hit_rate_file import (
-    fit_all,
-    make_hit_rates,
-    write_hit_rates,
-)
+from kernelcast.launches.modelling.hit_rate_file import fit_all, make_hit_rates, write_hit_rates
 from kernelcast.launches.modelling.hit_rate_points import (
     HitRatePoint,
     derive_points,
@@ -25,21 +18,30 @@ from kernelcast.launches.modelling.hit_rate_points import (
 )
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.arithmetic import Number
-from kernelcast.reports.drawing import check_plot
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.presenter import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """The command line of ``kernelcast model fit``; fields are its options."""
+class FitOptions:
+    """Options of ``kernelcast model fit``."""
 
-    measurements: Path
-    problem_file: Path | None
-    machine: str | None
-    parameters: Mapping[str, Number]
-    out_file: Path
-    plot_file: Path | None
+    measurements: Path = option.argument("MEASUREMENTS.csv|json")
+    problem_file: Path | None = option.given(
+        "--problem P.yaml",
+        "The kernel that was measured, where the measurements are volumes.",
+    )
+    machine: str | None = option.given("--machine NAME", "The device it was measured on.")
+    parameters: Mapping[str, Number] = option.use(option.parameters)
+    out_file: Path = option.given(
+        "--out FILE.yaml",
+        "Where to write the hit rates; `model gpu --hit-rates` reads them.",
+        default=Path("hit_rates.yaml"),
+    )
+    plot_file: Path | None = option.given("--plot FILE", "Draw points and curves.")
 
-    def points(self) -> list[HitRatePoint]:
+    def read_points(self) -> list[HitRatePoint]:
         """Read the measurements; hit rates follow from volumes where those are given."""
         read = read_measurements(self.measurements)
         if not read.launches:
@@ -50,37 +52,9 @@ class _Request:
         source = read_launch_source(self.problem_file, parameters=self.parameters)
         return [*read.points, *derive_points(source, find_machine(self.machine), read.launches)]
 
-    def provenance(self, points: int) -> str:
-        """Say what the hit rates were fitted to."""
-        of = f" of {self.problem_file.stem}" if self.problem_file else ""
-        on = f" on {self.machine}" if self.machine else ""
-        return f"fitted to {points} points from {self.measurements.name}{of}{on}"
 
-
-@click.command(
-    context_settings={"show_default": True},
-    short_help="Fit hit rates of a GPU's caches to measurements.",
-)
-@click.argument("measurements", metavar="MEASUREMENTS.csv|json", type=option.FILE)
-@option.file(
-    "--problem",
-    "problem_file",
-    metavar="P.yaml",
-    says="The kernel that was measured, where the measurements are volumes.",
-)
-@click.option("--machine", metavar="NAME", help="The device it was measured on.")
-@option.parameters
-@click.option(
-    "--out",
-    "out_file",
-    metavar="FILE.yaml",
-    type=option.FILE,
-    default=Path("hit_rates.yaml"),
-    help="Where to write the hit rates; `model gpu --hit-rates` reads them.",
-)
-@option.plot("Draw points and curves.", metavar="FILE")
-@option.debug
-def fit(**options: Any) -> None:  # noqa: ANN401 - _Request has the types
+@option.command(FitOptions, short="Fit hit rates of a GPU's caches to measurements.")
+def fit(options: FitOptions) -> None:
     """Fit hit rates of a GPU's caches to measurements, with the standard errors of the constants.
 
     The hit rate at oversubscription O is 1 - a * exp(-b * exp(-c * O)), or a * exp(-b * exp(c * O))
@@ -89,40 +63,52 @@ def fit(**options: Any) -> None:  # noqa: ANN401 - _Request has the types
     l2_load_bytes_per_update, dram_load_bytes_per_update, dram_store_bytes_per_update), which needs
     --problem and --machine. Hit rates whose points tell too little keep the shipped constants.
     """
-    request = _Request(**options)
-    check_plot(request.plot_file)
-    points = request.points()
+    check_plot(options.plot_file)
+    points = options.read_points()
     fits = fit_all(points)
-    rates = make_hit_rates(request.out_file.stem, request.provenance(len(points)), fits)
-    write_hit_rates(request.out_file, rates, fits)
-    show(_make_table(fits, points))
-    show_line(f"written to {request.out_file}")
-    if request.plot_file is not None:
-        draw_hit_rates(request.plot_file, points, fits)
+    of = f" of {options.problem_file.stem}" if options.problem_file else ""
+    on = f" on {options.machine}" if options.machine else ""
+    provenance = f"fitted to {len(points)} points from {options.measurements.name}{of}{on}"
+    rates = make_hit_rates(options.out_file.stem, provenance, fits)
+    write_hit_rates(options.out_file, rates, fits)
+    show(_list_fits(fits, points), f"written to {options.out_file}")
+    if options.plot_file is not None:
+        save_figure(options.plot_file, _chart_fits(fits, points))
 
 
-def _make_table(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -> Table:
-    titles = ("hit rate", "points", "a", "b", "c", "deviation")
-    table = make_table(*titles, right=titles[1:])
-    for name, found in fits.items():
-        rate = found.rate
-        table.add_row(
-            name, str(found.points), _write(rate.a, found.a_error), _write(rate.b, found.b_error),
-            _write(rate.c, found.c_error), f"{rate.deviation:.3f}",
-        )  # fmt: skip
-    missing = {one.function for one in points} - set(fits)
-    for name in sorted(missing):
+def _list_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -> Table:
+    def write(value: float, error: float) -> str:
+        return f"{value:.3g} +- {error:.2g}"
+
+    rows = [
+        (
+            name, one.points, write(one.rate.a, one.a_error), write(one.rate.b, one.b_error),
+            write(one.rate.c, one.c_error), f"{one.rate.deviation:.3f}",
+        )
+        for name, one in fits.items()
+    ]  # fmt: skip
+    for name in sorted({one.function for one in points} - set(fits)):
         count = sum(one.function == name for one in points)
-        table.add_row(name, str(count), "not fitted", "", "", "")
-    return table
+        rows.append((name, count, "not fitted", "", "", ""))
+    return Table(
+        columns={"hit rate": "text", "points": "whole", "a": "number", "b": "number",
+                 "c": "number", "deviation": "number"},
+        rows=rows,
+    )  # fmt: skip
 
 
-def _write(value: float, error: float) -> str:
-    """Write a constant with its standard error.
-
-    Examples
-    --------
-    >>> _write(3.21, 0.04)
-    '3.21 +- 0.04'
-    """
-    return f"{value:.3g} +- {error:.2g}"
+def _chart_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -> Figure:
+    """Chart measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18)."""
+    charts = []
+    for name, one in fits.items():
+        own = [point for point in points if point.function == name]
+        most = 1.05 * max(point.oversubscription for point in own)
+        places = [most * number / 200 for number in range(201)]
+        measured = [Point(x=point.oversubscription, y=point.hit_rate) for point in own]
+        curve = [Point(x=at, y=one.rate.at(at)) for at in places]
+        charts.append(Chart(
+            title=name, x=Axis(title="oversubscription"), y=Axis(title="hit rate"),
+            series=(Series(name="measured", points=measured),
+                    Series(name="fit", kind="guide", points=curve)),
+        ))  # fmt: skip
+    return Figure(charts=tuple(charts))

@@ -1,0 +1,585 @@
+"""``kernelcast model gpu``."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.cli.progress_bar import progress_bar
+from kernelcast.cli.ranges import read_range
+from kernelcast.cli.terminal import progress, show, show_json
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.features.written_accesses.accesses import read_access
+from kernelcast.features.written_accesses.arrays import read_array
+from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.access_file import WrittenLaunch
+from kernelcast.launches.modelling.comparison import Comparison, compare_with_measured
+from kernelcast.launches.modelling.folding import parse_fold
+from kernelcast.launches.modelling.formats import (
+    comparison_to_json,
+    configuration_to_json,
+    sweep_to_json,
+)
+from kernelcast.launches.modelling.gpu_estimates import Configuration, configure
+from kernelcast.launches.modelling.gpu_sweeps import (
+    Sweep,
+    list_folds,
+    sweep_local_sizes,
+    sweep_sizes,
+)
+from kernelcast.launches.modelling.hit_rate_file import read_hit_rates_file
+from kernelcast.launches.modelling.hit_rate_points import RATE, read_measurements
+from kernelcast.launches.modelling.recording import record_accesses
+from kernelcast.launches.modelling.sources import LaunchSource, read_launch_source, use_written
+from kernelcast.launches.modelling.transitions import Transition, find_transition
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.arithmetic import Number
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.ndrange import NDRange
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.numbers import format_count, format_seconds, format_share
+from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
+
+_SWEEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=(?P<range>[^=]+)")
+_BOUNDARIES: Final = {
+    "L2_to_L1": "L2 to L1 (loads)",
+    "L1_to_L2": "L1 to L2 (stores)",
+    "DRAM_to_L2": "DRAM to L2 (loads)",
+    "L2_to_DRAM": "L2 to DRAM (stores)",
+}
+_COLUMNS: Final[Mapping[str, Unit]] = {
+    "time": "s", "updates/s": "count", "limited by": "text", "B/update\nL2 to L1": "number",
+    "B/update\nDRAM to L2": "number", "B/update\nL2 to DRAM": "number",
+}  # fmt: skip
+_LEAST_SHARE: Final = 0.005
+_LEAST_GAIN: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuOptions:
+    """Options of ``kernelcast model gpu``."""
+
+    file: Path | None = option.argument("[P.yaml]")
+    machines: tuple[str, ...] = option.given(
+        "--machine NAME",
+        "Machine description: a shipped one (a100), one calibrated here, or a file; may be "
+        "repeated.",
+        required=True,
+    )
+    local_sizes: tuple[str, ...] = option.given(
+        "--local X,Y,Z", "Local size, instead of the file's; may be repeated with --sweep-size."
+    )
+    folds: tuple[str, ...] = option.given(
+        "--fold 2z",
+        "Let each work-item compute so many updates along an axis; may be repeated.",
+    )
+    sweeps_local: bool = option.given("--sweep-local", "Rank all local sizes with powers of two.")
+    sweeps_fold: bool = option.given(
+        "--sweep-fold", "Rank the foldings 2y and 2z as well, each with all local sizes."
+    )
+    sweep_size: str | None = option.given(
+        "--sweep-size NAME=A:B:STEP",
+        "Vary a parameter of the file from A to B: shows where caches become too small.",
+    )
+    measured_file: Path | None = option.given(
+        "--measured FILE",
+        "Compare with measured launches, a table (.csv or .json) as `model fit` takes them, also "
+        "with the column updates_per_s.",
+    )
+    device_id: str | None = option.given(
+        "--device ID",
+        "Record on this OpenCL device where accesses go that depend on data; it need not be the "
+        "machine that is modelled.",
+    )
+    parameters: Mapping[str, Number] = option.use(option.parameters)
+    arrays: tuple[str, ...] = option.given(
+        "--array NAME:TYPE:SIZES",
+        "Declare an array for accesses as text, contiguous dimension first: "
+        "src:float64:640x512x512.",
+    )
+    loads: tuple[str, ...] = option.given(
+        "--access TEXT",
+        'A load of every work-item, such as "src[x-1][y] if x > 0"; x, y, z are global ids.',
+    )
+    stores: tuple[str, ...] = option.given("--store TEXT", "A store.")
+    atomics: tuple[str, ...] = option.given("--atomic TEXT", "An atomic operation.")
+    scalars: Mapping[str, Number] = option.numbers(
+        "--scalar NAME=VALUE", "A name that accesses as text may use."
+    )
+    operations: Mapping[str, Number] = option.numbers(
+        "--operation KIND=COUNT",
+        "Operations of every work-item, such as fp64=25 or fp32_fma=8.",
+    )
+    global_size: str | None = option.given("--global X,Y,Z", "Global size, for accesses as text.")
+    global_offset: str | None = option.given("--offset X,Y,Z", "Global offset, likewise.")
+    registers: int | None = option.given(
+        "--registers N",
+        "32-bit registers per work-item, which limit how many run at once.",
+        type=option.COUNT,
+    )
+    hit_rates: str | None = option.given(
+        "--hit-rates NAME",
+        "Hit rates of the caches: a shipped set, or a file that `model fit` wrote; paper-2022 "
+        "takes the paper's limiters as well.",
+    )
+    shown: int = option.given("--top N", "Rows of the ranking.", default=10, type=option.COUNT)
+    plot_file: Path | None = option.given("--plot FILE", "Draw the result, as .png or .svg.")
+    as_json: bool = option.given("--json", "Print JSON; times in seconds.")
+
+    def __post_init__(self) -> None:
+        written = bool(self.arrays or self.loads or self.stores or self.atomics)
+        if written == (self.file is not None):
+            msg = "give a file (P.yaml), or accesses as text (--array, --access, --global)"
+            raise click.UsageError(msg)
+        if written and self.global_size is None:
+            msg = "accesses as text need --global, the sizes of the index space"
+            raise click.UsageError(msg)
+        if self.sweep_size is not None and (self.sweeps_local or self.sweeps_fold or written):
+            msg = "--sweep-size sweeps a parameter of a file, and nothing else at the same time"
+            raise click.UsageError(msg)
+        if len(self.local_sizes) > 1 and self.sweep_size is None:
+            msg = "several --local are for --sweep-size; --sweep-local tries all local sizes"
+            raise click.UsageError(msg)
+        if self.measured_file is not None and (
+            self.sweeps_local or self.sweeps_fold or self.sweep_size or len(self.machines) > 1
+        ):
+            msg = "--measured compares with the launches of one machine; it cannot be swept"
+            raise click.UsageError(msg)
+        check_plot(self.plot_file)
+
+    def list_local_sizes(self) -> list[tuple[int, ...] | None]:
+        """Read the local sizes; None stands for the file's own."""
+        return [_read_sizes(text, "--local") for text in self.local_sizes] or [None]
+
+    def read_source(self, extra: Mapping[str, Number] | None = None) -> LaunchSource:
+        """Read the file, or the accesses that are given as text."""
+        if self.file is None:
+            source = use_written(self._read_written())
+        else:
+            source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
+        if self.folds:
+            source.folds = tuple(map(parse_fold, self.folds))
+        if self.registers is not None:
+            source.registers = self.registers
+        if self.hit_rates is not None:
+            source.hit_rates = read_hit_rates_file(self.hit_rates)
+        return source
+
+    def _read_written(self) -> WrittenLaunch:
+        scalars = {name: _read_whole(name, value) for name, value in self.scalars.items()}
+        arrays = {}
+        for text in self.arrays:
+            array = read_array(text, tuple(scalars))
+            if array.name in arrays:
+                msg = f"array {array.name!r} is declared twice; keep one declaration"
+                raise InputError(msg)
+            arrays[array.name] = array
+        accesses: list[MemoryAccess] = []
+        texts = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
+                 AccessKind.ATOMIC: self.atomics}  # fmt: skip
+        for kind, text in ((kind, text) for kind, each in texts.items() for text in each):
+            site = len(accesses)
+            access = read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
+            accesses.append(access)
+        kernel = WrittenKernel(
+            name="typed accesses", arrays=tuple(arrays.values()), accesses=tuple(accesses),
+            scalars=scalars,
+            operations={name: float(count) for name, count in self.operations.items()},
+        )  # fmt: skip
+        offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
+        sizes = _read_sizes(self.global_size or "", "--global")
+        return WrittenLaunch(
+            kernel=kernel, ndrange=NDRange(global_size=sizes, global_offset=offset)
+        )
+
+
+@option.command(GpuOptions, short="Time, limiters and data volumes of a kernel on a GPU.")
+def gpu(options: GpuOptions) -> None:
+    """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.
+
+    P.yaml is a problem file, whose source is analysed, or an access file. Accesses can also be
+    typed with --array, --access, --store and --global. Nothing is run; --device records addresses
+    that depend on data.
+    """
+    machines = [find_machine(name) for name in options.machines]
+    if options.sweep_size is not None:
+        content, parts, figure = _sweep_sizes(options, options.sweep_size, machines)
+    else:
+        source = options.read_source()
+        if options.device_id is not None:
+            with progress(is_wanted=not options.as_json) as report:
+                source = record_accesses(source, options.device_id, report=report)
+        if options.sweeps_local or options.sweeps_fold:
+            content, parts, figure = _sweep_local_sizes(options, source, machines)
+        elif options.measured_file is not None:
+            launches = read_measurements(options.measured_file).launches
+            comparisons = compare_with_measured(source, machines[0], launches)
+            title = f"{source.name} on {machines[0].id}: predicted against measured"
+            content, parts, figure = _present_comparisons(title, comparisons)
+        else:
+            [local_size] = options.list_local_sizes()
+            answers = [configure(source, machine, local_size) for machine in machines]
+            content = [configuration_to_json(source.name, one) for one in answers]
+            parts = list(_describe_answers(source.name, answers))
+            figure = _chart_answers(source.name, answers)
+    if options.as_json:
+        show_json(content)
+    else:
+        show(*parts)
+    if options.plot_file is not None:
+        save_figure(options.plot_file, figure)
+
+
+def _sweep_local_sizes(
+    options: GpuOptions, source: LaunchSource, machines: Sequence[MachineDescription]
+) -> tuple[object, list[Part], Figure]:
+    folds = list_folds(source) if options.sweeps_fold else None
+    sweeps: list[tuple[str, Sweep]] = []
+    for machine in machines:
+        with progress_bar(is_wanted=not options.as_json) as tell:
+            report = partial(tell, description=machine.id)
+            sweeps.append((machine.id, sweep_local_sizes(source, machine, folds, report)))
+    parts: list[Part] = []
+    for machine_id, sweep in sweeps:
+        count = len(sweep.configurations)
+        parts.append(f"{source.name} on {machine_id}: {count} configurations, fastest first")
+        parts.append(_rank(sweep, options.shown))
+        if sweep.refused:
+            label, reason = sweep.refused[0]
+            more = f" and {len(sweep.refused) - 1} more" if len(sweep.refused) > 1 else ""
+            parts.append(f"note: {label}{more} cannot be launched: {reason}")
+        parts += _list_notes(sweep.configurations[:1])
+    charts = [
+        _chart_limiters(
+            f"{source.name} on {machine_id}: fastest of {len(sweep.configurations)}",
+            [_name_configuration(one) for one in sweep.configurations[: options.shown]],
+            sweep.configurations[: options.shown],
+        )
+        for machine_id, sweep in sweeps
+    ]
+    content = [sweep_to_json(source.name, machine_id, sweep) for machine_id, sweep in sweeps]
+    return content, parts, Figure(charts=tuple(charts), columns=1)
+
+
+def _sweep_sizes(
+    options: GpuOptions, sweep: str, machines: Sequence[MachineDescription]
+) -> tuple[object, list[Part], Figure]:
+    match = _SWEEP.fullmatch(sweep)
+    if match is None or ":" not in match["range"]:
+        msg = f"--sweep-size {sweep!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
+        raise InputError(msg)
+    name = match["name"]
+    values = read_range(match["range"], told=f"--sweep-size {sweep!r}", example="300:800:20")
+    local_sizes = options.list_local_sizes()
+    curves: dict[str, list[tuple[int, Configuration]]] = {}
+    for machine in machines:
+        with progress_bar(is_wanted=not options.as_json) as tell:
+            answers = sweep_sizes(
+                lambda value: options.read_source({name: value}), values, machine, local_sizes
+            )
+            for done, (value, answer) in enumerate(answers, start=1):
+                tell(done, len(values) * len(local_sizes), machine.id)
+                if answer is not None:
+                    label = f"{answer.estimate.machine} {answer.label}"
+                    curves.setdefault(label, []).append((value, answer))
+    if not curves:
+        msg = "the local size fits no size of the domain, or exceeds the machine's limit"
+        raise InputError(msg)
+    transitions = {
+        label: find_transition([value for value, _ in curve],
+                               [_dram_loads(one) for _, one in curve])
+        for label, curve in curves.items()
+    }  # fmt: skip
+    rows = [(value, one) for curve in curves.values() for value, one in curve]
+    content = {
+        "parameter": name,
+        "sizes": [{"value": value, **configuration_to_json("", one)} for value, one in rows],
+        "transitions": {
+            label: None if one is None else asdict(one) for label, one in transitions.items()
+        },
+    }
+    table = Table(
+        columns={name: "number", "local size": "text", **_COLUMNS},
+        rows=[(str(value), one.label, *_list_numbers(one)) for value, one in rows],
+    )
+    lines = [_describe_transition(name, label, one) for label, one in transitions.items()]
+    return content, [table, *lines], _chart_sizes(name, curves, transitions)
+
+
+def _dram_loads(answer: Configuration) -> float:
+    return answer.estimate.volumes.get("DRAM_to_L2", 0.0) / answer.updates
+
+
+def _describe_transition(name: str, label: str, transition: Transition | None) -> str:
+    if transition is None:
+        return f"{label}: no layer-condition transition, DRAM loads stay as they are"
+    return (
+        f"{label}: DRAM loads climb from {transition.low:.1f} to {transition.high:.1f} B/update, "
+        f"beginning at {name} = {transition.begins:.0f}, half way at {transition.middle:.0f}"
+    )
+
+
+def _chart_sizes(
+    name: str,
+    curves: Mapping[str, Sequence[tuple[int, Configuration]]],
+    transitions: Mapping[str, Transition | None],
+) -> Figure:
+    """Chart DRAM loads per update over a size (the paper's Fig. 23)."""
+    lines = [
+        Series(name=label, kind="line", points=[
+            Point(x=value, y=_dram_loads(one)) for value, one in curve
+        ])
+        for label, curve in curves.items()
+    ]  # fmt: skip
+    top = max(point.y for line in lines for point in line.points)
+    marks = [
+        Series(name="loads begin to climb", kind="guide",
+               points=[Point(x=one.begins, y=0.0), Point(x=one.begins, y=top)])
+        for one in transitions.values() if one is not None
+    ]  # fmt: skip
+    x, y = Axis(title=name), Axis(title="DRAM loads (B/update)")
+    return Figure(charts=(Chart(x=x, y=y, series=(*lines, *marks)),))
+
+
+def _present_comparisons(
+    title: str, comparisons: Sequence[Comparison]
+) -> tuple[object, list[Part], Figure]:
+    columns: dict[str, Unit] = {
+        "quantity": "text", "launches": "whole", "mean error": "share", "bias": "signed share",
+        "Kendall's tau": "number",
+    }  # fmt: skip
+    rows = []
+    for one in comparisons:
+        tau = "-" if one.rank_correlation is None else f"{one.rank_correlation:.2f}"
+        rows.append((one.quantity, len(one.measured), one.mean_error, one.bias, tau))
+    lines = [
+        f"the launch predicted fastest reaches {format_share(one.best_share)} of the fastest "
+        "measured"
+        for one in comparisons
+        if one.quantity == RATE
+    ]
+    charts = []
+    for one in comparisons:
+        pairs = zip(one.measured, one.predicted, strict=True)
+        ends = [Point(x=value, y=value) for value in (0.0, max(*one.measured, *one.predicted))]
+        charts.append(Chart(
+            title=one.quantity.replace("_", " "), is_square=True,
+            x=Axis(title="measured", unit="count"), y=Axis(title="predicted", unit="count"),
+            series=(
+                Series(name="launches", points=[Point(x=x, y=y) for x, y in pairs]),
+                Series(name="equal", kind="guide", points=ends),
+            ),
+        ))  # fmt: skip
+    figure = Figure(charts=tuple(charts), title=title)
+    parts: list[Part] = [title, Table(columns=columns, rows=rows), *lines]
+    return [comparison_to_json(one) for one in comparisons], parts, figure
+
+
+def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[Part]:
+    """Describe a kernel on one machine in full, on several in a table."""
+    if len(answers) > 1:
+        rows = [(one.estimate.machine, one.label, *_list_numbers(one)) for one in answers]
+        columns: dict[str, Unit] = {"machine": "text", "local size": "text", **_COLUMNS}
+        yield Table(columns=columns, rows=rows, title=name)
+    else:
+        [answer] = answers
+        estimate = answer.estimate
+        rate = format_count(answer.updates / estimate.seconds)
+        yield Section(
+            title=f"{name} on {estimate.machine}: {format_seconds(estimate.seconds)}, {rate} "
+            f"updates/s, limited by {estimate.limiter} (local size {answer.label})",
+            parts=[
+                Section(title="Volumes", parts=[_list_volumes(answer)]),
+                Section(title="Limiters", parts=[_list_limiters(estimate), *_advise(estimate)]),
+            ],
+        )
+    yield from _list_notes(answers)
+
+
+def _list_notes(answers: Sequence[Configuration]) -> list[str]:
+    notes = dict.fromkeys(note for one in answers for note in one.estimate.notes)
+    return [f"note: {note}" for note in notes]
+
+
+def _list_volumes(answer: Configuration) -> Table:
+    return Table(
+        columns={"between": "text", "whole launch": "B", "B/update": "number",
+                 "at this time": "number"},
+        rows=[
+            (
+                _BOUNDARIES.get(key, key), round(volume), f"{volume / answer.updates:.2f}",
+                f"{volume / answer.estimate.seconds / 1e9:,.0f} GB/s",
+            )
+            for key, volume in answer.estimate.volumes.items()
+        ],
+    )  # fmt: skip
+
+
+def _list_limiters(estimate: AnalyticEstimate) -> Table:
+    without = _list_without(estimate)
+    rows = [
+        (
+            name, seconds, seconds / estimate.seconds,
+            "#" * round(20 * min(seconds / estimate.seconds, 1)), without.get(name),
+        )
+        for name, seconds in sorted(estimate.limiters.items(), key=lambda item: -item[1])
+        if seconds
+    ]  # fmt: skip
+    table = Table(
+        columns={"limiter": "text", "time alone": "s", "of the time": "share", "": "text",
+                 "without it": "s"},
+        rows=rows,
+    )  # fmt: skip
+    return table if without else table.without("without it")
+
+
+def _list_without(estimate: AnalyticEstimate) -> dict[str, float]:
+    """List the time without each limiter."""
+    return {
+        name: estimate.quantities[key]
+        for name in estimate.limiters
+        if (key := f"without_{name.lower()}_s") in estimate.quantities
+    }
+
+
+def _advise(estimate: AnalyticEstimate) -> Iterator[str]:
+    """Say which limiter's removal would help most."""
+    without = _list_without(estimate)
+    if not without:
+        return
+    name = min(without, key=lambda each: without[each])
+    gain = without[name] / estimate.seconds - 1
+    if gain > -_LEAST_GAIN:
+        yield "\nWhat would help most: nothing alone; several limiters take equally long."
+    else:
+        yield (
+            f"\nWhat would help most: less {name}; without any it would take "
+            f"{format_seconds(without[name])}, {format_share(gain, signed=True)}."
+        )
+
+
+def _rank(sweep: Sweep, shown: int) -> Table:
+    """Rank the fastest configurations, and add the slowest for comparison."""
+    ranked = list(enumerate(sweep.configurations, start=1))
+    is_whole = len(ranked) <= shown + 1
+    return Table(
+        columns={"rank": "whole", "local size": "text", "fold": "text", **_COLUMNS},
+        rows=[
+            (rank, "x".join(map(str, one.local_size)), one.fold_text or "-", *_list_numbers(one))
+            for rank, one in (ranked if is_whole else [*ranked[:shown], ranked[-1]])
+        ],
+        breaks=() if is_whole else (shown,),
+    )
+
+
+def _list_numbers(answer: Configuration) -> list[Value]:
+    estimate = answer.estimate
+    volumes = [
+        f"{estimate.volumes[key] / answer.updates:.2f}" if key in estimate.volumes else "-"
+        for key in ("L2_to_L1", "DRAM_to_L2", "L2_to_DRAM")
+    ]
+    return [estimate.seconds, answer.updates / estimate.seconds, estimate.limiter, *volumes]
+
+
+def _name_configuration(answer: Configuration) -> str:
+    size = "x".join(map(str, answer.local_size))
+    return f"{size}\n{answer.fold_text}" if answer.folds else size
+
+
+def _chart_answers(name: str, answers: Sequence[Configuration]) -> Figure:
+    labels = [f"{one.estimate.machine}\n{one.label}" for one in answers]
+    charts = (_chart_limiters("Limiters", labels, answers), _chart_volumes(labels, answers))
+    return Figure(charts=charts, title=name, columns=1)
+
+
+def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
+    """Chart the time of each limiter alone, beside the time of the whole launch."""
+    names = [
+        name
+        for name in dict.fromkeys(key for one in answers for key in one.estimate.limiters)
+        if any(
+            one.estimate.limiters.get(name, 0) > _LEAST_SHARE * one.estimate.seconds
+            for one in answers
+        )
+    ]
+    whole = [Point(x=place, y=one.estimate.seconds) for place, one in enumerate(answers)]
+    limiters = [
+        Series(name=name, kind="bars", points=[
+            Point(x=place, y=one.estimate.limiters.get(name, 0.0))
+            for place, one in enumerate(answers)
+        ])
+        for name in names
+    ]  # fmt: skip
+    return Chart(
+        title=title,
+        x=Axis(title="", names=tuple(labels)),
+        y=Axis(title="time alone", unit="s"),
+        series=(*limiters, Series(name="whole launch", points=whole)),
+    )
+
+
+def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
+    """Chart what the loads are made of, per update (the paper's Fig. 15, 19 and 22)."""
+    parts = [_list_parts(one) for one in answers]
+    series = []
+    for boundary, name in dict.fromkeys(key for one in parts for key in one):
+        volumes = [one.get((boundary, name), 0.0) for one in parts]
+        if max(volumes) > 0:
+            shift = 0 if boundary == "L2 to L1" else 1
+            series.append(Series(
+                name=f"{boundary}: {name}", kind="stack", is_hollow=name.startswith("reused"),
+                points=[Point(x=2 * at + shift, y=volume) for at, volume in enumerate(volumes)],
+            ))  # fmt: skip
+    names = [f"{label}\n{boundary}" for label in labels for boundary in ("L2 to L1", "DRAM to L2")]
+    return Chart(
+        title="Loads", x=Axis(title="", names=tuple(names)), y=Axis(title="loads (B/update)"),
+        series=tuple(series),
+    )  # fmt: skip
+
+
+def _list_parts(answer: Configuration) -> dict[tuple[str, str], float]:
+    """List what the loads of one configuration are made of, in bytes per update."""
+    l1, wave = answer.volumes.l1, answer.volumes.wave
+    of_group = answer.volumes.work_groups / answer.updates
+    of_wave = wave.waves / answer.updates
+    missed = sum(one.shared_bytes * (1 - one.hit_rate) for one in wave.overlaps)
+    again = missed + wave.capacity_load_bytes + wave.partial_store_bytes
+    return {
+        ("L2 to L1", "compulsory"): l1.compulsory_bytes * of_group,
+        ("L2 to L1", "capacity misses"): l1.capacity_bytes * of_group,
+        ("DRAM to L2", "for the first time"): max(0.0, wave.loaded_bytes - again) * of_wave,
+        ("DRAM to L2", "lost since earlier waves"): missed * of_wave,
+        ("DRAM to L2", "capacity misses"): wave.capacity_load_bytes * of_wave,
+        ("DRAM to L2", "partial stores"): wave.partial_store_bytes * of_wave,
+        ("DRAM to L2", "reused, not loaded"): wave.reused_bytes * of_wave,
+    }
+
+
+def _read_sizes(text: str, name: str) -> tuple[int, ...]:
+    """Read one to three whole numbers, joined by commas or by ``x``.
+
+    Examples
+    --------
+    >>> _read_sizes("32,4,8", "--local"), _read_sizes("640x512", "--global")
+    ((32, 4, 8), (640, 512))
+    """
+    parts = text.replace("x", ",").split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.strip().isdecimal() for part in parts):
+        msg = f"{name} {text!r}: expected one to three whole numbers, such as 32,4,8"
+        raise InputError(msg)
+    return tuple(map(int, parts))
+
+
+def _read_whole(name: str, value: Number) -> int:
+    if isinstance(value, float) and not value.is_integer():
+        msg = f"{name} is {value}; expected a whole number"
+        raise InputError(msg)
+    return int(value)

@@ -1,0 +1,398 @@
+"""``kernelcast model scratchpad``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel
+from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
+from kernelcast.analytic.scratchpad.model import ScratchpadTerms, model_kernel
+from kernelcast.analytic.scratchpad.timeline import plan_timeline
+from kernelcast.analytic.scratchpad.what_if import (
+    CpeSweep,
+    DoubleBuffering,
+    GranularityStep,
+    buffer_doubly,
+    list_cpe_counts,
+    vary_cpes,
+    vary_granularity,
+)
+from kernelcast.cli import options as option
+from kernelcast.cli.ranges import read_range
+from kernelcast.cli.terminal import show, show_json
+from kernelcast.launches.modelling.scratchpad_file import (
+    depends_on_cpes,
+    is_scratchpad_file,
+    read_scratchpad_kernel,
+)
+from kernelcast.launches.modelling.scratchpad_formats import (
+    cpes_to_json,
+    double_buffering_to_json,
+    granularity_to_json,
+    terms_to_json,
+)
+from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
+from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.records.arithmetic import Number
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.numbers import format_seconds, format_share
+from kernelcast.reports.presenter import Part, Table, Unit, Value
+
+_TIMES: Final[Mapping[str, Unit]] = {
+    "T_total": "s", "T_comp": "s", "T_DMA": "s", "T_gload": "s", "T_overlap": "s",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScratchpadOptions:
+    """Options of ``kernelcast model scratchpad``."""
+
+    files: tuple[Path, ...] = option.argument("KERNEL.yaml...")
+    machine: str = option.given(
+        "--machine NAME", "Scratchpad processor: a shipped one, or a file.", default="sw26010"
+    )
+    what_if: str | None = option.given(
+        "--what-if",
+        "Ask what smaller DMA requests, double buffering or other numbers of active CPEs save.",
+        type=click.Choice(("dma", "double-buffer", "cpes")),
+    )
+    active_cpes: int | None = option.given(
+        "--active-cpes N",
+        "Active CPEs, instead of the file's.  [default: the file's, else 64]",
+        type=option.COUNT,
+    )
+    cpe_range: str | None = option.given(
+        "--cpes FIRST:LAST:STEP",
+        "Numbers of CPEs for `--what-if cpes`.  [default: eighths of a core group, then halves]",
+    )
+    average_ilp: float | None = option.given(
+        "--ilp X",
+        "Average instruction-level parallelism of a problem file, which no source tells.  "
+        "[default: 1]",
+        type=click.FloatRange(min=1),
+    )
+    parameters: Mapping[str, Number] = option.numbers(
+        "-p --param NAME=VALUE", "Replace a value of the file's `parameters`; may be repeated."
+    )
+    plot_file: Path | None = option.given(
+        "--plot FILE", "Draw breakdown and timeline, or what --what-if found, as .png or .svg."
+    )
+    as_json: bool = option.given("--json", "Print JSON; times in seconds.")
+
+    def __post_init__(self) -> None:
+        if self.what_if is not None and len(self.files) > 1:
+            msg = "--what-if takes one kernel at a time"
+            raise click.UsageError(msg)
+        if self.cpe_range is not None and self.what_if != "cpes":
+            msg = "--cpes goes with --what-if cpes"
+            raise click.UsageError(msg)
+        if self.average_ilp is not None and any(map(is_scratchpad_file, self.files)):
+            msg = "--ilp is for problem files; a scratchpad kernel file has the key average_ilp"
+            raise click.UsageError(msg)
+        check_plot(self.plot_file)
+
+    def read_kernel(
+        self, path: Path, processor: ScratchpadMachine, cpes: int | None
+    ) -> ScratchpadKernel:
+        """Read a kernel's file, for so many active CPEs or as many as the file says."""
+        if is_scratchpad_file(path):
+            return read_scratchpad_kernel(path, active_cpes=cpes, parameters=self.parameters)
+        problem = read_problem(path, parameters=self.parameters)
+        return derive_scratchpad_kernel(
+            problem, processor, active_cpes=cpes, average_ilp=self.average_ilp
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    content: object
+    parts: Sequence[Part]
+    notes: Sequence[str]
+    figure: Figure = field(repr=False)
+
+
+@option.command(
+    ScratchpadOptions, short="Time of a kernel on a processor with scratchpads (SW26010)."
+)
+def scratchpad(options: ScratchpadOptions) -> None:
+    """Model kernels on a processor whose cores copy data to scratchpads themselves.
+
+    KERNEL.yaml lists the DMA requests, Gload requests and compute instructions of a CPE, or is
+    the problem file of an OpenCL kernel, from whose source they are derived. Nothing is run.
+    """
+    processor = find_scratchpad(options.machine)
+    if options.what_if == "cpes":
+        answer = _vary_cpes(options, processor)
+    else:
+        kernels = [
+            options.read_kernel(path, processor, options.active_cpes) for path in options.files
+        ]
+        if options.what_if == "dma":
+            answer = _vary_granularity(vary_granularity(kernels[0], processor), processor)
+        elif options.what_if == "double-buffer":
+            answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
+        else:
+            answer = _model([model_kernel(one, processor) for one in kernels], processor)
+    if options.as_json:
+        show_json(answer.content)
+    else:
+        show(*answer.parts, *(f"note: {note}" for note in dict.fromkeys(answer.notes)))
+    if options.plot_file is not None:
+        save_figure(options.plot_file, answer.figure)
+
+
+def _model(terms: Sequence[ScratchpadTerms], processor: ScratchpadMachine) -> _Answer:
+    if len(terms) == 1:
+        parts = list(_describe_terms(terms[0], processor))
+    else:
+        rows = [(one.kernel.name, one.kernel.active_cpes, *_list_times(one)) for one in terms]
+        parts = [Table(columns={"kernel": "text", "CPEs": "whole", **_TIMES}, rows=rows)]
+    return _Answer(
+        content=[terms_to_json(one, processor) for one in terms], parts=parts,
+        notes=[note for one in terms for note in one.kernel.notes], figure=_chart_kernels(terms),
+    )  # fmt: skip
+
+
+def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Iterator[Part]:
+    """Describe one kernel by every term, with the paper's names in the paper's order."""
+    kernel = terms.kernel
+    yield (
+        f"{kernel.name} on {processor.name}: {format_seconds(terms.t_total_s)} with "
+        f"{kernel.active_cpes} active CPEs"
+    )
+    yield _name_scenario(terms)
+    times = {
+        "T_comp": terms.t_comp_s, "T_DMA": terms.t_dma_s, "T_gload": terms.t_g_s,
+        "T_overlap": -terms.t_overlap_s, "T_total": terms.t_total_s,
+    }  # fmt: skip
+    yield Table(
+        columns={"term": "text", "time": "s", "of T_total": "share", "": "text"},
+        rows=[
+            (name, seconds, seconds / terms.t_total_s,
+             ("-" if seconds < 0 else "#") * round(20 * abs(seconds / terms.t_total_s)))
+            for name, seconds in times.items() if seconds
+        ],
+    )  # fmt: skip
+    requests: list[Sequence[Value]] = [
+        (
+            name, f"{one.requests:,g}", f"{one.transactions:,g}", f"{one.average_mrt:.4g}",
+            one.latency_s, f"{one.parallelism:.4g}", one.groups, one.time_s, one.overlap_s,
+        )
+        for name, one in (("DMA", terms.dma), ("Gload", terms.gload))
+        if one.requests
+    ]  # fmt: skip
+    yield Table(
+        columns={
+            "requests": "text", "#reqs": "number", "MRT": "number", "avg_MRT": "number",
+            "L_avg": "s", "MRP": "number", "NG": "whole", "T": "s", "may overlap": "s",
+        },
+        rows=requests,
+    )  # fmt: skip
+
+
+def _vary_granularity(steps: Sequence[GranularityStep], processor: ScratchpadMachine) -> _Answer:
+    """Divide DMA requests into smaller and smaller ones (the paper's Fig. 7)."""
+    kernel = steps[0].terms.kernel
+    table = Table(
+        columns={
+            "parts": "whole", "smallest copy": "number", "DMA requests": "number", **_TIMES,
+            "NG": "whole", "saved": "s", "by equation 13": "s",
+        },
+        rows=[
+            (
+                one.parts, f"{one.smallest_bytes:,.0f} B", f"{one.terms.dma.requests:,g}",
+                *_list_times(one.terms), one.terms.dma.groups, one.saving_s, one.equation_13_s,
+            )
+            for one in steps
+        ],
+    )  # fmt: skip
+    parts: list[Part] = [f"{kernel.name} on {processor.name}: smaller DMA requests", table]
+    if len(steps) == 1:
+        parts.append(
+            "no request can be divided: its half would be less than a transaction of "
+            f"{processor.transaction_bytes} bytes"
+        )
+    labels = [f"1/{one.parts}\n{one.smallest_bytes:,.0f} B" for one in steps]
+    title = "size of the DMA requests, and bytes of the smallest copy"
+    chart = _chart_times([one.terms for one in steps], labels, title)
+    return _Answer(
+        content={"kernel": kernel.name, "granularity": granularity_to_json(steps)}, parts=parts,
+        notes=kernel.notes,
+        figure=Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests"),
+    )  # fmt: skip
+
+
+def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> _Answer:
+    """Ask what double buffering would save (the paper's Fig. 8)."""
+    terms = saving.terms
+    share = format_share(saving.saving_s / terms.t_total_s)
+    rows: list[tuple[str, str | float, str]] = [
+        ("NG_DMA", str(terms.dma.groups), "virtual groups"),
+        ("T_DMA", terms.t_dma_s, "all DMA requests"),
+        ("copy-in", terms.copy_in_s, "those from memory to the scratchpad"),
+        ("T_comp - T_overlap", terms.t_comp_s - terms.t_overlap_s,
+         "computation that overlaps with nothing"),
+        ("saved", saving.saving_s, "copy-in of one virtual group (Fig. 5)"),
+        ("equation 14", saving.equation_14_s, "with all of T_DMA: at most this"),
+        ("T_total", saving.t_total_s, "with double buffering"),
+    ]  # fmt: skip
+    parts: list[Part] = [
+        f"{terms.kernel.name} on {processor.name}: double buffering saves "
+        f"{format_seconds(saving.saving_s)} of {format_seconds(terms.t_total_s)} ({share})",
+        _name_scenario(terms),
+        Table(columns={"term": "text", "value": "s", "what it is": "text"}, rows=rows),
+    ]
+    if not saving.fits:
+        parts.append(
+            f"note: two buffers need {saving.needed_bytes:,.0f} bytes, a scratchpad holds "
+            f"{processor.spm_bytes:,}: requests must be made smaller first"
+        )
+    content = {"kernel": terms.kernel.name, "double_buffering": double_buffering_to_json(saving)}
+    return _Answer(
+        content=content, parts=parts, notes=terms.kernel.notes, figure=_chart_kernels([terms])
+    )
+
+
+def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Answer:
+    """Try several numbers of active CPEs (the paper's Fig. 9 and 10)."""
+    [path] = options.files
+    counts = list_cpe_counts(processor)
+    if options.cpe_range is not None:
+        told = f"--cpes {options.cpe_range!r}"
+        counts = list(read_range(options.cpe_range, told=told, example="8:64:8"))
+    usual = options.read_kernel(path, processor, options.active_cpes).active_cpes
+    sweep = vary_cpes(
+        lambda count: options.read_kernel(path, processor, count), usual, counts, processor
+    )
+    kernel = sweep.best.terms.kernel
+    table = Table(
+        columns={
+            "CPEs": "whole", "core groups": "whole", **_TIMES, "saved": "s", "by equation 15": "s",
+        },
+        rows=[
+            (
+                one.active_cpes, -(-one.active_cpes // processor.cpes_per_group),
+                *_list_times(one.terms), one.saving_s,
+                "" if one.equation_15_s is None else one.equation_15_s,
+            )
+            for one in sweep.points
+        ],
+    )  # fmt: skip
+    best = f"fastest with {sweep.best.active_cpes} active CPEs"
+    own = sweep.best_of_one_group
+    if own is not None and own is not sweep.best:
+        best += f"; of one core group with {own.active_cpes}"
+    notes = [*kernel.notes, *(f"{count} CPEs: {reason}" for count, reason in sweep.refused)]
+    if is_scratchpad_file(path) and not depends_on_cpes(path):
+        notes.append(
+            "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
+            "them do more work"
+        )
+    return _Answer(
+        content={"kernel": kernel.name, **cpes_to_json(sweep)},
+        parts=[f"{kernel.name} on {processor.name}: active CPEs", table, best], notes=notes,
+        figure=_chart_cpes(sweep),
+    )  # fmt: skip
+
+
+def _name_scenario(terms: ScratchpadTerms) -> str:
+    if not terms.dma.requests and not terms.gload.requests:
+        return "no memory request: nothing overlaps\n"
+    if terms.is_fully_overlapped:
+        return "scenario 2: all computation overlaps with memory requests\n"
+    return "scenario 1: computation overlaps in part, memory idles meanwhile\n"
+
+
+def _list_times(terms: ScratchpadTerms) -> tuple[float, ...]:
+    return terms.t_total_s, terms.t_comp_s, terms.t_dma_s, terms.t_g_s, terms.t_overlap_s
+
+
+def _chart_kernels(terms: Sequence[ScratchpadTerms]) -> Figure:
+    """Chart the breakdown of kernels (Fig. 6), and of a single one its timeline (Fig. 4)."""
+    names = [one.kernel.name for one in terms]
+    bars = _chart_times(terms, names, "", is_normalised=len(terms) > 1)
+    if len(terms) > 1 or not terms[0].dma.requests:
+        return Figure(charts=(bars,))
+    plan = plan_timeline(terms[0])
+    spans = [
+        Series(name=name, kind="spans", points=[
+            Point(x=span[0], y=row, high=span[1]) for row, span in enumerate(own)
+        ])
+        for name, own in (
+            ("copy in", [group.copy_in for group in plan.groups]),
+            ("compute", [group.compute for group in plan.groups]),
+            ("copy out", [group.copy_out for group in plan.groups]),
+        )
+    ]  # fmt: skip
+    if plan.idle_s > 0:
+        ends = (plan.groups[-1].copy_in[1], plan.groups[0].copy_out[0])
+        spans += [
+            Series(name="memory idles between", kind="guide",
+                   points=[Point(x=end, y=-0.5), Point(x=end, y=len(plan.groups) - 0.5)])
+            for end in ends
+        ]  # fmt: skip
+    cpes = -(-terms[0].kernel.active_cpes // len(plan.groups))
+    scenario = "2, memory never idles" if plan.is_fully_overlapped else "1, memory idles"
+    timeline = Chart(
+        title=f"one of {plan.rounds:,.4g} rounds; scenario {scenario}",
+        x=Axis(title="time", unit="s"),
+        y=Axis(title=f"virtual group, up to {cpes} CPEs each",
+               names=tuple(str(row + 1) for row in range(len(plan.groups)))),
+        series=tuple(spans),
+    )  # fmt: skip
+    return Figure(charts=(bars, timeline), columns=1)
+
+
+def _chart_times(
+    terms: Sequence[ScratchpadTerms], labels: Sequence[str], title: str, *,
+    is_normalised: bool = False,
+) -> Chart:  # fmt: skip
+    """Stack the parts of each time above zero, and below what overlaps; mark the total."""
+    scales = [1 / one.t_total_s if is_normalised else 1.0 for one in terms]
+    parts = {
+        "T_gload": [one.t_g_s for one in terms],
+        "T_DMA": [one.t_dma_s for one in terms],
+        "T_comp": [one.t_comp_s for one in terms],
+        "T_overlap": [-one.t_overlap_s for one in terms],
+        "T_total": [one.t_total_s for one in terms],
+    }
+    return Chart(
+        x=Axis(title=title, names=tuple(labels)),
+        y=Axis(title="time over T_total") if is_normalised else Axis(title="time", unit="s"),
+        series=tuple(
+            Series(
+                name=name, kind="points" if name == "T_total" else "stack",
+                is_hollow=name == "T_overlap",
+                points=[
+                    Point(x=place, y=value * scale)
+                    for place, (value, scale) in enumerate(zip(seconds, scales, strict=True))
+                ],
+            )
+            for name, seconds in parts.items() if any(seconds)
+        ),
+    )  # fmt: skip
+
+
+def _chart_cpes(sweep: CpeSweep) -> Figure:
+    marked = {"fastest": sweep.best, "fastest of one core group": sweep.best_of_one_group}
+    totals = [Point(x=one.active_cpes, y=one.terms.t_total_s) for one in sweep.points]
+    times = Chart(
+        x=Axis(title="active CPEs"), y=Axis(title="time", unit="s"),
+        series=(
+            Series(name="T_total", kind="line", points=totals),
+            *(
+                Series(name=f"{label}: {one.active_cpes} CPEs",
+                       points=[Point(x=one.active_cpes, y=one.terms.t_total_s)])
+                for label, one in marked.items() if one is not None
+            ),
+        ),
+    )  # fmt: skip
+    labels = [str(one.active_cpes) for one in sweep.points]
+    parts = _chart_times([one.terms for one in sweep.points], labels, "active CPEs")
+    title = f"{sweep.best.terms.kernel.name}: number of active CPEs"
+    return Figure(charts=(times, parts), title=title, columns=1)
