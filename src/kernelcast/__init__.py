@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kernelcast.records.frames import to_frame
     from kernelcast.records.kernel import Kernel
     from kernelcast.records.ndrange import NDRange
+    from kernelcast.training.comparing import compare_methods
     from kernelcast.tuning.api import tune
     from kernelcast.tuning.report import TuneReport
     from kernelcast.tuning.settings import TuneSettings
@@ -60,6 +61,7 @@ __all__ = [
     "TuneReport",
     "TuneSettings",
     "balance",
+    "compare_methods",
     "estimate",
     "estimate_problem",
     "examine_devices",
@@ -101,6 +103,7 @@ _HOMES = {
     "TuneReport": "kernelcast.tuning.report",
     "TuneSettings": "kernelcast.tuning.settings",
     "balance": "kernelcast.balancing.api",
+    "compare_methods": "kernelcast.training.comparing",
     "estimate": "kernelcast.predictor.api",
     "estimate_problem": "kernelcast.predictor.api",
     "examine_devices": "kernelcast.launches.devices",

@@ -69,7 +69,7 @@ def _follows_interrupt(error: BaseException) -> bool:
         balance balance.command:balance
         calibrate calibrate.command:calibrate
         collect collect.command:collect_command
-        compare compare.command:compare
+        compare compare:compare
         compile compile:compile_command
         corpus corpus.command:corpus
         data groups:data

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,10 @@ from kernelcast.models.validation.methods import MethodComparison, compare_error
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Texts, TrainingTable
+from kernelcast.training.reading import choose_sources
 from kernelcast.training.rows import choose_rows
 from kernelcast.training.settings import DEFAULT_MODEL, RowFilter, Split, ValidationSettings
+from kernelcast.training.table import load_training_table
 from kernelcast.training.validating import label_rows, validate_models
 
 Report = Callable[[str, int, int], None]
@@ -65,7 +68,7 @@ class ComparisonPlan:
             raise InputError(msg)
 
 
-def compare_methods(
+def compare_table(
     table: TrainingTable,
     methods: Sequence[str],
     plan: ComparisonPlan | None = None,
@@ -93,13 +96,7 @@ def compare_methods(
         Of the first two, kernel by kernel.
     """
     plan = plan or ComparisonPlan(split=Split.FAMILY, folds=_FOLDS)
-    if len(methods) < 2:
-        msg = f"{', '.join(methods) or 'nothing'}: name at least two methods to compare"
-        raise InputError(msg)
-    names = {one: _ALIASES.get(one, one) for one in methods}
-    if len(set(names.values())) < len(methods):
-        msg = f"{', '.join(methods)}: name different methods, each once"
-        raise InputError(msg)
+    names = check_methods(methods)
     validation, comparison = _validate_pair(table, [*names.values()], plan, report)
     launches = describe_launches(choose_rows(table, plan.rows))
     answers = validation.to_frame().pivot_table(index="key", columns="model", values="predicted_s")
@@ -114,6 +111,73 @@ def compare_methods(
             "linear does; `--split launch` holds out single launches"
         )
     return compare_errors(joined, methods, notes=notes), comparison
+
+
+def compare_methods(
+    rows: "pd.DataFrame | Sequence[str | Path]" = (),
+    methods: Sequence[str] = ("analytic", "learned", "linear"),
+    *,
+    devices: Sequence[str] = (),
+    split: str = "family",
+    shortest_s: float = 0.1,
+    least_work_groups: int = 256,
+    jobs: int = -1,
+) -> MethodComparison:
+    """Compare methods that predict times: which is nearer, how sure that is, and when.
+
+    Parameters
+    ----------
+    rows : DataFrame or sequence of str or Path
+        Launches with a column ``<method>_s`` for each method, see
+        `kernelcast.models.validation.methods.compare_errors`; or where observations are: stores,
+        Parquet files, folders of them, or ``shipped`` for those that come with the package, which
+        also count where the user has no store and nothing is named.
+    methods : sequence of str
+        Columns of the DataFrame, or names that ``kernelcast compare`` knows.
+    devices : sequence of str
+        Ids of devices or their beginnings; none means all.
+    split : str
+        What is held out as a whole: ``family``, ``kernel``, ``application`` or ``launch``.
+    shortest_s, least_work_groups
+        Launches below are neither learned from nor judged.
+    jobs : int
+        Processes; -1 takes one per processor.
+
+    Returns
+    -------
+    MethodComparison
+        Tables as DataFrames.
+    """
+    if isinstance(rows, pd.DataFrame):
+        return compare_errors(rows, methods)
+    check_methods(methods)
+    notes: list[str] = []
+    table = load_training_table(
+        choose_sources(rows, notes.append), devices=devices, tell=notes.append, of_one_sampler=True
+    )
+    plan = ComparisonPlan(
+        split=Split(split),
+        rows=RowFilter(shortest_s=shortest_s, least_work_groups=least_work_groups),
+        folds=_FOLDS,
+        jobs=jobs,
+        explained=0,
+    )
+    found, _ = compare_table(table, methods, plan)
+    return replace(found, notes=(*notes, *found.notes))
+
+
+def check_methods(methods: Sequence[str]) -> dict[str, str]:
+    """Give the model that each name stands for; refuse less than two, or the same twice."""
+    names = {one: _ALIASES.get(one, one) for one in methods}
+    for name in names.values():
+        make_model(name)
+    if len(methods) < 2 or len(set(names.values())) < len(methods):
+        msg = (
+            f"{', '.join(methods) or 'nothing'}: a method cannot be compared with itself; name at "
+            "least two different ones"
+        )
+        raise InputError(msg)
+    return names
 
 
 def describe_launches(table: TrainingTable) -> pd.DataFrame:

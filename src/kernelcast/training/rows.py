@@ -61,7 +61,7 @@ def describe_shortage(
     groups : int
         Different groups among those that count.
     what : str
-        What the groups are: ``kernel``, ``application`` or ``device``.
+        What the groups are: ``kernel``, ``family`` or ``device``, say.
     rows : RowFilter
         Which rows count.
     """
@@ -76,11 +76,13 @@ def describe_shortage(
     found.append(f"{sampled} of these sampled")
     more = f" --device {devices[0]}" if len(devices) == 1 else ""
     looser = ", or lower --shortest and --least-work-groups" if is_filtered else ""
+    least = _count(LEAST_GROUPS, what)
     return (
-        f"{', '.join(found)}, of {_count(groups, what)}; at least {LEAST_GROUPS} {what}s with "
+        f"{', '.join(found)}, of {_count(groups, what)}; at least {least} with "
         f"sampled and measured launches are needed: `kernelcast collect{more}` adds some{looser}"
     )
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number} {what if number == 1 else plural}"

@@ -21,6 +21,8 @@ from kernelcast.records.error_summary import ErrorSummary, summarise_errors
 from kernelcast.records.errors import InputError
 from kernelcast.records.frames import make_frame
 
+# Splits whose groups are drawn as a whole, in the place of kernels.
+_WHOLE = frozenset({"family", "application"})
 FORMAT = 1
 """Grows when the meaning of a field changes."""
 
@@ -120,7 +122,7 @@ class Comparison:
     split: str
     """What was held out as a whole."""
     resampled: str
-    """What the bootstrap draws as a whole: ``kernel`` or ``application``."""
+    """What the bootstrap draws as a whole: ``kernel``, ``family`` or ``application``."""
     method: str
     """Of the interval."""
     resamples: int
@@ -184,7 +186,7 @@ def compare_validated(
         first=first,
         second=second,
         split=report.split,
-        resampled="application" if report.split == "application" else "kernel",
+        resampled=report.split if report.split in _WHOLE else "kernel",
         method="BCa",
         resamples=resamples,
         confidence=confidence,
@@ -229,7 +231,7 @@ def _compare_device(
 ) -> DeviceComparison:
     paired = rows.dropna(subset=["first", "second"])
     difference = paired["second"] - paired["first"]
-    units = paired["group" if report.split == "application" else "kernel"]
+    units = paired["group" if report.split in _WHOLE else "kernel"]
     numbers = units.factorize(sort=True)[0].astype(np.intp)
     interval = find_interval(difference.to_numpy(), numbers, plan) if len(paired) else None
     low, high = interval or (None, None)

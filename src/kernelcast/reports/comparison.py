@@ -1,0 +1,227 @@
+"""A comparison of methods as tables and figures, see `kernelcast.reports.presenter`.
+
+>>> from kernelcast.reports.comparison import present_comparison
+>>> from kernelcast.reports.presenter import save_page
+>>> save_page(path, "compared", *present_comparison(comparison))  # doctest: +SKIP
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from kernelcast.models.validation.comparison import Comparison, ExplainedError
+from kernelcast.models.validation.methods import MethodComparison
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.numbers import format_error
+from kernelcast.reports.presenter import Part, Section, Table, Unit
+
+_LEAST_ERROR = 1e-3
+_PAIR_COLUMNS: dict[str, Unit] = {
+    "families": "whole", "error of\nfirst": "error", "error of\nsecond": "error",
+    "first\nnearer": "whole", "second\nnearer": "whole", "within\nnoise": "whole",
+    "second over\nfirst": "number", "95 % interval": "number",
+}  # fmt: skip
+
+
+def present_comparison(
+    comparison: MethodComparison, pair: Comparison | None = None, *, is_brief: bool = False
+) -> Iterator[Part]:
+    """Present a comparison: errors, pairs, classes, rules, figures, and what explains errors.
+
+    Parameters
+    ----------
+    pair : Comparison, optional
+        Of two of the methods, with explanations.
+    is_brief : bool
+        Whether classes of the first two methods are enough, as on a terminal.
+    """
+    scores = comparison.scores
+    yield from comparison.notes
+    yield Table(
+        title="Errors of kernels left out",
+        columns={
+            "device": "text", "method": "text", "launches": "whole", "families": "whole",
+            "mean\nerror": "error", "median": "error", "90th\npercentile": "share",
+        },
+        rows=list(scores.itertuples(index=False)),
+        breaks=_find_changes(scores["device"]),
+    )  # fmt: skip
+    pairs = comparison.pairs
+    yield Table(
+        title="Pairs of methods, by family of kernels",
+        columns={
+            "device": "text", "first": "text", "second": "text", **_PAIR_COLUMNS, "p": "number",
+            "corrected p": "number", "nearer": "text",
+        },
+        rows=[
+            (one["device"], one["first"], one["second"], *_list_pair(one),
+             _write_p(one["p"]), _write_p(one["p_holm"]), one["nearer"] or "not told")
+            for one in pairs.to_dict("records")
+        ],
+        breaks=_find_changes(pairs["device"]),
+        note="Nearer: differing by more than the noise of the measured times. p: Wilcoxon's "
+        "signed-rank test over families, corrected by Holm's method for the number of pairs.",
+    )  # fmt: skip
+    first, second = comparison.methods[:2]
+    classes = comparison.classes
+    if is_brief and len(classes):
+        classes = classes[(classes["first"] == first) & (classes["second"] == second)]
+    for kind, own in classes.groupby("class", sort=False):
+        yield Table(
+            title=f"By {kind}" + (f": {first} and {second}" if is_brief else ""),
+            columns={str(kind): "text", "first": "text", "second": "text", **_PAIR_COLUMNS},
+            rows=[
+                (one["value"], one["first"], one["second"], *_list_pair(one))
+                for one in own.to_dict("records")
+            ],
+            breaks=() if is_brief else _find_changes(own["value"]),
+        )
+    yield from _present_rules(comparison)
+    for a, b in combinations(comparison.methods, 2):
+        figure = make_pair_figure(comparison, a, b)
+        if figure is not None and not is_brief:
+            yield Section(title=f"{a} and {b}", parts=[figure])
+    if pair is not None and pair.explained:
+        name = pair.explained[0].attribution.model
+        explained = {_name_error(one): _explain(one) for one in pair.explained}
+        yield Section(
+            title=f"Where {name} errs most, and why",
+            parts=[explained],
+            about="Told by a fit that has not seen the kernel. Points of groups are Shapley "
+            "values: they add up to the correction less that at the training's medians.",
+        )
+
+
+def _present_rules(comparison: MethodComparison) -> Iterator[Part]:
+    """Present each pair's decision tree with what it is worth on families left out of it."""
+    for one in comparison.rule_errors.to_dict("records"):
+        first, second = one["first"], one["second"]
+        rules = comparison.rules
+        own = rules[(rules["first"] == first) & (rules["second"] == second)]
+        is_worth = one["p"] < 0.05 and one["followed_error"] < min(
+            one["first_error"], one["second_error"]
+        )
+        yield Table(
+            title=f"When {first} is nearer, when {second}",
+            columns={
+                "launches with": "text", "nearer": "text", "launches": "whole",
+                "families": "whole", f"error of\n{first}": "error", f"error of\n{second}": "error",
+            },
+            rows=list(own.drop(columns=["first", "second"]).itertuples(index=False)),
+            note=f"On families left out the tree names the nearer one with a share of "
+            f"{one['share_right']:.0%}; who follows it errs by "
+            f"{format_error(one['followed_error'])}, with {first} alone by "
+            f"{format_error(one['first_error'])}, with {second} alone by "
+            f"{format_error(one['second_error'])}, with the nearer of each launch by "
+            f"{format_error(one['nearest_error'])}. It is "
+            + ("worth following." if is_worth else "not shown to be worth following."),
+        )  # fmt: skip
+
+
+def make_pair_figure(comparison: MethodComparison, first: str, second: str) -> Figure | None:
+    """Make the figure of two methods: errors by family, ratios of errors, errors over size.
+
+    None where no launch has both answers.
+    """
+    rows = comparison.launches.dropna(subset=[f"{first}_error", f"{second}_error"])
+    if rows.empty:
+        return None
+    named = rows.rename(columns={f"{first}_error": "first", f"{second}_error": "second"})
+    families = named.groupby("family")[["first", "second", "noise"]].mean()
+    families[["first", "second"]] = families[["first", "second"]].clip(lower=_LEAST_ERROR)
+    difference = families["second"] - families["first"]
+    noise = families["noise"].fillna(0.0)
+    winner = np.where(
+        difference > noise, f"{first} is nearer",
+        np.where(difference < -noise, f"{second} is nearer", "within noise"),
+    )  # fmt: skip
+    ends = [families[["first", "second"]].min().min(), families[["first", "second"]].max().max()]
+    scatter = Chart(
+        title="Mean errors of families",
+        x=Axis(title=f"error of {first}", unit="share", is_log=True),
+        y=Axis(title=f"error of {second}", unit="share", is_log=True),
+        series=(
+            *(
+                Series(name=str(name), points=[
+                    Point(x=one["first"], y=one["second"], label=str(label))
+                    for label, one in own.iterrows()
+                ])
+                for name, own in families.groupby(winner)
+            ),
+            Series(name="equal", kind="guide", points=[Point(x=one, y=one) for one in ends]),
+        ),
+        is_square=True,
+    )  # fmt: skip
+    ratios = np.sort(families["second"] / families["first"])
+    shares = (np.arange(len(ratios)) + 0.5) / len(ratios)
+    distribution = Chart(
+        title="Ratios of errors",
+        x=Axis(title=f"error of {second} over error of {first}", is_log=True),
+        y=Axis(title="share of families with less", unit="share"),
+        series=(
+            Series(name="families", points=[
+                Point(x=float(x), y=float(y)) for x, y in zip(ratios, shares, strict=True)
+            ]),
+            Series(name="equal", kind="guide", points=[Point(x=1.0, y=0.0), Point(x=1.0, y=1.0)]),
+        ),
+    )  # fmt: skip
+    return Figure(
+        charts=(scatter, distribution, chart_errors_over_size(named, first, second)),
+        caption="Each point of the first two is a family of kernels, of the third a launch. "
+        "Within noise: the errors differ by no more than the measured times vary.",
+    )
+
+
+def chart_errors_over_size(rows: pd.DataFrame, first: str, second: str) -> Chart:
+    """Chart each launch's errors over its time; `rows` has columns ``first`` and ``second``."""
+    return Chart(
+        title="Errors over size",
+        x=Axis(title="measured time", unit="s", is_log=True),
+        y=Axis(title="error", unit="share", is_log=True),
+        series=tuple(
+            Series(name=name, points=[
+                Point(x=x, y=max(y, _LEAST_ERROR))
+                for x, y in zip(rows["measured_s"], rows[column], strict=True)
+            ])
+            for name, column in ((first, "first"), (second, "second"))
+        ),
+    )  # fmt: skip
+
+
+def _list_pair(one: Mapping[Any, Any]) -> tuple[float | str, ...]:
+    low, high = one["ratio_low"], one["ratio_high"]
+    interval = "-" if np.isnan(low) else f"{low:.3g} to {high:.3g}"
+    return (
+        one["families"], one["first_error"], one["second_error"], one["first_wins"],
+        one["second_wins"], one["ties"], f"{one['ratio']:.3g}", interval,
+    )  # fmt: skip
+
+
+def _write_p(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.2g}"
+
+
+def _find_changes(values: "pd.Series[str]") -> Sequence[int]:
+    """Find the places where a column's value differs from the one above."""
+    changes = values.ne(values.shift()).to_numpy()
+    return [int(place) for place in np.flatnonzero(changes) if place]
+
+
+def _name_error(one: ExplainedError) -> str:
+    return f"{one.kernel} on {one.device}"
+
+
+def _explain(one: ExplainedError) -> str:
+    """Say what pushed the correction of a kernel."""
+    found = one.attribution
+    groups = ", ".join(f"{each.group} {each.contribution * 100:+.1f}" for each in found.groups)
+    columns = ", ".join(f"{each.name} {each.effect * 100:+.1f}" for each in found.columns)
+    return (
+        f"error {format_error(one.error)}, {format_error(one.reference_error)} uncorrected; "
+        f"corrected by {found.correction * 100:+.1f} %, needed were {one.needed * 100:+.1f} %\n"
+        f"groups, in points: {groups}, all medians {found.base * 100:+.1f}"
+        + (f"\ncolumns, one at a time: {columns}" if columns else "")
+    )
