@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.analytic.cpu.cache_simulator import compiling
+from kernelcast.analytic.cpu.cache_simulator import engine as compiling
 from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     CacheHierarchy,
     CacheLevel,

@@ -1,60 +1,127 @@
 """The compiled state machine: one access after the other through all levels.
 
-The nearest level is looked up in line; all else is done by tasks on a stack, since a miss may
-evict a line whose own level then evicts another, and so on. All functions take the arrays of
-`State`; those that leave work behind give the new depth of the stack.
+The state is two flat arrays. Measured with numba 0.68: a function that takes arrays in a named
+tuple spends ten times as long, on counting references to them.
 """
 
-from kernelcast.analytic.cpu.cache_simulator.compiling import compiled
-from kernelcast.analytic.cpu.cache_simulator.layout import (
-    BACK,
-    BYTES,
-    CLOCK,
-    DIRTY,
-    FIRST,
-    HITS,
-    LAST_STAMPED,
-    LOADS,
-    NONE,
-    POLICY,
-    SHIFT,
-    STAMP,
-    STORES,
-    TAG,
-    TREE_PLRU,
-    WRITTEN,
-    IntArray,
-)
-from kernelcast.analytic.cpu.cache_simulator.replacing import fill, send_line
-from kernelcast.analytic.cpu.cache_simulator.serving import load, store, take_line
-from kernelcast.analytic.cpu.cache_simulator.tasks import (
-    TASK_FILL,
-    TASK_LOAD,
-    TASK_STORE,
-    Task,
-    count,
-    push,
-)
-from kernelcast.analytic.cpu.cache_simulator.ways import find_way
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar, cast
 
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
+    CacheHierarchy,
+    CacheRole,
+    Replacement,
+)
+
+IntArray = npt.NDArray[np.int64]
+Function = TypeVar("Function", bound=Callable[..., object])
+
+# Columns of the table: geometry, policy, neighbours and counts of a level, a row each, memory last.
+FIRST, SETS, WAYS, SHIFT, POLICY = range(5)
+BACK, ALLOCATE, COMBINING, INCLUSIVE, LOAD_FROM, VICTIM = range(5, 11)
+LOADS, HITS, MISSES, STORES, EVICTS = range(11, 16)
+BYTES = 5
+"""Added to the column of a count: that of its bytes."""
+CLOCK, SEED = 21, 22
+"""Of all levels, in the first row."""
+_COLUMNS = 23
+# Rows of the array of lines: number of the line that a way holds, time that ranks it, whether it is
+# modified, bytes written; of the first way of each set, the bits of tree-PLRU.
+TAG, STAMP, DIRTY, WRITTEN, TREE = range(5)
+# Policies; the first two note each use by a stamp.
+_POLICIES = (Replacement.LRU, Replacement.MRU, Replacement.FIFO, Replacement.RANDOM,
+             Replacement.TREE_PLRU)  # fmt: skip
+LRU, MRU, FIFO, RANDOM, TREE_PLRU = range(5)
+NEAREST = cast("int", np.int64(0))
+# Kinds of requests, and whether a line is modified. They are no literals: machine code of recursive
+# calls with literals cannot be kept (numba issue 6061). SEND gives a line that leaves its level to
+# the one behind; its size is the mask of bytes written.
+LOAD, STORE, EVICTED, SEND = cast("list[int]", list(map(np.int64, range(4))))
+CLEAN, MODIFIED = cast("list[int]", list(map(np.int64, range(2))))
+KEEP, FILL, FETCH = range(3)
+NONE = -1
+ALL_BYTES = -1
+EMPTY = -(1 << 62)
+"""Tag of a way that has never held a line; like any tag below 0, it holds none."""
+LEFT = -1
+"""Tag of a way that a line has left again."""
+_FIRST_SEED = 0x1E3779B97F4A7C15
 _REMEMBERED = 64
 """Places of a loop's body whose last way is remembered; a power of two."""
+_WITHOUT_RUNTIME = "_nrt"
+"""Off: without numba's runtime, which counts references to arrays at each call; four times as fast
+as with it (numba 0.68). Compiled functions cannot allocate then, and need not. No documented
+option: a numba that does not know it compiles as usual."""
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function of numbers and arrays when it is first called.
+
+    Machine code is kept beside the module or, where that may not be written, in numba's folder
+    for the user; where neither can be, it is compiled anew in each process.
+    """
+    options: dict[str, Any] = {"nogil": True}
+    if knows_option(_WITHOUT_RUNTIME):
+        options[_WITHOUT_RUNTIME] = False
+    try:
+        return cast("Function", numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # numba found no folder for its cache
+        return cast("Function", numba.njit(**options)(function))
+
+
+@cache
+def knows_option(name: str) -> bool:
+    """Tell whether the numba at hand takes an option, which only compiling shows."""
+    options: dict[str, Any] = {name: False}
+    try:
+        numba.njit("int64(int64)", **options)(lambda number: number)
+    except KeyError:
+        return False
+    return True
+
+
+def make_state(hierarchy: CacheHierarchy) -> tuple[IntArray, IntArray]:
+    """Make the table and the lines of empty caches."""
+    levels = hierarchy.levels
+    table = np.zeros((len(levels) + 1, _COLUMNS), dtype=np.int64)
+    table[0, SEED] = _FIRST_SEED
+    first = 0
+    for at, level in enumerate(levels):
+        plain = (
+            place for place in range(at + 1, len(levels)) if levels[place].role is CacheRole.CACHE
+        )
+        has_victim = at + 1 < len(levels) and levels[at + 1].role is CacheRole.VICTIM
+        table[at, :LOADS] = (
+            first, level.sets, level.ways, level.line_bytes.bit_length() - 1,
+            _POLICIES.index(level.replacement), level.writes_back,
+            level.writes_allocate and level.role is CacheRole.CACHE,
+            level.role is CacheRole.WRITE_COMBINING, level.is_inclusive,
+            next(plain, len(levels)), at + 1 if has_victim else NONE,
+        )  # fmt: skip
+        first += level.lines
+    table[-1, FIRST] = first
+    lines = np.zeros((5, first), dtype=np.int64)
+    lines[TAG] = EMPTY
+    return table, lines
 
 
 @compiled
 def consume(
-    table: IntArray,
-    lines: IntArray,
-    tasks: IntArray,
-    addresses: IntArray,
-    kinds: IntArray,
+    table: IntArray, lines: IntArray, tried: IntArray, addresses: IntArray, kinds: IntArray
 ) -> None:
     """Run accesses through the caches.
 
     Parameters
     ----------
-    table, lines, tasks : ndarray
-        Those of `State`; are changed.
+    table, lines : ndarray
+        Those of `make_state`; are changed.
+    tried : ndarray of shape (64,)
+        The way that each place of the loop's body hit last; is changed.
     addresses : ndarray of shape (n,)
         First byte of each access.
     kinds : ndarray of shape (m, 2)
@@ -67,13 +134,8 @@ def consume(
     for them; that makes it four times as fast.
     """
     shift, policy = table[0, SHIFT], table[0, POLICY]
-    stamps_hits = policy <= LAST_STAMPED
-    is_plain = stamps_hits or policy != TREE_PLRU
-    keeps_stores = table[0, BACK] == 1
-    tried = tasks[-_REMEMBERED:, 0]
-    hits = hit_bytes = stores = stored_bytes = 0
+    hits = hit_bytes = stores = stored_bytes = kind = 0
     clock = table[0, CLOCK]
-    kind = 0
     for at in range(addresses.shape[0]):
         address = addresses[at]
         is_store, size = kinds[kind, 0], kinds[kind, 1]
@@ -82,13 +144,14 @@ def consume(
         if kind == kinds.shape[0]:
             kind = 0
         line = address >> shift
-        if is_plain and (keeps_stores or not is_store) and line == (address + size - 1) >> shift:
+        is_plain = policy != TREE_PLRU and (table[0, BACK] == 1 or not is_store)
+        if is_plain and line == (address + size - 1) >> shift:
             way = tried[place]
             if lines[TAG, way] != line:
-                way = find_way(table, lines, 0, line)
+                way = _find_way(table, lines, 0, line)
             if way != NONE:
                 tried[place] = way
-                if stamps_hits:
+                if policy <= MRU:
                     clock += 1
                     lines[STAMP, way] = clock
                 if is_store:
@@ -100,7 +163,7 @@ def consume(
                     hit_bytes += size
                 continue
         table[0, CLOCK] = clock
-        _access(table, lines, tasks, (TASK_STORE if is_store else TASK_LOAD, 0, address, size, 0))
+        _request(table, lines, NEAREST, STORE if is_store else LOAD, address, size, CLEAN)
         clock = table[0, CLOCK]
     table[0, CLOCK] = clock
     table[0, LOADS] += hits
@@ -112,56 +175,215 @@ def consume(
 
 
 @compiled
-def write_back_all(table: IntArray, lines: IntArray, tasks: IntArray) -> None:
+def write_back_all(table: IntArray, lines: IntArray) -> None:
     """Write all modified lines back to memory, nearest level first; lines stay, unmodified."""
     for level in range(table.shape[0] - 1):
         for way in range(table[level, FIRST], table[level + 1, FIRST]):
             if lines[DIRTY, way]:
-                lines[DIRTY, way] = 0
-                written = lines[WRITTEN, way]
-                lines[WRITTEN, way] = 0
-                depth = send_line(table, tasks, 0, (TASK_FILL, level, lines[TAG, way], 1, written))
-                _work(table, lines, tasks, depth)
+                address, written = lines[TAG, way] << table[level, SHIFT], lines[WRITTEN, way]
+                lines[DIRTY, way] = lines[WRITTEN, way] = 0
+                _request(table, lines, level, SEND, address, written, MODIFIED)
 
 
 @compiled
-def _access(table: IntArray, lines: IntArray, tasks: IntArray, task: Task) -> None:
-    """Do one access of any kind, which may cross lines of the nearest level."""
-    kind, _, address, size, _ = task
-    shift = table[0, SHIFT]
-    end = address + size
-    while address < end:
-        part = min(end, ((address >> shift) + 1) << shift)
-        depth = push(tasks, 0, (kind, 0, address, part - address, 0))
-        _work(table, lines, tasks, depth)
-        address = part
-
-
-@compiled
-def _work(table: IntArray, lines: IntArray, tasks: IntArray, depth: int) -> None:
-    """Do the tasks on the stack, and those that they bring, last one first."""
-    memory = table.shape[0] - 1
-    while depth > 0:
-        depth -= 1
-        kind, level = tasks[depth, 0], tasks[depth, 1]
-        task = (kind, level, tasks[depth, 2], tasks[depth, 3], tasks[depth, 4])
-        if kind == TASK_FILL:
-            depth = fill(table, lines, tasks, depth, task)
-        elif level == memory:
-            _reach_memory(table, task)
-        elif kind == TASK_LOAD:
-            depth = load(table, lines, tasks, depth, task)
-        elif kind == TASK_STORE:
-            depth = store(table, lines, tasks, depth, task)
+def _request(  # noqa: C901 - compiled functions may call themselves, but not each other
+    table: IntArray,
+    lines: IntArray,
+    level: int,
+    kind: int,
+    address: int,
+    size: int,
+    is_dirty: int,
+) -> int:
+    """Ask a level for bytes, store some in it, give it an evicted line, or send one on."""
+    if level == table.shape[0] - 1:  # memory
+        _count(table, level, LOADS if kind == LOAD else STORES, size)
+        if kind == LOAD:
+            _count(table, level, HITS, size)
+        return level
+    length = 1 << table[level, SHIFT]
+    if kind == SEND:
+        if table[level, COMBINING] and size != _mask(0, length):
+            end = 0
+            for start in range(length):  # each stretch of written bytes is a store of its own
+                if start >= end and (size >> start) & 1:
+                    end = start
+                    while end < length and (size >> end) & 1:
+                        end += 1
+                    _count(table, level, EVICTS, end - start)
+                    _request(table, lines, level + 1, STORE, address + start, end - start, CLEAN)
         else:
-            depth = take_line(table, lines, tasks, depth, task)
+            _count(table, level, EVICTS, length)
+            _request(table, lines, level + 1, EVICTED, address, length, is_dirty)
+        return level
+    behind = address + size
+    while address < behind:
+        line = address >> table[level, SHIFT]
+        part = min(behind, (line + 1) * length) - address
+        way = _find_way(table, lines, level, line)
+        then, new_dirty, written, passes = KEEP, 0, 0, False
+        if kind == LOAD:
+            _count(table, level, LOADS, part)
+            _count(table, level, HITS if way != NONE else MISSES, part)
+            if way != NONE:
+                _touch(table, lines, level, way)
+            else:
+                then = FETCH
+        else:
+            _count(table, level, STORES, part)
+            if table[level, COMBINING]:
+                written = _mask(address - line * length, part)
+            if kind == EVICTED and way != NONE:  # no use of the line: it ages on
+                passes = not table[level, BACK]
+                if not passes and is_dirty:
+                    lines[DIRTY, way] = 1
+                    lines[WRITTEN, way] |= written
+            elif kind == EVICTED and part == length and _takes_lines(table, level):
+                then, new_dirty, written = FILL, is_dirty, ALL_BYTES * is_dirty
+            elif way != NONE:
+                _touch(table, lines, level, way)
+                passes = not table[level, BACK]
+                if not passes:
+                    lines[DIRTY, way] = 1
+                    lines[WRITTEN, way] |= written
+            elif table[level, COMBINING]:
+                then, new_dirty = FILL, 1
+            elif table[level, ALLOCATE]:
+                _count(table, level, LOADS, length)
+                _count(table, level, MISSES, length)
+                then, new_dirty, passes = FETCH, table[level, BACK], not table[level, BACK]
+            else:
+                passes = True
+        if then == FETCH:
+            victim = table[level, VICTIM]
+            held = _find_way(table, lines, victim, line) if victim != NONE else NONE
+            if held != NONE:  # the victim cache gives its line up
+                _count(table, victim, LOADS, length)
+                _count(table, victim, HITS, length)
+                new_dirty |= lines[DIRTY, held]
+                _drop(lines, held)
+            else:
+                _request(table, lines, table[level, LOAD_FROM], LOAD, line * length, length, CLEAN)
+        if then != KEEP:
+            way = _choose_way(table, lines, level, line)
+            old, old_dirty, old_written = lines[TAG, way], lines[DIRTY, way], lines[WRITTEN, way]
+            lines[TAG, way] = line
+            lines[DIRTY, way] = new_dirty
+            lines[WRITTEN, way] = written
+            _touch(table, lines, level, way)
+            if table[level, POLICY] == FIFO:
+                table[0, CLOCK] += 1
+                lines[STAMP, way] = table[0, CLOCK]
+            if old >= 0:
+                old_dirty |= _drop_nearer(table, lines, level, old)
+                if old_dirty or table[level, VICTIM] != NONE:
+                    _request(table, lines, level, SEND, old * length, old_written, old_dirty)
+        if passes:
+            _count(table, level, EVICTS, part)
+            _request(table, lines, level + 1, kind, address, part, is_dirty)
+        address += part
+    return level
 
 
 @compiled
-def _reach_memory(table: IntArray, task: Task) -> None:
-    kind, memory, _, size, _ = task
-    if kind == TASK_LOAD:
-        count(table, memory, LOADS, size)
-        count(table, memory, HITS, size)
-    else:
-        count(table, memory, STORES, size)
+def _count(table: IntArray, level: int, what: int, size: int) -> None:
+    table[level, what] += 1
+    table[level, what + BYTES] += size
+
+
+@compiled
+def _mask(offset: int, size: int) -> int:
+    """Set a bit for each byte; only of use for lines of up to 64 bytes."""
+    mask = 0
+    for byte in range(offset, offset + size):
+        mask |= 1 << byte
+    return mask
+
+
+@compiled
+def _takes_lines(table: IntArray, level: int) -> bool:
+    """Tell whether a level takes whole lines in without loading them."""
+    if not table[level, BACK]:
+        return False
+    is_victim = level > 0 and table[level - 1, VICTIM] == level
+    return is_victim or bool(table[level, ALLOCATE]) or bool(table[level, COMBINING])
+
+
+@compiled
+def _find_set(table: IntArray, level: int, line: int) -> int:
+    """Find the first way of the set that a line belongs to."""
+    sets = table[level, SETS]
+    place = line & (sets - 1) if sets & (sets - 1) == 0 else line % sets
+    return table[level, FIRST] + place * table[level, WAYS]  # type: ignore[no-any-return]
+
+
+@compiled
+def _find_way(table: IntArray, lines: IntArray, level: int, line: int) -> int:
+    """Find the way that holds a line; `NONE` if none does."""
+    first = _find_set(table, level, line)
+    for way in range(first, first + table[level, WAYS]):
+        if lines[TAG, way] == line:
+            return way
+    return NONE
+
+
+@compiled
+def _touch(table: IntArray, lines: IntArray, level: int, way: int) -> None:
+    """Note that a line was used."""
+    if table[level, POLICY] <= MRU:
+        table[0, CLOCK] += 1
+        lines[STAMP, way] = table[0, CLOCK]
+    elif table[level, POLICY] == TREE_PLRU:  # turn the bits on the way to the line away from it
+        ways = table[level, WAYS]
+        inside = (way - table[level, FIRST]) % ways
+        bits, node, half = lines[TREE, way - inside], 1, ways >> 1
+        while half > 0:
+            right = 1 if inside & half else 0
+            bits = bits & ~(1 << node) if right else bits | 1 << node
+            node = 2 * node + right
+            half >>= 1
+        lines[TREE, way - inside] = bits
+
+
+@compiled
+def _choose_way(table: IntArray, lines: IntArray, level: int, line: int) -> int:
+    """Choose the way that a new line goes to: an empty one first."""
+    ways, policy = table[level, WAYS], table[level, POLICY]
+    first = _find_set(table, level, line)
+    for way in range(first, first + ways):
+        if lines[TAG, way] < 0:
+            return way
+    if policy == RANDOM:  # linear congruences modulo 2**64 (Knuth's MMIX)
+        table[0, SEED] = table[0, SEED] * 6364136223846793005 + 1442695040888963407
+        return first + ((table[0, SEED] >> 33) & 0x7FFFFFFF) % ways  # type: ignore[no-any-return]
+    if policy == TREE_PLRU:
+        bits, node = lines[TREE, first], 1
+        while node < ways:
+            node = 2 * node + ((bits >> node) & 1)
+        return first + node - ways  # type: ignore[no-any-return]
+    best = first
+    for way in range(first + 1, first + ways):
+        if (lines[STAMP, way] > lines[STAMP, best]) == (policy == MRU):
+            best = way
+    return best
+
+
+@compiled
+def _drop(lines: IntArray, way: int) -> None:
+    lines[TAG, way] = LEFT
+    lines[DIRTY, way] = lines[WRITTEN, way] = 0
+
+
+@compiled
+def _drop_nearer(table: IntArray, lines: IntArray, level: int, line: int) -> int:
+    """Take what an inclusive level evicts out of nearer levels; 1 if one had modified it."""
+    is_dirty = 0
+    start, behind = line << table[level, SHIFT], (line + 1) << table[level, SHIFT]
+    for nearer in range(level if table[level, INCLUSIVE] else 0):
+        shift = table[nearer, SHIFT]
+        for inner in range(start >> shift, ((behind - 1) >> shift) + 1):
+            way = _find_way(table, lines, nearer, inner)
+            if way != NONE:
+                is_dirty |= lines[DIRTY, way]
+                _drop(lines, way)
+    return is_dirty

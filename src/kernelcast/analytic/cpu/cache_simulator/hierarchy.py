@@ -98,8 +98,12 @@ class CacheLevel:
             self.ways & (self.ways - 1) or self.ways > _TREE_WAYS
         ):
             self._refuse(f"{self.ways} ways", f"a power of two up to {_TREE_WAYS} for tree-PLRU")
-        if self.role is not CacheRole.CACHE:
-            self._check_role()
+        if self.role is not CacheRole.CACHE and self.is_inclusive:
+            self._refuse(f"an inclusive {self.role} cache", "one or the other")
+        if self.role is not CacheRole.CACHE and not self.writes_back:
+            self._refuse(f"a {self.role} cache that writes through", "one that writes back")
+        if self.role is CacheRole.WRITE_COMBINING and self.line_bytes > _MASKED_BYTES:
+            self._refuse(f"lines of {self.line_bytes} bytes", f"at most {_MASKED_BYTES}")
 
     @property
     def sets(self) -> int:
@@ -110,14 +114,6 @@ class CacheLevel:
     def lines(self) -> int:
         """Lines that it holds."""
         return self.size_bytes // self.line_bytes
-
-    def _check_role(self) -> None:
-        if self.is_inclusive:
-            self._refuse(f"an inclusive {self.role} cache", "one or the other")
-        if not self.writes_back:
-            self._refuse(f"a {self.role} cache that writes through", "one that writes back")
-        if self.role is CacheRole.WRITE_COMBINING and self.line_bytes > _MASKED_BYTES:
-            self._refuse(f"lines of {self.line_bytes} bytes", f"at most {_MASKED_BYTES}")
 
     def _refuse(self, given: str, expected: str) -> None:
         msg = f"cache {self.name}: {given}; expected {expected}. Correct the cache hierarchy"
@@ -159,20 +155,12 @@ class CacheHierarchy:
 
 
 def _check_pair(nearer: CacheLevel, farther: CacheLevel) -> None:
-    between = f"{farther.name} behind {nearer.name}"
-    if farther.role is CacheRole.VICTIM:
-        if nearer.role is not CacheRole.CACHE:
-            _refuse(f"victim cache {between}, a {nearer.role} cache", "it behind a plain cache")
-        if nearer.line_bytes != farther.line_bytes:
-            _refuse(
-                f"victim cache {between} with lines of {farther.line_bytes} and "
-                f"{nearer.line_bytes} bytes",
-                "lines of one size",
-            )
-    elif farther.role is CacheRole.WRITE_COMBINING and nearer.role is not CacheRole.CACHE:
-        _refuse(
-            f"write-combining cache {between}, a {nearer.role} cache", "it behind a plain cache"
-        )
+    between = f"{farther.role} cache {farther.name} behind {nearer.name}"
+    if farther.role is not CacheRole.CACHE and nearer.role is not CacheRole.CACHE:
+        _refuse(f"{between}, a {nearer.role} cache", "it behind a plain cache")
+    if farther.role is CacheRole.VICTIM and nearer.line_bytes != farther.line_bytes:
+        sizes = f"{farther.line_bytes} and {nearer.line_bytes} bytes"
+        _refuse(f"{between} with lines of {sizes}", "lines of one size")
 
 
 def _refuse(given: str, expected: str) -> None:

@@ -1,39 +1,42 @@
 """Simulates a loop nest in its steady state (Kerncraft paper, section 2.4.1)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
+from operator import attrgetter
 
+import numpy as np
+
+from kernelcast.analytic.cpu.cache_simulator.engine import IntArray
 from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy
-from kernelcast.analytic.cpu.cache_simulator.nest_addresses import NestAddresses
 from kernelcast.analytic.cpu.cache_simulator.simulation import Simulator
-from kernelcast.analytic.cpu.cache_simulator.traffic import SimulatedTraffic
-from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions.intervals import bound_values
+from kernelcast.expressions.iteration_space import unite
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestLoop
 from kernelcast.records.cache_volumes import CacheVolumes, LevelVolume
+from kernelcast.records.errors import InputError
 
 _CHUNK_ACCESSES = 1 << 16
+_PIECE = 1 << 14
 _CHECKS = 50
 """Looks at the caches while as many elements go by as they have room for."""
+_SEED = 1
+"""Which iterations a condition on data holds in is drawn anew for each nest, the same each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How long to simulate.
-
-    Parameters
-    ----------
-    window_iterations : int
-        Iterations of the innermost loop to count, or as many as the nest has: one line of work
-        more or less is 0.01 % of 100 000 iterations.
-    uneven_iterations : int
-        The same for nests with conditions on loop variables: what holds for a part of them says
-        nothing of the rest.
-    most_warm_capacities : float
-        Iterations at most before counting, per element that the caches have room for.
-    """
+    """How long to simulate."""
 
     window_iterations: int = 100_000
+    """Iterations of the innermost loop to count, or as many as the nest has: one line of work more
+    or less is 0.01 % of 100 000 iterations."""
     uneven_iterations: int = 10_000_000
+    """The same for nests with conditions on loop variables: what holds for a part of them says
+    nothing of the rest."""
     most_warm_capacities: float = 2.0
+    """Iterations at most before counting, per element that the caches have room for."""
 
 
 _USUAL = Effort()
@@ -57,7 +60,7 @@ def simulate_nest(
     Parameters
     ----------
     nest : LoopNest
-        Any; addresses may be any expression.
+        Any; addresses and bounds may be any expression.
     hierarchy : CacheHierarchy
         The caches.
     constants : mapping of str to int
@@ -67,102 +70,295 @@ def simulate_nest(
     effort : Effort
         How long to simulate.
 
-    Returns
-    -------
-    CacheVolumes
-
     Raises
     ------
     InputError
         See `NestAddresses`.
     """
     line_bytes = hierarchy.levels[0].line_bytes
-    if alignment_bytes is None:
-        alignment_bytes = line_bytes
-    addresses = NestAddresses(nest, constants or {}, alignment_bytes=alignment_bytes)
-    per_line = line_bytes / addresses.find_work_bytes(line_bytes)
-    run = _Run(addresses, Simulator(hierarchy), effort)
-    notes = run.warm_up()
-    counted = run.count()
-    return CacheVolumes(
-        predictor="sim",
-        levels=_divide(run.simulator.traffic(), counted / per_line),
-        line_bytes=line_bytes,
-        iterations=per_line,
-        notes=notes,
-    )
+    run = NestAddresses(nest, constants or {}, alignment_bytes=alignment_bytes or line_bytes)
+    simulator = Simulator(hierarchy)
+    per_line = line_bytes / run.find_work_bytes(line_bytes)
+    window = effort.uneven_iterations if run.is_uneven else effort.window_iterations
+    window = min(window, run.total)
+    capacity = hierarchy.size_bytes // int(run.kinds[:, 1].min())
+    chunk = max(1, _CHUNK_ACCESSES // len(run.kinds))
 
-
-class _Run:
-    """A nest that runs through a simulator."""
-
-    def __init__(self, addresses: NestAddresses, simulator: Simulator, effort: Effort) -> None:
-        self.simulator = simulator
-        self._addresses = addresses
-        self._chunk = max(1, _CHUNK_ACCESSES // len(addresses.kinds))
-        window = effort.uneven_iterations if addresses.is_uneven else effort.window_iterations
-        self._window = min(window, addresses.total)
-        self._capacity = simulator.hierarchy.size_bytes // int(addresses.kinds[:, 1].min())
-        self._most_warm = effort.most_warm_capacities * self._capacity
-
-    def warm_up(self) -> tuple[str, ...]:
-        """Fill the caches, and go to where counting may begin; give what is to be said of it."""
-        between = -(-self._capacity // _CHECKS)
+    def advance(iterations: int) -> int:
         done = 0
-        while done < self._most_warm and self._addresses.row_left and not self.simulator.is_full:
-            done += self._advance(between)
-        if done + self._window > self._addresses.total:
-            self._advance(self._window)  # to the end: there is too little left to count
-        notes: tuple[str, ...] = ()
-        if self._addresses.row_left and not self.simulator.is_full:
-            notes = (f"counted after {done} iterations, before the caches were full",)
-        if self._addresses.is_uneven and self._window < self._addresses.total:
-            notes += (
-                f"counted in {self._window} of {self._addresses.total} iterations: conditions may "
-                "hold more often or less in the others",
-            )
-        self._align()
-        return notes
-
-    def count(self) -> int:
-        """Count over a window; give its iterations."""
-        self.simulator.reset_counts()
-        return self._advance(self._window)
-
-    def _align(self) -> None:
-        """Go on to where the lowest store, else the lowest load, begins a line."""
-        if not self._addresses.row_left:
-            self._addresses.rewind()
-        line_bytes = self.simulator.hierarchy.levels[0].line_bytes
-        for _ in range(line_bytes):
-            address, size = self._addresses.peek()
-            if address % line_bytes < size:
-                return
-            self._advance(1)
-
-    def _advance(self, iterations: int) -> int:
-        """Run so many iterations, fewer at the end of the nest; give how many."""
-        done = 0
-        while done < iterations and self._addresses.row_left:
-            chunk, kinds, passed = self._addresses.take_executed(
-                min(self._chunk, iterations - done)
-            )
-            if chunk.size:
-                self.simulator.feed_checked(chunk, kinds)
+        while done < iterations and run.has_more:
+            addresses, kinds, passed = run.take_executed(min(chunk, iterations - done))
+            if addresses.size:
+                simulator.feed_checked(addresses, kinds)
             done += passed
         return done
 
-
-def _divide(traffic: SimulatedTraffic, lines_of_work: float) -> tuple[LevelVolume, ...]:
-    """Give counts per cache line of work."""
-    return tuple(
-        LevelVolume(
-            name=one.name,
-            hits=one.hits / lines_of_work,
-            misses=one.misses / lines_of_work,
-            evicts=one.evicts / lines_of_work,
-            loads=one.loads / lines_of_work,
-            stores=one.stores / lines_of_work,
+    done = 0
+    while done < effort.most_warm_capacities * capacity and run.has_more and not simulator.is_full:
+        done += advance(-(-capacity // _CHECKS))
+    if done + window > run.total:
+        advance(window)  # to the end: there is too little left to count
+    notes = []
+    if run.has_more and not simulator.is_full:
+        notes.append(f"counted after {done} iterations, before the caches were full")
+    if run.is_uneven and window < run.total:
+        notes.append(
+            f"counted in {window} of {run.total} iterations: conditions may hold more often or "
+            "less in the others"
         )
-        for one in traffic.levels
-    )
+    if not run.has_more:
+        run.rewind()
+    advance(run.count_before_line(line_bytes))
+    simulator.reset_counts()
+    lines = advance(window) / per_line
+    return CacheVolumes(
+        predictor="sim",
+        levels=tuple(
+            LevelVolume(
+                name=one.name, hits=one.hits / lines, misses=one.misses / lines,
+                evicts=one.evicts / lines, loads=one.loads / lines, stores=one.stores / lines,
+            )
+            for one in simulator.traffic().levels
+        ),
+        line_bytes=line_bytes,
+        iterations=per_line,
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+class NestAddresses:
+    """The addresses that a nest's iterations touch, in order.
+
+    Arrays lie one behind the other in the order of their names, whatever the order of their
+    declarations, each at the next multiple of the alignment; the first begins at address 0.
+    Scalars are in registers. An iteration reads array by array in the order of declarations, then
+    writes: which read comes first is the compiler's choice, not that of who wrote the sum.
+
+    Parameters
+    ----------
+    nest : LoopNest
+        Any; bounds and addresses may be any expression of the loops around.
+    constants : mapping of str to int
+        Values of its constants; they win over the nest's own.
+    alignment_bytes : int
+        Of the arrays; 1 puts no gaps between them.
+
+    Raises
+    ------
+    InputError
+        If a constant is missing, an array's size is not known, or the nest never runs.
+    """
+
+    def __init__(
+        self, nest: LoopNest, constants: Mapping[str, int], *, alignment_bytes: int = 1
+    ) -> None:
+        if alignment_bytes < 1:
+            msg = f"arrays aligned to {alignment_bytes} bytes; expected at least 1"
+            raise InputError(msg)
+        if not nest.loops or not nest.accesses:
+            msg = f"{nest.name}: {len(nest.loops)} loops, {len(nest.accesses)} accesses; give some"
+            raise InputError(msg)
+        self._loops = nest.loops
+        self._symbols = [Symbol(SymbolKind.LOOP, loop.name) for loop in nest.loops]
+        self._scalars = nest.bind_constants(constants)
+        self._taken = nest.taken
+        self.total = self._count()
+        if not self.total:
+            given = sorted(f"{name}={value}" for name, value in self._scalars.items())
+            given_text = ", ".join(given) or "its bounds"
+            msg = f"{nest.name}: the loops never run for {given_text}; give larger sizes"
+            raise InputError(msg)
+        places = {array.name: at for at, array in enumerate(nest.arrays)}
+        unknown = sorted({one.array for one in nest.accesses} - set(places))
+        if unknown:
+            msg = f"{nest.name}: arrays {', '.join(unknown)} are accessed but not declared"
+            raise InputError(msg)
+        accesses = sorted(nest.accesses, key=lambda one: (one.is_store, places[one.array]))
+        self.kinds = np.array([(one.is_store, one.bytes) for one in accesses], dtype=np.int64)
+        starts = self._place_arrays(nest, alignment_bytes)
+        offsets = [one.offset_bytes.substitute(self._scalars) for one in accesses]
+        # Accesses that move alike are evaluated once.
+        self._moving = list(dict.fromkeys(one - one.constant_term for one in offsets))
+        self._groups = [self._moving.index(one - one.constant_term) for one in offsets]
+        self._shifts = [
+            one.constant_term + starts[access.array]
+            for one, access in zip(offsets, accesses, strict=True)
+        ]
+        self._conditions = [
+            (unite(one.condition) if self._taken is None else one.condition).substitute(
+                self._scalars
+            )
+            for one in (accesses if nest.has_branches else ())
+        ]
+        self.is_uneven = any(set(self._symbols) & one.symbols() for one in self._conditions)
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Go back to the first iteration."""
+        self._chance = np.random.default_rng(_SEED)
+        self._points = self._walk(len(self._loops), {}, 1)
+        self._held: dict[Symbol, IntArray] = {}
+        self._left = 0
+        self._refill()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the end of the nest is not reached yet."""
+        return self._left > 0
+
+    def find_work_bytes(self, line_bytes: int) -> int:
+        """Find the bytes of results per iteration: of what is stored, else of what is loaded.
+
+        Strides along the innermost loop of more than a line make whole lines.
+        """
+        inner = self._symbols[-1]
+        moves = []
+        for group, size in zip(self._groups, self.kinds[:, 1].tolist(), strict=True):
+            parts = self._moving[group].split(inner)
+            stride = None if parts is None else parts[1].constant_value
+            moves.append(size if stride is None else abs(stride * self._loops[-1].step))
+        moved = np.array(moves)
+        for chosen in (moved[(self.kinds[:, 0] == 1) & (moved > 0)], moved[moved > 0]):
+            dense = chosen[chosen <= line_bytes]
+            if chosen.size:
+                return int(dense.max()) if dense.size else line_bytes
+        return int(self.kinds[:, 1].max())
+
+    def count_before_line(self, line_bytes: int) -> int:
+        """Count the iterations before one whose lowest store, else load, begins a cache line."""
+        columns = {name: values[:line_bytes] for name, values in self._held.items()}
+        addresses = self._evaluate(columns, min(line_bytes, self._left))
+        chosen = self.kinds[:, 0] == self.kinds[:, 0].max()
+        lowest = addresses[:, chosen].argmin(axis=1)
+        sizes = self.kinds[chosen, 1][lowest]
+        begins = addresses[:, chosen].min(axis=1) % line_bytes < sizes
+        return int(begins.argmax()) if begins.any() else len(begins)
+
+    def take(self, iterations: int) -> IntArray:
+        """List the addresses of the next iterations and go on; fewer at the end of the nest."""
+        columns, done = self._take_columns(iterations)
+        return self._evaluate(columns, done).ravel()
+
+    def take_executed(self, iterations: int) -> tuple[IntArray, IntArray, int]:
+        """List addresses and kinds of what the next iterations execute, and count these."""
+        columns, done = self._take_columns(iterations)
+        addresses = self._evaluate(columns, done).ravel()
+        if not self._conditions:
+            return addresses, self.kinds, done
+        for one in sorted(frozenset().union(*(one.symbols() for one in self._conditions)), key=str):
+            if one not in columns:
+                columns[one] = (self._chance.random(done) < (self._taken or 0.0)).astype(np.int64)
+        executed = np.empty((done, len(self._conditions)), dtype=np.bool_)
+        for at, condition in enumerate(self._conditions):
+            executed[:, at] = condition.evaluate(columns)
+        kept = executed.ravel()
+        return addresses[kept], np.tile(self.kinds, (done, 1))[kept], done
+
+    def _evaluate(self, columns: Mapping[Symbol, IntArray], count: int) -> IntArray:
+        bases = [
+            np.broadcast_to(np.asarray(one.evaluate(columns), dtype=np.int64), count)
+            for one in self._moving
+        ]
+        addresses = np.empty((count, len(self._groups)), dtype=np.int64)
+        for at, (group, shift) in enumerate(zip(self._groups, self._shifts, strict=True)):
+            np.add(bases[group], shift, out=addresses[:, at])
+        return addresses
+
+    def _take_columns(self, iterations: int) -> tuple[dict[Symbol, IntArray], int]:
+        """Take the loops' variables in the next iterations."""
+        parts, done = [], 0
+        while done < iterations and self._left:
+            part = min(iterations - done, self._left)
+            parts.append({name: values[:part] for name, values in self._held.items()})
+            self._held = {name: values[part:] for name, values in self._held.items()}
+            self._left -= part
+            done += part
+            self._refill()
+        if len(parts) == 1:
+            return parts[0], done
+        names = self._symbols if parts else ()
+        return {name: np.concatenate([one[name] for one in parts]) for name in names}, done
+
+    def _refill(self) -> None:
+        if not self._left:
+            self._held = next(self._points, {})
+            self._left = len(self._held[self._symbols[-1]]) if self._held else 0
+
+    def _walk(
+        self, depth: int, outer: dict[Symbol, IntArray], count: int
+    ) -> Iterator[dict[Symbol, IntArray]]:
+        """List the iterations of the outermost loops, `depth` of them, in pieces."""
+        at = len(outer)
+        if at == depth:
+            yield outer
+            return
+        starts, trips = self._bound(self._loops[at], outer, count)
+        ends = np.cumsum(trips)
+        for begin in range(0, int(ends[-1]), _PIECE):
+            chosen = np.arange(begin, min(begin + _PIECE, int(ends[-1])))
+            whose = np.searchsorted(ends, chosen, side="right")
+            inside = {name: values[whose] for name, values in outer.items()}
+            steps = chosen - (ends - trips)[whose]
+            inside[self._symbols[at]] = starts[whose] + self._loops[at].step * steps
+            yield from self._walk(depth, inside, len(chosen))
+
+    def _bound(
+        self, loop: NestLoop, outer: Mapping[Symbol, IntArray], count: int
+    ) -> tuple[IntArray, IntArray]:
+        """Evaluate where a loop starts, and how often it runs, in each of `count` iterations."""
+        known: dict[Symbol, Value] = {**self._scalars, **outer}
+        start, stop = (
+            np.broadcast_to(np.asarray(one.evaluate(known), dtype=np.int64), count)
+            for one in (loop.start, loop.stop)
+        )
+        towards = 1 if loop.step > 0 else -1
+        return start, np.maximum(0, (stop - start + loop.step - towards) // loop.step)
+
+    def _count(self) -> int:
+        """Count all iterations: of a box at once, else row by row."""
+        if all(one.start.is_parameter and one.stop.is_parameter for one in self._loops):
+            return prod(int(self._bound(one, {}, 1)[1][0]) for one in self._loops)
+        last = self._loops[-1]
+        rows = self._walk(len(self._loops) - 1, {}, 1)
+        return sum(
+            int(self._bound(last, one, len(next(iter(one.values()))))[1].sum()) for one in rows
+        )
+
+    def _place_arrays(self, nest: LoopNest, alignment_bytes: int) -> dict[str, int]:
+        """Place arrays: the address that each one's offsets count from."""
+        starts: dict[str, int] = {}
+        end = 0
+        for array in sorted(nest.arrays, key=attrgetter("name")):
+            low, high = 0, 1
+            if array.dimensions:
+                sizes = (int(one.evaluate(self._scalars)) for one in array.dimensions)
+                high = array.element_bytes * prod(sizes)
+                if high < 1:
+                    msg = f"array {array.name} has {high} bytes; give sizes of at least 1"
+                    raise InputError(msg)
+            else:
+                for one in nest.accesses:
+                    if one.array == array.name:
+                        least, most = self._find_extent(one)
+                        low, high = min(low, least), max(high, most + one.bytes)
+            start = -(-end // alignment_bytes) * alignment_bytes
+            starts[array.name] = start - low
+            end = start + high - low
+        return starts
+
+    def _find_extent(self, access: NestAccess) -> tuple[int, int]:
+        """Find between which addresses an access to an array of unknown size stays."""
+        ranges = {symbol: (value, value) for symbol, value in self._scalars.items()}
+        try:
+            for loop, own in zip(self._loops, self._symbols, strict=True):
+                towards = 1 if loop.step > 0 else -1
+                start, stop = bound_values(loop.start, ranges), bound_values(loop.stop, ranges)
+                ends = (*start, *(one - towards for one in stop))
+                ranges[own] = min(ends), max(ends)
+            return bound_values(access.offset_bytes, ranges)
+        except EvaluationError as error:
+            msg = (
+                f"{access.text or access.array}: how far the pointer reaches is not known "
+                f"({error}); declare the array with its dimensions"
+            )
+            raise InputError(msg) from error

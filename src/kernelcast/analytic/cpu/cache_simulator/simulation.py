@@ -1,21 +1,22 @@
 """Runs streams of accesses, given as NumPy arrays, through simulated caches."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.cpu.cache_simulator.engine import consume, write_back_all
-from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy, CacheRole
-from kernelcast.analytic.cpu.cache_simulator.layout import (
+from kernelcast.analytic.cpu.cache_simulator.engine import (
     CLOCK,
     EMPTY,
     LOADS,
     TAG,
     IntArray,
+    consume,
     make_state,
+    write_back_all,
 )
-from kernelcast.analytic.cpu.cache_simulator.traffic import LevelTraffic, SimulatedTraffic
+from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy, CacheRole
 from kernelcast.records.cache_volumes import MEMORY
 from kernelcast.records.errors import InputError
 
@@ -23,13 +24,47 @@ Stream = Iterable[tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
 """Chunks of (addresses, whether each one stores, bytes of each one)."""
 
 
-class Simulator:
-    """Caches with what they hold.
+@dataclass(frozen=True, slots=True)
+class LevelTraffic:
+    """Counts of one level; `MEMORY` behind the last.
 
-    Parameters
-    ----------
-    hierarchy : CacheHierarchy
-        The caches; they are empty at first.
+    An access that crosses lines is a request for each. A store that brings its line in is a load
+    (a miss) as well. Loads that miss a victim cache pass it by uncounted. Lines that the nearer
+    level evicts are stores; evictions are modified lines, stores that are passed through, and all
+    lines that go to a victim cache.
+    """
+
+    name: str
+    loads: int
+    hits: int
+    misses: int
+    stores: int
+    evicts: int
+    loaded_bytes: int
+    hit_bytes: int
+    missed_bytes: int
+    stored_bytes: int
+    evicted_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedTraffic:
+    """Counts of a hierarchy: caches, nearest first, then memory."""
+
+    levels: tuple[LevelTraffic, ...]
+
+    def level(self, name: str) -> LevelTraffic:
+        """Find a level; raises `KeyError` if there is none of that name."""
+        return {one.name: one for one in self.levels}[name]
+
+    @property
+    def memory(self) -> LevelTraffic:
+        """What reaches memory."""
+        return self.levels[-1]
+
+
+class Simulator:
+    """Caches with what they hold; empty at first.
 
     Examples
     --------
@@ -43,7 +78,8 @@ class Simulator:
 
     def __init__(self, hierarchy: CacheHierarchy) -> None:
         self.hierarchy = hierarchy
-        self._state = make_state(hierarchy)
+        self._table, self._lines = make_state(hierarchy)
+        self._tried = np.zeros(64, dtype=np.int64)
 
     def feed(
         self, addresses: npt.ArrayLike, *, is_store: npt.ArrayLike, size_bytes: npt.ArrayLike
@@ -87,24 +123,16 @@ class Simulator:
         self.feed_checked(places, kinds)
 
     def feed_checked(self, addresses: IntArray, kinds: IntArray) -> None:
-        """Run accesses through the caches without looking whether they make sense.
-
-        Parameters
-        ----------
-        addresses : ndarray of int64, shape (n,)
-            First byte of each.
-        kinds : ndarray of int64, shape (m, 2)
-            Whether each writes, and its bytes; they repeat.
-        """
-        consume(self._state.table, self._state.lines, self._state.tasks, addresses, kinds)
+        """Run accesses through the caches without checks; `kinds` as `engine.consume` takes it."""
+        consume(self._table, self._lines, self._tried, addresses, kinds)
 
     def reset_counts(self) -> None:
         """Count from 0 again; the caches keep what they hold."""
-        self._state.table[:, LOADS:CLOCK] = 0
+        self._table[:, LOADS:CLOCK] = 0
 
     def write_back(self) -> None:
         """Write all modified lines back to memory, as a flush does; the lines stay."""
-        write_back_all(self._state.table, self._state.lines, self._state.tasks)
+        write_back_all(self._table, self._lines)
 
     @property
     def is_full(self) -> bool:
@@ -113,66 +141,40 @@ class Simulator:
         Lines that go back from a victim cache leave their ways to others, so that it is rarely
         full at any one time.
         """
-        first = 0
-        for level in self.hierarchy.levels:
-            tags = self._state.lines[TAG, first : first + level.lines]
-            if level.role is not CacheRole.WRITE_COMBINING and (tags == EMPTY).any():
-                return False
-            first += level.lines
-        return True
+        return not any(
+            (tags == EMPTY).any()
+            for level, tags in zip(self.hierarchy.levels, self._list_tags(), strict=True)
+            if level.role is not CacheRole.WRITE_COMBINING
+        )
 
     def traffic(self) -> SimulatedTraffic:
-        """Give what was counted since the start or the last reset."""
-        names = [level.name for level in self.hierarchy.levels]
-        counts = self._state.table[:, LOADS:CLOCK]
+        """Count since the start or the last reset."""
+        names = [*(level.name for level in self.hierarchy.levels), MEMORY]
+        rows = self._table[:, LOADS:CLOCK].tolist()
         return SimulatedTraffic(
-            levels=tuple(
-                LevelTraffic(
-                    name=name, loads=row[0], hits=row[1], misses=row[2], stores=row[3],
-                    evicts=row[4], loaded_bytes=row[5], hit_bytes=row[6], missed_bytes=row[7],
-                    stored_bytes=row[8], evicted_bytes=row[9],
-                )
-                for name, row in zip([*names, MEMORY], counts.tolist(), strict=True)
-            )
-        )  # fmt: skip
+            tuple(LevelTraffic(name, *row) for name, row in zip(names, rows, strict=True))
+        )
 
     def held_lines(self, name: str) -> frozenset[int]:
-        """Give the addresses of the lines that a level holds.
+        """List the addresses of the lines that a level holds.
 
         Raises
         ------
         InputError
             If there is no level of that name.
         """
-        first = 0
-        for level in self.hierarchy.levels:
+        for level, tags in zip(self.hierarchy.levels, self._list_tags(), strict=True):
             if level.name == name:
-                tags = self._state.lines[TAG, first : first + level.lines]
                 return frozenset((tags[tags >= 0] * level.line_bytes).tolist())
-            first += level.lines
         msg = f"no cache {name}; there are {', '.join(x.name for x in self.hierarchy.levels)}"
         raise InputError(msg)
 
+    def _list_tags(self) -> list[IntArray]:
+        return np.split(self._lines[TAG], self._table[1:-1, 0])
+
 
 def simulate(hierarchy: CacheHierarchy, stream: Stream) -> SimulatedTraffic:
-    """Run a stream through empty caches.
-
-    Parameters
-    ----------
-    hierarchy : CacheHierarchy
-        The caches.
-    stream : iterable of (addresses, is_store, size_bytes)
-        Chunks, see `Simulator.feed`; memory use is that of one chunk.
-
-    Returns
-    -------
-    SimulatedTraffic
-
-    Raises
-    ------
-    InputError
-        If a chunk makes no sense.
-    """
+    """Run a stream of chunks, see `Simulator.feed`, through empty caches."""
     simulator = Simulator(hierarchy)
     for addresses, is_store, size_bytes in stream:
         simulator.feed(addresses, is_store=is_store, size_bytes=size_bytes)
