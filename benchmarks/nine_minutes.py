@@ -250,6 +250,16 @@ def _end(process: "subprocess.Popen[bytes]") -> int:
     return process.wait()
 
 
+def find_work() -> Path:
+    """Find the folder of all that a run makes beside its results."""
+    return Path(os.environ.get("TMPDIR", "/tmp")) / f"nine-minutes-{os.getuid()}"
+
+
+def find_cache(work: Path) -> Path:
+    """Find the folder that holds kernelcast's compiled code, among others."""
+    return work / "cache"
+
+
 def make_environments(work: Path, *, is_small: bool) -> dict[bool, dict[str, str]]:
     """Make the environments of steps, by whether they use OpenCL.
 
@@ -259,7 +269,7 @@ def make_environments(work: Path, *, is_small: bool) -> dict[bool, dict[str, str
     found = [str(HERE), os.environ.get("PYTHONPATH", "")]
     common = {
         **os.environ,
-        "XDG_CACHE_HOME": str(work / "cache"),
+        "XDG_CACHE_HOME": str(find_cache(work)),
         "XDG_DATA_HOME": str(work / "data"),
         "PYTHONPATH": os.pathsep.join(filter(None, found)),
     }
@@ -273,6 +283,7 @@ def make_environments(work: Path, *, is_small: bool) -> dict[bool, dict[str, str
 def make_python(prepared: Path, work: Path) -> Path:
     """Make an interpreter that sees kernelcast, what was prepared, and this one's packages.
 
+    What was compiled goes where kernelcast looks before it looks for a compiler.
     A ``.pth`` file does it in child processes too, whatever options they are started with.
     """
     folder = work / "python"
@@ -280,8 +291,10 @@ def make_python(prepared: Path, work: Path) -> Path:
     if python.exists():
         return python
     packages = work / "packages"
-    with tarfile.open(prepared / "packages.tar.xz") as archive:
-        archive.extractall(packages, filter="data")
+    compiled = find_cache(work) / "kernelcast" / "compiled"
+    for name, target in (("packages", packages), ("compiled", compiled)):
+        with tarfile.open(prepared / f"{name}.tar.xz") as archive:
+            archive.extractall(target, filter="data")
     venv.create(folder, with_pip=False, symlinks=True)
     site = next((folder / "lib").glob("python3*/site-packages"))
     seen = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"], *sys.path]
@@ -289,8 +302,7 @@ def make_python(prepared: Path, work: Path) -> Path:
         str(HERE.parent / "src"), str(HERE.parent / "tests"), str(HERE), str(packages),
         *dict.fromkeys(path for path in seen if path.endswith("-packages")),
     ]  # fmt: skip
-    lines = [*paths, "import nine_minutes_compiled; nine_minutes_compiled.install()"]
-    (site / "kernelcast.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (site / "kernelcast.pth").write_text("\n".join(paths) + "\n", encoding="utf-8")
     return python
 
 
@@ -313,14 +325,12 @@ def main() -> None:
     begun_s = time.monotonic()
     output: Path = options.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
-    work = Path(os.environ.get("TMPDIR", "/tmp")) / f"nine-minutes-{os.getuid()}"
+    work = find_work()
     python, prepared = sys.executable, ""
     environments = make_environments(work, is_small=options.small)
     if options.prepared is not None:
         prepared = str(options.prepared.resolve())
         python = str(make_python(Path(prepared), work))
-        for environment in environments.values():
-            environment["NINE_MINUTES_PREPARED"] = prepared
         shutil.copy(options.prepared / "plan.json", output)  # the report makes the same problems
     command = [
         python, str(HERE / "nine_minutes_steps.py"), "--output", str(output), "--work", str(work),

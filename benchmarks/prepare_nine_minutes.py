@@ -6,7 +6,7 @@ without a GPU. FOLDER then holds
 
 - ``packages.tar.xz``: the packages that a Python of scientists lacks, for Python 3.12 on x86-64,
   and a stub of kernelcast's own metadata;
-- ``compiled.xz``: PTX of the corpus, the examples, the stencils, the configurations and all
+- ``compiled.tar.xz``: kernelcast's cache of compiled code, with PTX of the corpus, the examples, the stencils, the configurations and all
   that probes, microbenchmarks and traces are made of. The latter is what a run on a stand-in for a
   GPU asked for;
 - ``plan.json``: two sizes per kernel of the corpus, by the work-groups that fill a GPU.
@@ -28,7 +28,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
-from nine_minutes_compiled import FILE_NAME, RECORDED, write_compiled
+from nine_minutes import find_cache
 from nine_minutes_kernels import (
     STRIDES,
     list_configurations,
@@ -152,19 +152,18 @@ def list_kernels(cache: Path) -> Iterator[Kernel]:
 
 
 def compile_all(target: Path, *, trial_s: float) -> None:
-    """Record what kernelcast compiles of all kernels, and in a trial, on a stand-in for a GPU."""
+    """Have kernelcast compile all kernels, and in a trial what it needs of its own.
+
+    Both run on a stand-in for a GPU, with a cache of their own.
+    """
     here = str(Path(__file__).resolve())
     with tempfile.TemporaryDirectory() as made:
-        recorded, site = Path(made) / "recorded", Path(made) / "site"
-        recorded.mkdir()
-        site.mkdir()
-        hook = "import nine_minutes_compiled\nnine_minutes_compiled.install()\n"
-        (site / "sitecustomize.py").write_text(hook, encoding="utf-8")
+        cache = find_cache(Path(made) / f"nine-minutes-{os.getuid()}")
         environment = {
-            **os.environ, RECORDED: str(recorded), "TMPDIR": made,
+            **os.environ, "TMPDIR": made, "XDG_CACHE_HOME": str(cache),
             "KERNELCAST_CUDA_DRIVER": "support.cuda_driver", "KERNELCAST_CUDA_STAND_IN_ALONE": "1",
             "PYTHONPATH": os.pathsep.join(
-                [str(site), *(str(ROOT / name) for name in ("benchmarks", "src", "tests"))]
+                str(ROOT / name) for name in ("benchmarks", "src", "tests")
             ),
         }  # fmt: skip
         trial = [
@@ -174,8 +173,14 @@ def compile_all(target: Path, *, trial_s: float) -> None:
         ]  # fmt: skip
         for command in ([sys.executable, here, made, "--build"], *([trial] if trial_s else [])):
             subprocess.run(command, check=True, env=environment)
-        count = write_compiled(recorded, target)
-    print(f"{count} programs in {target.stat().st_size / 1e3:.0f} kB")
+        entries = sorted(
+            (cache / "kernelcast" / "compiled").glob("*.json"),
+            key=lambda path: path.read_bytes()[:4000],  # alike texts side by side
+        )
+        with tarfile.open(target, "w:xz", preset=9) as archive:
+            for path in entries:
+                archive.add(path, path.name)
+    print(f"{len(entries)} programs in {target.stat().st_size / 1e3:.0f} kB")
 
 
 def build_all(cache: Path) -> None:
@@ -279,7 +284,7 @@ def main() -> None:
         makers: dict[str, Callable[[], None]] = {
             "plan": lambda: plan_all(folder / "plan.json", Path(cache)),
             "packages": lambda: pack_packages(folder / "packages.tar.xz", options.python),
-            "compiled": lambda: compile_all(folder / FILE_NAME, trial_s=options.trial),
+            "compiled": lambda: compile_all(folder / "compiled.tar.xz", trial_s=options.trial),
         }
         for name in wanted:
             begun_s = time.monotonic()

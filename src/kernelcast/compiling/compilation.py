@@ -4,25 +4,25 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from kernelcast.compiling import cache
-from kernelcast.compiling.compiler import Compiler, find_compiler, run_limited
+from kernelcast.compiling.compiler import Compiler, find_compiler, list_processors, run_limited
 from kernelcast.compiling.libraries import (
     BASE_HEADER,
     digest_room,
     find_libclc,
+    find_libdevice,
     list_libraries,
 )
-from kernelcast.compiling.names import find_missing_builtins
 from kernelcast.compiling.options import ReadOptions, read_options
 from kernelcast.compiling.signatures import Argument, CompiledKernel, read_kernels
-from kernelcast.compiling.targets import CodeFormat, Target
+from kernelcast.compiling.targets import CodeFormat, Target, choose_processor
 from kernelcast.records.dialect import Dialect
-from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.errors import CompileError, InputError, MissingExtraError
 
 _LIMIT_S: Final = 60.0
 _WARNINGS: Final = (
@@ -58,6 +58,22 @@ _REQUIRED_SIZE: Final = re.compile(
 )
 _SIZES: Final = re.compile(r"^!(\d+) = !\{(i32 \d+, i32 \d+, i32 \d+)\}", re.MULTILINE)
 _LAUNCH_VARIABLE: Final = "@kernelcast_launch"
+_EXTERN: Final = re.compile(r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$.]+)", re.MULTILINE)
+_AMD_REFERENCE: Final = re.compile(r"\b([\w$.]+)@(?:gotpc)?rel32@lo")
+_AMD_LABEL: Final = re.compile(r"^([\w$.]+):", re.MULTILINE)
+_OF_THE_DRIVER: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+_SYMBOL: Final = re.compile(r"_Z(\d+)(.+)")
+_SCALARS: Final = {
+    "c": "char", "h": "uchar", "s": "short", "t": "ushort", "i": "int", "j": "uint", "l": "long",
+    "m": "ulong", "f": "float", "d": "double", "Dh": "half", "b": "bool",
+}  # fmt: skip
+_PARAMETER: Final = re.compile(r"(P?)(?:U\d+\w+?)?[VK]*(?:Dv(\d+)_)?(Dh|[chstijlmfdb])")
+# What clang makes of them before it looks for a library.
+_LOWERED: Final = {
+    "__translate_sampler_initializer": "sampler_t", "__printf_alloc": "printf",
+    "__read_pipe": "read_pipe", "__write_pipe": "write_pipe",
+}  # fmt: skip
+_NEVER_HERE: Final = re.compile(r"printf|sampler_t|\w+_(?:image|pipe)\w*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +101,18 @@ class Compiled:
         CompileError
             If it lacks any; names them.
         """
-        if self.missing:
-            msg = (
-                f"{self.target}: no library here has the built-in functions "
-                f"{', '.join(self.missing)}; install libdevice (a CUDA toolkit or the wheel "
-                "nvidia-cuda-nvcc) or libclc, or do without them"
-            )
-            raise CompileError(msg)
+        if not self.missing:
+            return
+        never = [name for name in self.missing if _NEVER_HERE.fullmatch(name)]
+        advice = (
+            "images, samplers, pipes and printf are compiled by a driver of OpenCL only"
+            if never
+            else "install libdevice (a CUDA toolkit or the wheel nvidia-cuda-nvcc) or libclc, or "
+            "do without them"
+        )
+        names = ", ".join(never or self.missing)
+        msg = f"{self.target}: no library here has the built-in functions {names}; {advice}"
+        raise CompileError(msg)
 
 
 def compile_kernel(
@@ -140,24 +161,21 @@ def compile_kernel(
     ('k', True)
     """
     target = target or Target.ir()
-    dialect = dialect or Dialect()
-    compiler = find_compiler()
     given = read_options(options)
     job = _Job(
-        source=source, source_name=_name_safely(source_name), compiler=compiler, target=target,
-        given=given, flags=_list_flags(target, dialect, given), limit_s=limit_s,
+        source=source, source_name=_name_safely(source_name), target=target, given=given,
+        dialect=dialect or Dialect(), limit_s=limit_s,
         folders=_resolve_folders(given.folders, include_folders),
-        libraries=list_libraries(target, compiler),
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="kernelcast-compile-") as made:
         key = job.find_key(Path(made))
         entry = cache.read(key)
-        if entry is None:
+        if entry is None or not _is_current(entry, target):
             entry = job.run(Path(made))
             cache.write(key, entry)
     return Compiled(
         text=entry["text"], target=target, log=entry["log"], missing=tuple(entry["missing"]),
-        compiler=compiler.identity,
+        compiler=entry["compiler"],
         kernels=tuple(
             CompiledKernel(
                 name=one["name"], arguments=tuple(Argument(**each) for each in one["arguments"])
@@ -167,48 +185,75 @@ def compile_kernel(
     )  # fmt: skip
 
 
+def _is_current(entry: Mapping[str, Any], target: Target) -> bool:
+    """Tell whether what is kept is what would be made now; it is where there is no compiler."""
+    try:
+        makers = find_compiler().identity, _describe_libraries(target)
+    except MissingExtraError:
+        return True
+    return makers == (entry["compiler"], entry["libraries"])
+
+
+def _describe_libraries(target: Target) -> list[str]:
+    """Name the libraries of others that code for a target is linked with."""
+    libdevice = find_libdevice() if target.format is CodeFormat.PTX else None
+    found = [path for path in (libdevice, find_libclc(target.format)) if path]
+    return [f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in found]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
     """A source and all that decides what the compiler makes of it."""
 
     source: str
     source_name: str
-    compiler: Compiler
     target: Target
     given: ReadOptions
-    flags: tuple[str, ...]
+    dialect: Dialect
     folders: tuple[Path, ...]
-    libraries: tuple[Path, ...]
     limit_s: float
 
     def find_key(self, folder: Path) -> str:
         """Name the content: that of the source and, where it may include files, of all of it."""
         parts: list[str | bytes] = [
-            self.source, self.source_name, self.compiler.identity, repr(asdict(self.target)),
-            digest_room(), *self.flags, *map(str, self.given.dropped),
+            self.source, self.source_name, repr(asdict(self.target)), digest_room(),
+            *_list_flags(self.target, self.dialect, self.given), *map(str, self.given.dropped),
         ]  # fmt: skip
         if self.folders:
-            self._start(folder, ("-E", "-o", "preprocessed"))
+            self._start(folder, find_compiler(), ("-E", "-o", "preprocessed"))
             parts.append(Path(folder, "preprocessed").read_bytes())
-        for path in filter(None, (*self.libraries, find_libclc(self.target.format))):
-            status = path.stat()
-            parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
         return cache.digest(parts)
 
     def run(self, folder: Path) -> dict[str, Any]:
-        """Compile, with libclc where built-in functions are missing; return what is kept."""
-        entry = self._compile(folder, self.libraries)
+        """Compile, with libclc where built-in functions are missing; return what is kept.
+
+        For a GPU that is newer than the compiler, PTX is made for the newest that it knows:
+        drivers take that of all earlier ones.
+        """
+        compiler = find_compiler()
+        notes = [f"option {option} means nothing here" for option in self.given.dropped]
+        processor = self.target.processor
+        if self.target.format is CodeFormat.PTX:
+            processor = choose_processor(processor, list_processors(compiler, self.target.triple))
+        if processor != self.target.processor:
+            notes.append(f"{compiler.identity} does not know {self.target}; this is {processor}'s")
+        job = replace(self, target=replace(self.target, processor=processor))
+        libraries = list_libraries(self.target, compiler)
+        entry = job._compile(folder, compiler, libraries)
         libclc = find_libclc(self.target.format)
         if entry["missing"] and libclc is not None:
-            entry = self._compile(folder, (*self.libraries, libclc))
-        notes = [f"option {option} means nothing here" for option in self.given.dropped]
-        return {**entry, "log": "\n".join([*notes, *filter(None, [entry["log"]])])}
+            entry = job._compile(folder, compiler, (*libraries, libclc))
+        log = "\n".join([*notes, *filter(None, [entry["log"]])])
+        libraries_used = _describe_libraries(self.target)
+        return {**entry, "log": log, "compiler": compiler.identity, "libraries": libraries_used}
 
-    def _compile(self, folder: Path, libraries: Sequence[Path]) -> dict[str, Any]:
+    def _compile(
+        self, folder: Path, compiler: Compiler, libraries: Sequence[Path]
+    ) -> dict[str, Any]:
         """Compile with these libraries."""
         linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
         how = (*linked, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
-        log = self._start(folder, how, libraries)
+        log = self._start(folder, compiler, how, libraries)
         front = folder / "front.ll"
         code = front.read_text(encoding="utf-8")
         opened = _open_up(code)
@@ -217,20 +262,25 @@ class _Job:
         front.write_text(opened, encoding="utf-8")
         profile = _PROFILES[self.target.as_written]
         form = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
-        text = self._write(folder, "front.ll", (*profile, form))
+        text = self._write(folder, compiler, "front.ll", (*profile, form))
         kernels = read_kernels(code, text, self.target)
         if self.target.format is CodeFormat.PTX:
             if any(one.address_space == "constant" for each in kernels for one in each.arguments):
-                optimised = self._write(folder, "front.ll", (*profile, "-emit-llvm"))
+                optimised = self._write(folder, compiler, "front.ll", (*profile, "-emit-llvm"))
                 (folder / "moved.ll").write_text(_move_constants(optimised), encoding="utf-8")
-                text = self._write(folder, "moved.ll", ("-O3", "-disable-llvm-passes", "-S"))
+                text = self._write(
+                    folder, compiler, "moved.ll", ("-O3", "-disable-llvm-passes", "-S")
+                )
             text = _require_sizes(text, code)
         return {
-            "text": text, "log": log, "missing": find_missing_builtins(text, self.target),
+            "text": text, "log": log, "missing": _find_missing_builtins(text, self.target),
             "kernels": [asdict(kernel) for kernel in kernels],
         }  # fmt: skip
 
-    def _start(self, folder: Path, written: Sequence[str], libraries: Sequence[Path] = ()) -> str:
+    def _start(
+        self, folder: Path, compiler: Compiler, written: Sequence[str],
+        libraries: Sequence[Path] = (),
+    ) -> str:  # fmt: skip
         """Run the front end on the source where it sees no other files; return its warnings."""
         (folder / "source").write_bytes(self.source.encode())
         files = {
@@ -239,20 +289,19 @@ class _Job:
         }  # fmt: skip
         (folder / "files.json").write_text(_list_visible(folder, files, self.folders), "utf-8")
         included = [word for path in self.folders for word in ("-I", str(path))]
-        command = [
-            *self.compiler.command, "-cc1", *self.flags, *included, *written, self.source_name
-        ]  # fmt: skip
+        flags = _list_flags(self.target, self.dialect, self.given)
+        command = [*compiler.command, "-cc1", *flags, *included, *written, self.source_name]
         status, output = run_limited(command, folder, self.limit_s)
         self._check_included(Path(folder, "included"))
         if status != 0:
             raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
         return output.strip()
 
-    def _write(self, folder: Path, code: str, how: Sequence[str]) -> str:
+    def _write(self, folder: Path, compiler: Compiler, code: str, how: Sequence[str]) -> str:
         """Run the back end on LLVM IR."""
         command = [
             # Inline assembly is copied, not assembled: `.incbin` would read a file.
-            *self.compiler.command, "-cc1", *_name_machine(self.target), "-x", "ir", "-w",
+            *compiler.command, "-cc1", *_name_machine(self.target), "-x", "ir", "-w",
             "-no-integrated-as",
             *_INLINE, *how, *_list_back_end_flags(self.target, self.given), "-o", "code", code,
         ]  # fmt: skip
@@ -405,3 +454,38 @@ def _list_visible(folder: Path, files: Mapping[str, Path], include_folders: Sequ
 def _shorten(output: str) -> str:
     """Leave out what a crashed compiler says of itself."""
     return output.partition("PLEASE submit a bug report")[0].strip()
+
+
+def _find_missing_builtins(text: str, target: Target) -> list[str]:
+    """Find the functions that assembly for a GPU calls and does not hold."""
+    names: Iterator[str] = iter(())
+    if target.format is CodeFormat.PTX:
+        names = (match[1] for match in _EXTERN.finditer(text))
+    elif target.format is CodeFormat.AMD:
+        defined = set(_AMD_LABEL.findall(text))
+        names = (one for one in _AMD_REFERENCE.findall(text) if one not in defined)
+    return sorted({demangle(name) for name in names if name not in _OF_THE_DRIVER})
+
+
+def demangle(name: str) -> str:
+    """Spell a built-in function as OpenCL C does, with its parameters where they are numbers.
+
+    Examples
+    --------
+    >>> demangle("_Z3sinDv4_f"), demangle("_Z11read_imagef14ocl_image2d_ro11ocl_samplerDv2_i")
+    ('sin(float4)', 'read_imagef')
+    """
+    match = _SYMBOL.fullmatch(name)
+    if match is None:
+        return next((spelt for start, spelt in _LOWERED.items() if name.startswith(start)), name)
+    length = int(match[1])
+    base, rest = match[2][:length], match[2][length:]
+    parameters = []
+    while rest:
+        found = _PARAMETER.match(rest)
+        if found is None:
+            return base
+        scalar = _SCALARS[found[3]]
+        parameters.append(f"{scalar}{found[2] or ''}{' *' if found[1] else ''}")
+        rest = rest[found.end() :]
+    return f"{base}({', '.join(parameters)})"

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,15 @@ def _ask_version(command: tuple[str, ...]) -> Compiler | None:
         return None
     version = (int(match[1]), int(match[2]), int(match[3]))
     return Compiler(command=command, version=version, identity=match[0])
+
+
+@functools.cache
+def list_processors(compiler: Compiler, triple: str) -> tuple[str, ...]:
+    """List the processors of a machine that a compiler knows."""
+    with tempfile.TemporaryDirectory(prefix="kernelcast-compile-") as made:
+        command = [*compiler.command, "-cc1", "-triple", triple, "-print-supported-cpus"]
+        _, output = run_limited(command, Path(made), _VERSION_LIMIT_S)
+    return tuple(re.findall(r"^\t(\S+)$", output, re.MULTILINE))
 
 
 def run_limited(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int, str]:

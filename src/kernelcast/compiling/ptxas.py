@@ -12,6 +12,7 @@ from typing import Final
 
 from kernelcast.compiling import cache
 from kernelcast.compiling.compiler import run_limited
+from kernelcast.compiling.targets import choose_processor
 from kernelcast.records.errors import CompileError, MissingExtraError
 
 _LIMIT_S: Final = 120.0
@@ -24,7 +25,7 @@ _NUMBERS: Final = {
     "shared_bytes": re.compile(r"(\d+) bytes smem"),
     "barriers": re.compile(r"used (\d+) barriers"),
 }
-_SUPPORTED: Final = re.compile(r"'sm_(\d+)'")
+_SUPPORTED: Final = re.compile(r"'(sm_\d+\w?)'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +58,18 @@ def find_ptxas() -> Path | None:
 
 
 @functools.cache
-def _list_processors(ptxas: Path) -> tuple[int, ...]:
-    """List the numbers of the GPUs that it knows: that of CUDA 13 knows none before sm_75."""
+def _list_processors(ptxas: Path) -> tuple[str, ...]:
+    """List the GPUs that it knows: that of CUDA 13 knows none before sm_75."""
     with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
         _, text = run_limited([str(ptxas), "--help"], Path(made), _LIMIT_S)
-    return tuple(sorted({int(number) for number in _SUPPORTED.findall(text)}))
+    return tuple(dict.fromkeys(_SUPPORTED.findall(text)))
 
 
 def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
     """Assemble PTX; return what its kernels need, by name.
 
-    A GPU that the assembler no longer knows is taken for the oldest that it does.
+    A GPU that the assembler no longer knows is taken for the oldest that it does, one that it
+    does not know yet for the newest.
 
     Raises
     ------
@@ -80,9 +82,7 @@ def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
     if ptxas is None:
         msg = "no ptxas was found; install it with `pip install nvidia-cuda-nvcc`"
         raise MissingExtraError(msg)
-    number = int(re.sub(r"\D", "", processor))
-    least = min(_list_processors(ptxas), default=number)
-    architecture = processor if number >= least else f"sm_{least}"
+    architecture = choose_processor(processor, _list_processors(ptxas))
     status = ptxas.stat()
     key = cache.digest((text, architecture, f"{ptxas} {status.st_size} {status.st_mtime_ns}"))
     entry = cache.read(key)

@@ -1,6 +1,7 @@
 """What kernels are compiled to: a form of code, and the processor that it is for."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
@@ -23,6 +24,32 @@ class CodeFormat(StrEnum):
     """Assembly of AMD's GPUs."""
     X86 = "x86"
     """Assembly of x86-64 processors, of one work-item at a time."""
+
+
+_NUMBER = re.compile(r"sm_(\d+)")
+
+
+def choose_processor(wanted: str, known: Iterable[str]) -> str:
+    """Choose the newest of NVIDIA's processors that is known and no newer than the wanted one.
+
+    Code for it runs on the wanted one. Where all known ones are newer, it is the oldest of them;
+    where none is known, the wanted one.
+
+    Examples
+    --------
+    >>> known = ["sm_75", "sm_90", "sm_90a", "sm_100"]
+    >>> choose_processor("sm_95", known), choose_processor("sm_90a", known)
+    ('sm_90', 'sm_90a')
+    >>> choose_processor("sm_70", known)
+    'sm_75'
+    """
+    names = [*known]
+    if wanted in names or not names:
+        return wanted
+    numbers = sorted(int(match[1]) for name in names if (match := _NUMBER.fullmatch(name)))
+    limit = int(re.sub(r"\D", "", wanted))
+    fitting = [number for number in numbers if number <= limit]
+    return f"sm_{fitting[-1] if fitting else numbers[0]}"
 
 
 _TRIPLES = {

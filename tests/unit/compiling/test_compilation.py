@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -219,13 +220,23 @@ def test_lines_as_written() -> None:
     assert "DILocation(line: 3" in text
 
 
-def test_missing_builtins() -> None:
+@pytest.mark.parametrize("target", ["sm_75", "gfx90a"])
+@pytest.mark.parametrize(
+    ("statement", "missing"),
+    [
+        ("a[0] = read_imagef(i, s, (int2)(1, 2));", ["read_imagef"]),
+        ("a[0] = read_imagef(i, S, (int2)(1, 2));", ["read_imagef", "sampler_t"]),
+        ("a[0].x = get_image_width(i);", ["get_image_width"]),
+        ('printf("%f", a[0].x);', ["printf"]),
+    ],
+)
+def test_missing_builtins(statement: str, missing: list[str], target: str) -> None:
     """A built-in function that no library has is named, and refused where code is to run."""
-    source = """kernel void k(global float4 *a, read_only image2d_t i, sampler_t s)
-    { a[0] = read_imagef(i, s, (int2)(1, 2)); }"""
-    compiled = compile_kernel(source, (), Target.ptx("sm_75"))
-    assert compiled.missing == ("read_imagef",)
-    with pytest.raises(CompileError, match="built-in functions read_imagef; install libdevice"):
+    parameters = "global float4 *a, read_only image2d_t i, sampler_t s"
+    source = f"constant sampler_t S = 16; kernel void k({parameters}) {{ {statement} }}"
+    compiled = compile_kernel(source, (), Target.parse(target))
+    assert [*compiled.missing] == missing
+    with pytest.raises(CompileError, match=f"{', '.join(missing)}; images, samplers, pipes"):
         compiled.require_builtins()
 
 
@@ -301,14 +312,29 @@ def test_newest_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert find_compiler().command == (newest,)
 
 
-@pytest.mark.usefixtures("fresh_search")
-def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a compiler the error says what to install, and importing the room is no error."""
+@pytest.mark.usefixtures("fresh_search", "own_cache")
+def test_what_was_compiled_needs_no_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers what was compiled before; for anything else the error says what to install."""
+    target = Target.ptx("sm_90")
+    compiled = compile_kernel(KERNEL, (), target)
+    find_compiler.cache_clear()
     monkeypatch.delenv(compiler.VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(compiler, "_find_zig", lambda: None)
+    monkeypatch.setattr(compilation, "find_libdevice", lambda: None)
+    assert compile_kernel(KERNEL, (), target) == compiled
     with pytest.raises(MissingExtraError, match=r"pip install 'kernelcast\[compile\]'"):
-        compile_kernel(KERNEL)
+        compile_kernel(KERNEL, ("-DOTHER",), target)
+
+
+def test_a_gpu_that_the_compiler_does_not_know_gets_code_of_an_older_one() -> None:
+    """Makes PTX for the newest GPU that is known, which later ones run, and says so."""
+    compiled = compile_kernel(KERNEL, (), Target.ptx("sm_199"))
+    (made_for,) = re.findall(r"^\.target (sm_\d+)", compiled.text, re.MULTILINE)
+    assert 86 <= int(made_for[3:]) < 199
+    assert f"does not know sm_199; this is {made_for}'s" in compiled.log
 
 
 def test_import_starts_nothing() -> None:
