@@ -6,8 +6,8 @@ without a GPU. FOLDER then holds
 
 - ``packages.tar.xz``: the packages that a Python of scientists lacks, for Python 3.12 on x86-64,
   and a stub of kernelcast's own metadata;
-- ``compiled.tar.xz``: kernelcast's cache of compiled code, with PTX of the corpus, the examples, the
-  stencils, the configurations and all that probes, microbenchmarks and traces are made of. The
+- ``compiled.tar.xz``: kernelcast's cache of compiled code, with PTX of the corpus, the examples,
+  the stencils, the configurations and all that probes, microbenchmarks and traces are made of. The
   latter is what a run on a stand-in for a GPU asked for;
 - ``plan.json``: two sizes per kernel of the corpus, by the work-groups that fill a GPU.
 

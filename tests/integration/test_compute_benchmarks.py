@@ -3,7 +3,11 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
+from kernelcast.compiling import Target, assemble_ptx, compile_kernel, find_ptxas
+from kernelcast.records.device import DeviceKind
+from kernelcast.sampling.microbenchmarks.bench import Bench
+from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
+from kernelcast.sampling.microbenchmarks.loops import CYCLES, READ_CYCLES, count_cycles
 from kernelcast.sampling.microbenchmarks.suite import COMPUTE, Benchmark
 from kernelcast.sampling.session import DeviceSession
 
@@ -21,6 +25,10 @@ _EXPECTED_COSTS = {
     "dispatch": {"work_group_dispatch_s"},
     "launch": {"launch_s", "launch_in_batch_s", "launch_queued_to_start_s"},
 }
+
+READ_TIME_STAMP = (
+    "*(volatile global uint *)&out[get_global_id(0)] = x; {0} = __builtin_readcyclecounter();"
+)
 
 
 def _numbers(result: BenchmarkResult) -> list[float]:
@@ -59,3 +67,28 @@ def test_latencies_are_in_order(session: DeviceSession, run_benchmark: Runner) -
     for one in result.instructions:
         for chains, issue in one.issue_latency_s.items():
             assert issue.value <= one.completion_latency_s[chains].value
+
+
+def test_a_gpus_clock_is_what_it_counts_in_a_second(session: DeviceSession) -> None:
+    """Reads the rate of a counter of cycles; here the processor's, as no GPU is at hand."""
+    if session.description.kind is not DeviceKind.CPU or "llvmpipe" in session.description.id:
+        pytest.skip("needs a processor whose compiler knows its counter of cycles")
+    with session.lock:
+        clock_hz = count_cycles(Bench(session, Effort.QUICK), READ_TIME_STAMP, size=1)
+    assert 1e9 < clock_hz.value < 6e9
+    assert clock_hz.origin == "clock"
+
+
+@pytest.mark.parametrize(
+    ("extension", "target"),
+    [("cl_nv_device_attribute_query", "sm_90"), ("cl_amd_device_attribute_query", "gfx90a")],
+)
+def test_gpus_cycles_are_read_around_the_loop(extension: str, target: str) -> None:
+    """Compiles to code that reads the counter twice; NVIDIA's assembler takes it."""
+    statement = READ_CYCLES[extension]
+    source = CYCLES.format(statement.format("begin"), "x *= 3;", statement.format("end"))
+    compiled = compile_kernel(source, ("-Dasm=__asm__",), Target.parse(target))
+    counter = "%clock64" if target == "sm_90" else "s_memtime"
+    assert compiled.text.count(counter) == 2
+    if target == "sm_90" and find_ptxas():
+        assert assemble_ptx(compiled.text, target)["kc_cycles"].registers > 0

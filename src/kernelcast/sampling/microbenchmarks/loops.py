@@ -85,6 +85,28 @@ kernel void kc_order(global volatile int *count, global int *tickets, global flo
         *sink = x;
 }
 """
+# Work-item 0 counts the cycles of its compute unit between the begin and the end of the loop;
+# `x` passes through both readings, so that neither moves.
+CYCLES = """
+kernel void kc_cycles(global ulong *cycles, global uint *out, int n)
+{{
+    uint x = (uint)get_global_id(0);
+    ulong begin, end;
+    {0}
+    for (int i = 0; i < n; ++i) {{ {1} }}
+    {2}
+    out[get_global_id(0)] = x;
+    if (get_global_id(0) == 0)
+        *cycles = end - begin;
+}}
+"""
+READ_CYCLES = {
+    "cl_nv_device_attribute_query":
+        'asm volatile("mov.u64 %0, %%clock64;" : "=l"({0}), "+r"(x) : : "memory");',
+    "cl_amd_device_attribute_query":
+        'asm volatile("s_memtime %0\\ns_waitcnt lgkmcnt(0)" : "=s"({0}), "+v"(x) : : "memory");',
+}  # fmt: skip
+"""Statements that read a compute unit's cycles, by the extension of devices that have it."""
 
 
 def _make_chain(
@@ -116,18 +138,48 @@ def measure_clock(bench: Bench, result: BenchmarkResult) -> None:
     A chain of additions and exclusive ors, which no compiler can shorten, takes two cycles per
     step on every current CPU; the same chain with multiplications takes four (x86-64: Intel since
     Nehalem, AMD since Zen). Only where the times are as 2 to 4 are the chains executed as assumed,
-    and their rate is the clock. One work-item, so that threads do not matter.
+    and their rate is the clock. One work-item, so that threads do not matter. GPUs count cycles
+    themselves.
     """
     with result.attempting("clock_hz"):
         if not bench.is_cpu:
-            msg = "no instruction of this device is known to take one cycle"
-            raise MeasurementError(msg)
+            known = (READ_CYCLES.get(name) for name in bench.description.extensions)
+            statement = next(filter(None, known), None)
+            if statement is None:
+                msg = "the device has no counter of cycles that kernels are known to read"
+                raise MeasurementError(msg)
+            result.clock_hz = count_cycles(bench, statement)
+            return
         adding = _make_chain(["x = (x + a) ^ b;"] * 32, lambda x: (x + _A) ^ _B)
         multiplying = _make_chain(["x = (x * a) ^ b;"] * 32, lambda x: (x * _A) ^ _B)
         added, added_count = _time(bench, adding, Launch(1, 1))
         multiplied, multiplied_count = _time(bench, multiplying, Launch(1, 1))
         ratio = (multiplied.minimum / multiplied_count) / (added.minimum / added_count)
         result.clock_hz = judge_clock(added, 32 * added_count, ratio)
+
+
+def count_cycles(bench: Bench, statement: str, *, size: int = 256) -> Trait[float]:
+    """Count a compute unit's cycles per second while all of them are at work.
+
+    Parameters
+    ----------
+    statement : str
+        Reads the cycles so far into a variable, as `READ_CYCLES` has it.
+    size : int
+        Work-items of each unit's work-group, which run at the same time.
+    """
+    items = size * bench.units
+    steps = " ".join(["x = (x * 1664525u) ^ 1013904223u;"] * 16)
+    source = CYCLES.format(statement.format("begin"), steps, statement.format("end"))
+    cycles, out = bench.buffer(8), bench.buffer(4 * items)
+    kernel = bench.build_kernel(source, "kc_cycles")
+
+    def run(iterations: int) -> float:
+        bench.set_args(kernel, cycles, out, iterations)
+        return bench.time_launch(kernel, items, size)
+
+    measured, _ = bench.measure_loop(run)
+    return measured.as_rate(float(bench.read(cycles, np.uint64, 1)[0]), "clock")
 
 
 def judge_clock(added: Measured, steps: float, ratio: float) -> Trait[float]:

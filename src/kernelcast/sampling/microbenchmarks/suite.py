@@ -41,7 +41,7 @@ COMPUTE = (
         )
         for kind in INSTRUCTIONS
     ),
-    _make("clock", "clock, where instructions tell it", loops.measure_clock),
+    _make("clock", "clock, by instructions or by the device's cycles", loops.measure_clock),
     _make("divergence", "branches that neighbours do not share", loops.measure_divergence),
     _make("atomics", "atomic additions", loops.measure_atomics),
     _make("barrier", "barriers", loops.measure_barriers),
