@@ -66,23 +66,23 @@ def _follows_interrupt(error: BaseException) -> bool:
 @click.group(
     cls=_Commands,
     places="""
-        balance balance.command:balance
+        balance balance:balance
         calibrate calibrate.command:calibrate
         collect collect.command:collect_command
         compare compare:compare
         compile compile:compile_command
-        corpus corpus.command:corpus
+        corpus corpus:corpus
         data groups:data
         devices devices:devices
         estimate estimate.command:estimate
         features features.command:features
         model groups:model
         models groups:models
-        serve serve.command:serve
-        starpu starpu.command:starpu
-        trace trace.command:trace
+        serve serve:serve
+        starpu starpu:starpu
+        trace trace:trace
         train train.command:train
-        tune tune.command:tune
+        tune tune:tune
         validate validate.command:validate
     """,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _TEXT_WIDTH},

@@ -1,32 +1,25 @@
 """``kernelcast devices``."""
 
-import click
-from rich.table import Table
+from dataclasses import dataclass
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, make_table, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json
 from kernelcast.launches.devices import examine_devices
-from kernelcast.records.device import DeviceDescription, DeviceReport
+from kernelcast.records.device import DeviceReport
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.plain import to_plain
-from kernelcast.reports.numbers import format_bytes
-
-_COLUMNS = (
-    "id", "name, platform, driver", "compute\nunits", "local\nmemory", "fp64", "extensions",
-    "timer", "status",
-)  # fmt: skip
-# On a narrow terminal, where they stand above each other.
-_NARROW_COLUMNS = (
-    "id\nname\nplatform\ndriver", "compute units\nlocal memory\nfp64\ntimer",
-    "status\nextensions",
-)  # fmt: skip
+from kernelcast.reports.presenter import Table
 
 
-@click.command()
-@option.json_list
-@option.debug
-@click.pass_context
-def devices(ctx: click.Context, *, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesOptions:
+    """Options of ``kernelcast devices``."""
+
+    as_json: bool = option.use(option.json_list)
+
+
+@option.command(DevicesOptions)
+def devices(options: DevicesOptions) -> ExitStatus:
     """List the OpenCL and CUDA devices of this machine and try each.
 
     Each device builds and runs a small kernel for about 10 ms, in a process of its own: one that
@@ -37,81 +30,48 @@ def devices(ctx: click.Context, *, as_json: bool) -> None:
     Exit status: 0 if a device works, 1 if all are broken or there is none.
     """
     try:
-        with progress(is_wanted=not as_json) as report:
+        with progress(is_wanted=not options.as_json) as report:
             reports = examine_devices(report=report)
     except NoDeviceError as error:
-        if as_json:
+        if options.as_json:
             show_json([])
         complain(str(error))
-        ctx.exit(ExitStatus.FAILED)
-    if as_json:
-        show_json([_to_json(one) for one in reports])
+        return ExitStatus.FAILED
+    if options.as_json:
+        show_json([_report_to_json(one) for one in reports])
     else:
-        show(_lay_out(reports), narrow=_lay_out_narrow(reports))
-    if all(one.broken_reason is not None for one in reports):
-        ctx.exit(ExitStatus.FAILED)
+        show(_list_devices(reports))
+    is_broken = all(one.broken_reason is not None for one in reports)
+    return ExitStatus.FAILED if is_broken else ExitStatus.ANSWERED
 
 
-def _lay_out(reports: list[DeviceReport]) -> Table:
-    """Lay devices out, one per row."""
-    table = make_table(*_COLUMNS)
-    table.columns[0].no_wrap = True
+def _list_devices(reports: list[DeviceReport]) -> Table:
+    rows = []
     for one in reports:
         device = one.description
-        table.add_row(
-            device.id,
-            _list_names(device),
-            str(device.compute_units),
-            format_bytes(device.local_memory_bytes),
-            _describe_fp64(device),
-            _list_extensions(device),
-            _describe_timer(one),
-            _describe_status(one),
-        )
-    return table
+        rows.append((
+            device.id, f"{device.name}\n{device.platform}\n{device.driver}",
+            str(device.compute_units), device.local_memory_bytes,
+            "yes" if device.has_fp64 else "no",
+            "\n".join(name.removeprefix("cl_") for name in device.extensions) or "-",
+            "-" if one.timer is None else "agrees" if one.timer.agrees else "disagrees",
+            "ok" if one.broken_reason is None else f"broken: {one.broken_reason}",
+        ))  # fmt: skip
+    return Table(
+        columns={
+            "id": "text", "name, platform, driver": "text", "compute\nunits": "number",
+            "local\nmemory": "B", "fp64": "text", "extensions": "text", "timer": "text",
+            "status": "text",
+        },
+        rows=rows,
+        stacks=(
+            ("id", "name, platform, driver"), ("fp64", "compute\nunits", "local\nmemory", "timer"),
+            ("status", "extensions"),
+        ),
+    )  # fmt: skip
 
 
-def _lay_out_narrow(reports: list[DeviceReport]) -> Table:
-    """Lay devices out in three columns."""
-    table = make_table(*_NARROW_COLUMNS)
-    table.show_lines = True
-    # Long names are folded, ids never: people copy them.
-    table.columns[0].min_width = max(len(one.description.id) for one in reports)
-    for one in reports:
-        device = one.description
-        table.add_row(
-            f"{device.id}\n{_list_names(device)}",
-            f"{device.compute_units}\n{format_bytes(device.local_memory_bytes)}\n"
-            f"{_describe_fp64(device)}\n{_describe_timer(one)}",
-            f"{_describe_status(one)}\n{_list_extensions(device)}",
-        )
-    return table
-
-
-def _list_names(device: DeviceDescription) -> str:
-    return f"{device.name}\n{device.platform}\n{device.driver}"
-
-
-def _list_extensions(device: DeviceDescription) -> str:
-    return "\n".join(name.removeprefix("cl_") for name in device.extensions) or "-"
-
-
-def _describe_fp64(device: DeviceDescription) -> str:
-    return "yes" if device.has_fp64 else "no"
-
-
-def _describe_status(report: DeviceReport) -> str:
-    return "ok" if report.broken_reason is None else f"broken: {report.broken_reason}"
-
-
-def _describe_timer(report: DeviceReport) -> str:
-    if report.timer is None:
-        return "-"
-    return "agrees" if report.timer.agrees else "disagrees"
-
-
-def _to_json(report: DeviceReport) -> dict[str, object]:
-    """Turn a device's report into what `kernelcast devices --json` prints of it."""
+def _report_to_json(report: DeviceReport) -> dict[str, object]:
     return {
         **to_plain(report.description),
         "timer": None if report.timer is None else to_plain(report.timer),

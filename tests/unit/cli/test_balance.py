@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.cli.balance.plot import save_timeline
-from kernelcast.cli.balance.text import draw_timeline, list_lines, make_table
+from kernelcast.cli.balance import chart_timeline, draw_timeline, list_remarks, list_shares
 from kernelcast.records.balance import (
     Activity,
     BalanceReport,
@@ -15,6 +14,7 @@ from kernelcast.records.balance import (
     SlabSpace,
 )
 from kernelcast.records.ndrange import NDRange
+from kernelcast.reports.drawing import save_figure
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_timeline_draws_each_device_and_the_host(report: BalanceReport) -> None:
 
 def test_lines_compare_estimated_and_real_times(report: BalanceReport) -> None:
     """The estimate's error has the sign of (estimated - real), and merges are named."""
-    text = "\n".join(list_lines(report))
+    text = "\n".join(list_remarks(report))
     assert "400 ms (estimated 500 ms, +25.0 %)" in text
     assert "out by ranges" in text
     assert "given by" not in text
@@ -70,15 +70,15 @@ def test_lines_compare_estimated_and_real_times(report: BalanceReport) -> None:
 
 def test_table_has_a_row_per_device(report: BalanceReport) -> None:
     """A device that failed says so."""
-    table = make_table(report)
-    assert table.row_count == 2
-    assert "failed" in [cell for column in table.columns for cell in column.cells]
+    first, second = list_shares(report).texts()
+    assert first == ["one", "0, 1", "1.00 s", "0.900 - 1.10 s", "70.0 %", "75.0 %", "500 ms"]
+    assert second == ["two", "any", "failed", "", "", "25.0 %", ""]
 
 
-def test_plot_is_drawn(report: BalanceReport, tmp_path: Path) -> None:
-    """The picture is a PNG of some size."""
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "timeline.png"
-    save_timeline(path, report)
-    assert path.read_bytes()[:4] == b"\x89PNG"
-    assert path.stat().st_size > 5000
+def test_figure_has_a_span_per_activity(report: BalanceReport, tmp_path: Path) -> None:
+    """What each device and the host did, and the estimated end."""
+    figure = chart_timeline(report)
+    names = {name for name, *_ in figure.list_points()}
+    assert names == {"prepares", "samples (done work)", "runs", "merges", "estimated end"}
+    save_figure(tmp_path / "timeline.png", figure)
+    assert (tmp_path / "timeline.png").stat().st_size > 5000

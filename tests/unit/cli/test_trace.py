@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
-from kernelcast.cli.trace.plot import choose_bars
+from kernelcast.cli.trace import choose_bars
 from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -84,10 +84,8 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             if then is not None:
                 raise then
 
-        monkeypatch.setattr(
-            "kernelcast.cli.trace.command.choose_devices", lambda _: [make_description()]
-        )
-        monkeypatch.setattr("kernelcast.cli.trace.command.trace_on_devices", trace_on_devices)
+        monkeypatch.setattr("kernelcast.cli.trace.choose_devices", lambda _: [make_description()])
+        monkeypatch.setattr("kernelcast.cli.trace.trace_on_devices", trace_on_devices)
 
     return replace
 

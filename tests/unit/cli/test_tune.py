@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli.app import app
-from kernelcast.cli.tune import run as tune_run
-from kernelcast.cli.tune.run import list_lines, make_table
+from kernelcast.cli.tune import list_best, list_remarks
 from kernelcast.records.device import DeviceDescription
+from kernelcast.tuning.api import tune_on_device
 from kernelcast.tuning.report import TunedConfiguration, TuneReport
 from kernelcast.tuning.settings import TuneModels
 from kernelcast.tuning.space import SearchSpace
@@ -44,7 +44,7 @@ def problem_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         every = [calibrated, make_description()]
         return [one for one in every if not ids or one.id.startswith(tuple(ids))]
 
-    monkeypatch.setattr(tune_run, "choose_devices", choose)
+    monkeypatch.setattr("kernelcast.cli.tune.choose_devices", choose)
     path = tmp_path / "scale.yaml"
     path.write_text(PROBLEM)
     return path
@@ -86,14 +86,14 @@ def test_parameters_can_be_fixed(problem_file: Path) -> None:
 
 def test_ctrl_c_shows_what_is_there(problem_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit status 130, the devices that were done are shown, and how to go on."""
-    whole = tune_run.tune_on_device
+    whole = tune_on_device
 
     def interrupt(space: SearchSpace, device: DeviceDescription, **rest: Any) -> TuneReport:  # noqa: ANN401 - as `tune_on_device`
         if device.id != MACHINE:
             raise KeyboardInterrupt
         return whole(space, device, **rest)
 
-    monkeypatch.setattr(tune_run, "tune_on_device", interrupt)
+    monkeypatch.setattr("kernelcast.cli.tune.tune_on_device", interrupt)
     result = run(problem_file)
     assert result.exit_code == 130
     assert "use: LX=" in result.stdout
@@ -109,12 +109,12 @@ def test_table_has_columns_for_what_is_known() -> None:
         problem="p", kernel="k", device="A", device_id="a", names=("LX",),
         models=TuneModels.ANALYTIC, configurations=(one,), models_s=0.1, warnings=("beware",),
     )  # fmt: skip
-    names = [str(column.header) for column in make_table(report, top=1).columns]
+    names = [*list_best(report, top=1).columns]
     assert names == ["LX", "local size", "predicted", "limited by"]
     measured = replace(report, configurations=(replace(one, sampled_s=0.002, runs_s=(0.003,)),))
-    names = [str(column.header) for column in make_table(measured, top=1).columns]
+    names = [*list_best(measured, top=1).columns]
     assert names == ["LX", "local size", "predicted", "sampled", "measured", "limited by"]
-    assert list_lines(report)[-1] == "warning: beware"
+    assert list_remarks(report)[-1] == "warning: beware"
 
 
 def test_nothing_possible_is_said() -> None:
@@ -125,4 +125,4 @@ def test_nothing_possible_is_said() -> None:
         models=TuneModels.ANALYTIC, configurations=(barred,), models_s=0.1,
     )  # fmt: skip
     assert report.pick is None
-    assert "none of them can be launched" in list_lines(report)
+    assert "none of them can be launched" in list_remarks(report)

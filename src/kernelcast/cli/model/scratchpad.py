@@ -150,7 +150,9 @@ def _model(terms: Sequence[ScratchpadTerms], processor: ScratchpadMachine) -> _A
     if len(terms) == 1:
         parts = list(_describe_terms(terms[0], processor))
     else:
-        rows = [(one.kernel.name, one.kernel.active_cpes, *_list_times(one)) for one in terms]
+        rows: list[Sequence[Value]] = [
+            (one.kernel.name, one.kernel.active_cpes, *_list_times(one)) for one in terms
+        ]
         parts = [Table(columns={"kernel": "text", "CPEs": "whole", **_TIMES}, rows=rows)]
     return _Answer(
         content=[terms_to_json(one, processor) for one in terms], parts=parts,

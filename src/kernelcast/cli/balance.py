@@ -1,0 +1,214 @@
+"""``kernelcast balance``."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from kernelcast.balancing.api import balance_problem
+from kernelcast.balancing.places import place_by_text
+from kernelcast.balancing.reports import balance_to_json
+from kernelcast.balancing.settings import BalanceSettings
+from kernelcast.cli import options as option
+from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json
+from kernelcast.records.balance import Activity, BalanceReport, Bar, MergeRule
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.numbers import format_range, format_seconds, format_share
+from kernelcast.reports.presenter import Table
+from kernelcast.reports.targets import make_folder, writing
+
+_DEFAULTS: Final = BalanceSettings()
+_SIGNS: Final = {
+    Activity.PREPARE: (".", "prepares"), Activity.SAMPLE: ("s", "samples (done work)"),
+    Activity.RUN: ("#", "runs"), Activity.COLLECT: ("=", "hands over"),
+    Activity.MERGE: ("m", "merges"),
+}  # fmt: skip
+"""How each activity is drawn on a terminal, and what it is called."""
+_WIDTH: Final = 72
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceOptions:
+    """Options of ``kernelcast balance``."""
+
+    problem_file: Path = option.argument("P.yaml")
+    device_ids: tuple[str, ...] = option.given(
+        "--device ID",
+        "Use this device (its id or the beginning of it); may be repeated.  [default: all devices]",
+    )
+    cores: str | None = option.given(
+        "--cores ID=CORES,...",
+        "Bind a device's process to processor cores, for example intel=0,pocl=1-3.  [default: CPU "
+        "devices share the cores evenly]",
+    )
+    first_share: float = option.given(
+        "--first-share SHARE",
+        "Part of the work that is divided by the estimates; the rest is divided by the speeds that "
+        "show.",
+        default=_DEFAULTS.first_share,
+    )
+    budget: float = option.given(
+        "--budget SHARE",
+        "Part of the launch that is run to estimate the devices' speeds; it counts as done.",
+        default=_DEFAULTS.budget,
+    )
+    assumes_independence: bool = option.given(
+        "--independent",
+        "Vouch that no work-group reads what another one writes, where that cannot be proven.",
+    )
+    seed: int = option.use(option.seed)
+    parameters: Mapping[str, int | float] = option.use(option.parameters)
+    timeout_s: float = option.given(
+        "--timeout SECONDS",
+        "Give a device up that shows no sign of life for so long.",
+        default=_DEFAULTS.timeout_s,
+    )
+    folder: Path | None = option.given(
+        "--out FOLDER",
+        "Write each buffer that the kernel writes to FOLDER, as .npy files.",
+        type=option.FOLDER,
+    )
+    as_json: bool = option.given("--json", "Print JSON instead of a table. Times are in seconds.")
+    plot_file: Path | None = option.given(
+        "--plot FILE.png", "Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot]."
+    )
+
+
+@option.command(BalanceOptions, short="Run one kernel over several devices at once.")
+def balance(options: BalanceOptions) -> ExitStatus:
+    """Run the kernel of a problem file over several devices, so that all finish together.
+
+    Each device works in a process of its own on its own part of the index space. A few parts are
+    run first and tell the speeds; most of the rest is divided by these estimates, and what is
+    left then by the speeds that showed. A kernel whose work-groups are not independent is refused.
+
+    Exit status: 0 when all devices took part, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    settings = option.pick(BalanceSettings, options)
+    check_plot(options.plot_file)
+    if options.folder is not None:
+        make_folder(options.folder)
+    places = place_by_text(options.device_ids, options.cores)
+    with progress(is_wanted=not options.as_json) as report:
+        launch, arguments = balance_problem(
+            options.problem_file, places, parameters=options.parameters, settings=settings,
+            report=report,
+        )  # fmt: skip
+    if options.as_json:
+        show_json(balance_to_json(launch))
+    else:
+        show(list_shares(launch), *draw_timeline(launch), "", *list_remarks(launch))
+    if options.folder is not None:
+        buffers = arguments.buffers.values()
+        for (name, rule), array in zip(launch.merges.items(), buffers, strict=True):
+            if rule is not MergeRule.READ:
+                path = options.folder / f"{name}.npy"
+                with writing(path):
+                    np.save(path, array)
+    if options.plot_file is not None:
+        save_figure(options.plot_file, chart_timeline(launch))
+    failures = [share.failure for share in launch.shares if share.failure]
+    for failure in failures:
+        complain(failure)
+    return ExitStatus.FAILED if failures else ExitStatus.ANSWERED
+
+
+def list_shares(report: BalanceReport) -> Table:
+    """List what each device was expected to do and did."""
+    rows = []
+    for share in report.shares:
+        has_interval = share.low_s is not None and share.high_s is not None
+        interval = format_range(share.low_s or 0.0, share.high_s or 0.0) if has_interval else ""
+        is_estimated = share.estimated_s is not None and not share.failure
+        rows.append((
+            share.device_id, ", ".join(map(str, share.cores)) or "any",
+            "failed" if share.failure else share.estimated_s if is_estimated else "",
+            "" if share.failure else interval, share.estimated_share if is_estimated else "",
+            share.share, share.real_s if share.real_s and not share.failure else "",
+        ))  # fmt: skip
+    return Table(
+        columns={
+            "device": "text", "cores": "text", "alone, estimated": "s", "interval": "number",
+            "share, estimated": "share", "share": "share", "busy": "s",
+        },
+        rows=rows,
+    )  # fmt: skip
+
+
+def list_remarks(report: BalanceReport) -> Iterator[str]:
+    """Say how estimated and real times compare, and what there is to know."""
+    estimated = ""
+    if report.estimated_s is not None and report.real_s > 0:
+        error = format_share(report.estimated_s / report.real_s - 1, signed=True)
+        estimated = f" (estimated {format_seconds(report.estimated_s)}, {error})"
+    merges = [
+        f"{name} by {rule}" for name, rule in report.merges.items() if rule is not MergeRule.READ
+    ]
+    yield (
+        f"all work: {format_seconds(report.real_s)}{estimated}; prepared in "
+        f"{format_seconds(report.prepare_s)}, merged in {format_seconds(report.merge_s)}; "
+        f"everything: {format_seconds(report.total_s)}"
+    )
+    yield (
+        f"cut across dimension {report.space.axis} into {report.space.count:,} parts; merged: "
+        f"{', '.join(merges) or 'nothing'}"
+    )
+    yield from (f"note: {note}" for note in report.notes)
+
+
+def draw_timeline(report: BalanceReport, width: int = _WIDTH) -> list[str]:
+    """Draw who was busy when, one line per device and one for the host."""
+    names = _number_names([*(share.device_id for share in report.shares), "host"])
+    margin = max(map(len, names))
+    end_s = max((bar.end_s for bar in report.bars), default=0.0) or 1.0
+    lines = []
+    for place, name in enumerate(names):
+        own = [bar for bar in report.bars if bar.device == place]
+        lines.append(f"{name:<{margin}} |{_draw_line(own, end_s, width)}|")
+    used = {bar.activity for bar in report.bars}
+    key = ", ".join(" ".join(_SIGNS[activity]) for activity in Activity if activity in used)
+    return [*lines, f"{'':<{margin}} 0{format_seconds(end_s):>{width}}", key]
+
+
+def _draw_line(bars: Iterable[Bar], end_s: float, width: int) -> str:
+    line = [" "] * width
+    for bar in sorted(bars, key=lambda bar: bar.start_s):
+        first = min(int(bar.start_s / end_s * width), width - 1)
+        stop = max(first + 1, round(bar.end_s / end_s * width))
+        line[first:stop] = _SIGNS[bar.activity][0] * (min(stop, width) - first)
+    return "".join(line)
+
+
+def _number_names(names: Iterable[str]) -> list[str]:
+    """Tell devices apart that are used twice."""
+    numbered: list[str] = []
+    for name in names:
+        times = sum(one == name or one.startswith(f"{name} (") for one in numbered)
+        numbered.append(f"{name} ({times + 1})" if times else name)
+    return numbered
+
+
+def chart_timeline(report: BalanceReport) -> Figure:
+    """Chart who was busy when."""
+    names = [f"{share.device_id}\n{share.share:.0%}" for share in report.shares] + ["host"]
+    series = [
+        Series(name=words, kind="spans", points=[
+            Point(x=bar.start_s, y=bar.device, high=bar.end_s)
+            for bar in report.bars if bar.activity is activity
+        ])
+        for activity, (_, words) in _SIGNS.items()
+    ]  # fmt: skip
+    if report.estimated_s is not None:
+        end_s = report.prepare_s + report.estimated_s
+        ends = [Point(x=end_s, y=at) for at in (-0.5, len(names) - 0.5)]
+        series.append(Series(name="estimated end", kind="guide", points=ends))
+    chart = Chart(
+        title=f"{report.kernel}: {report.real_s:.3g} s of work on {len(names) - 1} devices",
+        x=Axis(title="time", unit="s"), y=Axis(title="", names=tuple(names)),
+        series=tuple(one for one in series if one.points),
+    )  # fmt: skip
+    return Figure(charts=(chart,), heights=(1.2 + 0.8 * len(names),))

@@ -1,0 +1,184 @@
+"""``kernelcast corpus``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.cli.collecting import Collected
+from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json
+from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus
+from kernelcast.collection.corpus.checks import DEFAULT_CHECK_TIMEOUT_S, check_on_devices
+from kernelcast.collection.corpus.copy import write_runnable_copy
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.problem_file import read_parameters
+from kernelcast.records.errors import InputError
+from kernelcast.records.plain import to_plain
+from kernelcast.reports.numbers import format_seconds
+from kernelcast.reports.presenter import Table
+from kernelcast.training_data.applications import (
+    Application,
+    CorpusKernel,
+    find_applications,
+    find_kernels,
+)
+
+
+@click.group()
+def corpus() -> None:
+    """List, check and copy the kernels of the benchmark corpus.
+
+    A PATTERN is a kernel's name, application/stem, or a glob such as 'nbody/*'. Without a slash
+    it names an application, a kernel or a kernel of the sampling paper's Table 2.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """Options of ``kernelcast corpus ls``."""
+
+    as_json: bool = option.use(option.json_list)
+
+
+@option.command(ListOptions, "ls")
+def list_kernels(options: ListOptions) -> None:
+    """List the kernels with their size parameters and local sizes."""
+    rows = [(one, kernel) for one in find_applications() for kernel in one.kernels]
+    if options.as_json:
+        show_json([_kernel_to_json(application, kernel) for application, kernel in rows])
+        return
+    show(Table(
+        columns=dict.fromkeys(
+            ("kernel", "suite", "Table 2", "size", "local sizes", "fp64", "what it computes"),
+            "text",
+        ),
+        rows=[
+            (
+                kernel.name, application.suite.value, kernel.table_2,
+                f"{kernel.size.parameter} {kernel.size.least:,} to {kernel.size.most:,}",
+                ", ".join("x".join(map(str, sizes)) for sizes in kernel.local_sizes),
+                "yes" if kernel.uses_fp64 else "", application.title,
+            )
+            for application, kernel in rows
+        ],
+    ))  # fmt: skip
+
+
+def _kernel_to_json(application: Application, kernel: CorpusKernel) -> dict[str, object]:
+    size = to_plain(kernel.size)
+    return {
+        "kernel": kernel.name,
+        "application": application.name,
+        "suite": application.suite.value,
+        "title": application.title,
+        "table_2": kernel.table_2,
+        "size": {name.removeprefix("is_"): value for name, value in size.items()},
+        "local_sizes": [list(sizes) for sizes in kernel.local_sizes],
+        "fp64": kernel.uses_fp64,
+        "note": kernel.note,
+        "problem": str(kernel.problem_path),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """Options of ``kernelcast corpus check``."""
+
+    pattern: str = option.argument("[PATTERN]", default="*", required=False)
+    device_ids: tuple[str, ...] = option.use(option.device)
+    timeout_s: float = option.given(
+        "--timeout SECONDS",
+        "Time limit in seconds for each kernel on each device.",
+        default=DEFAULT_CHECK_TIMEOUT_S, type=option.POSITIVE,
+    )  # fmt: skip
+    as_json: bool = option.use(option.json_list)
+
+
+@option.command(CheckOptions)
+def check(options: CheckOptions) -> ExitStatus:
+    """Run the kernels that match PATTERN and compare what they compute with NumPy.
+
+    Small launches, with each local size that a kernel is meant for, in processes of their own.
+    Kernels that need what a device lacks are skipped there. Ctrl-C prints what is done.
+
+    Exit status: 0 when all passed or were skipped, 1 when one did not, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    kernels = find_kernels(options.pattern)
+    collected = Collected[CheckOutcome]()
+    outcomes = collected.answers
+    with collected.until_interrupted(), progress(is_wanted=not options.as_json) as report:
+        report("looking for devices")
+        devices = choose_devices(options.device_ids)
+        checks = check_on_devices(kernels, devices, timeout_s=options.timeout_s, report=report)
+        for outcome in checks:
+            outcomes.append(outcome)
+    if options.as_json:
+        show_json([{**to_plain(one), "seconds": round(one.seconds, 3)} for one in outcomes])
+    elif outcomes:
+        counts = {status: sum(one.status is status for one in outcomes) for status in CheckStatus}
+        words = (f"{count} {status}" for status, count in counts.items() if count)
+        show(_list_outcomes(outcomes), ", ".join(words))
+    failed = [one for one in outcomes if one.status in {CheckStatus.DIFFERS, CheckStatus.FAILED}]
+    for one in failed:
+        complain(f"{one.kernel} on {one.device_id}: {one.status}: {one.explanation}")
+    collected.complain()
+    if collected.is_interrupted:
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.FAILED if failed else ExitStatus.ANSWERED
+
+
+def _list_outcomes(outcomes: Sequence[CheckOutcome]) -> Table:
+    """List how checks ended: a row per kernel, a column per device."""
+    devices = dict.fromkeys(one.device_id for one in outcomes)
+    by_place = {
+        (one.kernel, one.device_id): f"passed in {format_seconds(one.seconds)}"
+        if one.status is CheckStatus.PASSED
+        else one.status.value
+        for one in outcomes
+    }
+    return Table(
+        columns=dict.fromkeys(("kernel", *devices), "text"),
+        rows=[
+            (name, *(by_place.get((name, device), "") for device in devices))
+            for name in dict.fromkeys(one.kernel for one in outcomes)
+        ],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Options of ``kernelcast corpus write``."""
+
+    pattern: str = option.argument("PATTERN")
+    folder: Path = option.argument("FOLDER", type=option.FOLDER)
+    parameters: Mapping[str, int] = option.numbers(
+        "--param NAME=VALUE",
+        "Replace a parameter of the problem files that have it, for example N=2**20; may be "
+        "repeated.",
+    )
+
+
+@option.command(WriteOptions)
+def write(options: WriteOptions) -> None:
+    """Write the kernels that match PATTERN into FOLDER, ready to be run and changed.
+
+    Each gets a folder application/stem with its problem file, source and generated inputs; the
+    problem file works with every other command. Prints the problem files' names.
+    """
+    kernels = find_kernels(options.pattern)
+    names = {name for kernel in kernels for name in read_parameters(kernel.problem_path)}
+    if unknown := options.parameters.keys() - names:
+        msg = (
+            f"{options.pattern}: no parameter is called {', '.join(sorted(unknown))}; there are: "
+            f"{', '.join(sorted(names))}"
+        )
+        raise InputError(msg)
+    for kernel in kernels:
+        show(str(write_runnable_copy(kernel, options.folder, parameters=options.parameters)))
+
+
+for _command in (list_kernels, check, write):
+    corpus.add_command(_command)

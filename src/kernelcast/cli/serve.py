@@ -1,0 +1,240 @@
+"""``kernelcast serve``: the predictor service and its tokens."""
+
+import importlib.util
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.cli.terminal import complain, show, show_json
+from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
+from kernelcast.records.errors import InputError
+from kernelcast.records.plain import to_plain
+from kernelcast.records.service_state import Scope, TokenRecord
+from kernelcast.reports.presenter import Table
+from kernelcast.service_state import ServiceState, open_state
+from kernelcast.training.registry import MODELS_VARIABLE
+
+_SECRET: Final = ("digest",)
+_database: Final = click.option(
+    "--database",
+    metavar="URL",
+    envvar=STORE_VARIABLE,
+    help="Store of observations, and of the service's own state: a SQLite file, or "
+    f"postgresql://user@host/database.  [default: {STORE_VARIABLE}, or observations.sqlite in the "
+    "data folder]",
+)
+
+
+@click.group(
+    "serve",
+    invoke_without_command=True,
+    context_settings={"show_default": True},
+    short_help="Answer over HTTP: estimates, observations, models, jobs.",
+)
+@click.option(
+    "--host", metavar="ADDRESS", default="127.0.0.1",
+    help="Address to listen at; any but loopback needs tokens.",
+)  # fmt: skip
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65535), default=8372, help="Port to listen at."
+)
+@_database
+@click.option(
+    "--registry", metavar="URL", envvar=MODELS_VARIABLE,
+    help=f"Trained models.  [default: {MODELS_VARIABLE}, or models in the data folder]",
+)  # fmt: skip
+@option.count("--workers", default=1, says="Processes that answer; all share the database.")
+@click.option(
+    "--token-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each; only its owner "
+    "may be able to read it.",
+)  # fmt: skip
+@option.flag(
+    "--require-tokens", says="Need a token on loopback too; any other address always needs one."
+)
+@click.option(
+    "--trusted-proxy", "trusted_proxies", metavar="NETWORK", multiple=True,
+    help="Believe what a proxy at this address or network says of where a request began "
+    "(X-Forwarded-For and -Proto, or Forwarded); may be repeated. Callers then need tokens, on "
+    "loopback too.",
+)  # fmt: skip
+@option.flag(
+    "--allow-run", says="Compile and run submitted kernels, for callers with the scope 'run'."
+)
+@click.option(
+    "--sandbox", type=click.Choice(["auto", "required", "off"]), default="auto",
+    help="Confine the processes that read and run what callers submit, by bubblewrap: where it "
+    "works, always, or never. Outside it a kernel on a CPU device can do what this user can.",
+)  # fmt: skip
+@click.option(
+    "--refine", "refine_share", metavar="SHARE", type=click.FloatRange(0, 1), default=0.02,
+    help="Share of the time that may go into sampling again what was asked for, while no request "
+    "waits, so that the next answer is better; 0: none.",
+)  # fmt: skip
+@option.least_gain
+@option.flag("--no-jobs", says="Leave jobs to other hosts.")
+@option.count(
+    "--queue", default=8,
+    says="Samplings that may wait for a device in each process; more are told to come again.",
+)  # fmt: skip
+@option.timeout(60.0, "Limit for each sampling, build included.")
+@option.debug
+@click.pass_context
+def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ServiceSettings has the types
+    """Answer over HTTP, until Ctrl-C or a signal ends it.
+
+    On loopback without tokens, unless told otherwise. Estimates that need no sampling (kept ones,
+    history, the analytic model) come at once; one sampling at a time runs on a device. Jobs go on
+    where they were after any crash. The log goes to standard error, one JSON object per line.
+
+    Exit status: 0 when it ended in order, 1 when it could not start, 2 for bad input.
+    """
+    if ctx.invoked_subcommand is None:
+        _require_service()
+        _run(**options)
+
+
+def _require_service() -> None:
+    """Say how to install what only the service needs."""
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        if importlib.util.find_spec(module) is None:
+            msg = f"the service needs {module}; install it with `pip install 'kernelcast[service]'`"
+            raise InputError(msg)
+
+
+def _run(
+    *,
+    database: str | None,
+    token_file: Path | None,
+    sandbox: str,
+    no_jobs: bool,
+    queue: int,
+    timeout_s: float,
+    **options: Any,  # noqa: ANN401 - ServiceSettings has the types
+) -> None:
+    """Check what can be checked before anything listens, then serve."""
+    from kernelcast.predictor.confinement import SandboxMode
+    from kernelcast.service.authentication import read_token_file
+    from kernelcast.service.process import serve as run_service
+    from kernelcast.service.sandboxing import describe_gap, protect
+    from kernelcast.service.settings import Limits, ServiceSettings
+
+    settings = ServiceSettings(
+        **options,
+        database=database or str(choose_store()),
+        sandbox=SandboxMode(sandbox),
+        token_file=token_file,
+        runs_jobs=not no_jobs,
+        limits=replace(Limits(), queue=queue, sample_seconds=timeout_s),
+    )
+    file_tokens = {} if token_file is None else read_token_file(token_file)
+    with open_state(settings.database or choose_store()) as state:
+        tokens = [one for one in state.tokens.list() if one.revoked_at is None]
+    if settings.needs_tokens and not (file_tokens or tokens):
+        complain("there are no tokens yet: `kernelcast serve token create NAME` makes one")
+    # Before anything listens: a sandbox that is required and does not work ends it here.
+    if gap := describe_gap(settings, protect(settings, str(settings.database))):
+        complain(gap)
+    run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
+
+
+@serve.group("token", short_help="Make, list and revoke tokens.")
+def token() -> None:
+    """Make, list and revoke tokens of the service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateOptions:
+    """Options of ``kernelcast serve token create``."""
+
+    name: str = option.argument("NAME")
+    scopes: tuple[str, ...] = option.given(
+        "--scope",
+        "What the caller may do: ask for estimates, report observations, have submitted kernels "
+        "run, administrate; may be repeated.",
+        type=click.Choice([one.value for one in Scope]), default=(Scope.ESTIMATE.value,),
+    )  # fmt: skip
+    database: str | None = option.use(_database)
+    as_json: bool = option.given("--json", "Print JSON.")
+
+
+@option.command(CreateOptions, short="Make a token.")
+def create(options: CreateOptions) -> None:
+    """Make a token for NAME and print it.
+
+    It is shown this once: only a hash of it is kept.
+    """
+    _require_service()
+    from kernelcast.service.tokens import make_token
+
+    text, record = make_token(options.name, frozenset(map(Scope, options.scopes)))
+    with _open(options.database) as state:
+        state.tokens.add(record)
+    if options.as_json:
+        show_json({**to_plain(record, omit=_SECRET), "token": text})
+        return
+    show(text)
+    complain(f"token {record.id} for {record.name} ({_list_scopes(record)}); it is not shown again")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """Options of ``kernelcast serve token list``."""
+
+    database: str | None = option.use(_database)
+    as_json: bool = option.use(option.json_flag)
+
+
+@option.command(ListOptions, "list", short="List the tokens.")
+def list_tokens(options: ListOptions) -> None:
+    """List the tokens by their ids; secrets are not known."""
+    with _open(options.database) as state:
+        tokens = state.tokens.list()
+    if options.as_json:
+        show_json([to_plain(one, omit=_SECRET) for one in tokens])
+        return
+    rows = [
+        (
+            one.id, one.name, _list_scopes(one), f"{one.created_at:%Y-%m-%d %H:%M}",
+            "" if one.revoked_at is None else f"{one.revoked_at:%Y-%m-%d %H:%M}",
+        )
+        for one in tokens
+    ]  # fmt: skip
+    table = Table(columns=dict.fromkeys(("id", "name", "scopes", "made", "revoked"), "text"),
+                  rows=rows)  # fmt: skip
+    show(table if rows else "no tokens yet; `kernelcast serve token create NAME` makes one")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeOptions:
+    """Options of ``kernelcast serve token revoke``."""
+
+    token_id: str = option.argument("ID")
+    database: str | None = option.use(_database)
+    as_json: bool = option.given("--json", "Print JSON.")
+
+
+@option.command(RevokeOptions, short="Refuse a token from now on.")
+def revoke(options: RevokeOptions) -> None:
+    """Refuse a token from now on; running services see it within seconds."""
+    with _open(options.database) as state:
+        record = state.tokens.revoke(options.token_id)
+    if options.as_json:
+        show_json(to_plain(record, omit=_SECRET))
+    else:
+        show(f"token {record.id} for {record.name} is refused from now on")
+
+
+def _open(database: str | None) -> ServiceState:
+    return open_state(database or choose_store())
+
+
+def _list_scopes(record: TokenRecord) -> str:
+    return ", ".join(sorted(record.scopes))
+
+
+for _command in (create, list_tokens, revoke):
+    token.add_command(_command)

@@ -1,0 +1,215 @@
+"""``kernelcast starpu``."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.cli.data.options import store_option
+from kernelcast.cli.progress_bar import progress_bar
+from kernelcast.cli.terminal import show, show_json
+from kernelcast.launches.data_store import open_data_store
+from kernelcast.launches.settings import (
+    DEFAULT_COVERAGE,
+    DEFAULT_TIMEOUT_S,
+    EstimateSettings,
+    make_settings,
+)
+from kernelcast.records.errors import InputError
+from kernelcast.reports.presenter import Table
+from kernelcast.scheduling.starpu import export as exporting
+from kernelcast.scheduling.starpu.codelet_file import Codelet, read_codelets
+from kernelcast.scheduling.starpu.estimated_now import EstimatesNow
+from kernelcast.scheduling.starpu.records import parse_worker
+from kernelcast.scheduling.starpu.times import (
+    EstimateFiles,
+    StoredTimes,
+    TimesFiles,
+    TimeSource,
+    Wanted,
+)
+
+
+@click.group()
+def starpu() -> None:
+    """Give StarPU's schedulers predicted times before anything has run.
+
+    StarPU is a task scheduler for machines with several kinds of processors
+    (https://starpu.gitlabpages.inria.fr). It places a task well once it has measured the task's
+    codelet about ten times at that size on every kind of worker; until then it deals tasks out.
+    """
+
+
+def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Read ``WORKER=ID`` texts."""
+    devices = {}
+    for text in texts:
+        worker, equals, device_id = text.partition("=")
+        if not (worker and equals and device_id):
+            msg = f"{text!r}: expected WORKER=ID, for example opencl0=cpu-pocl"
+            raise click.BadParameter(msg)
+        devices[worker] = device_id
+    return devices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """Options of ``kernelcast starpu export``."""
+
+    codelet_files: tuple[Path, ...] = option.argument("CODELETS.yaml...")
+    devices: Mapping[str, str] = option.given(
+        "--device WORKER=ID",
+        "The OpenCL device behind a worker, such as opencl0=ID (its id or the beginning of it, see "
+        "`kernelcast devices`); replaces the file's `device`; may be repeated.",
+        multiple=True, type=str, callback=_parse_devices,
+    )  # fmt: skip
+    estimate_files: tuple[Path, ...] = option.given(
+        "--estimates FILE",
+        "What `kernelcast estimate --json` has written, instead of estimating now; may be "
+        "repeated.",
+    )
+    observed: bool = option.given(
+        "--observed",
+        "Take times from the store where it has the very launch, before estimates.",
+    )
+    place: str | None = option.use(store_option)
+    times_files: tuple[Path, ...] = option.given(
+        "--times FILE",
+        "Samples or seconds of functions that are no OpenCL kernels, as CPU implementations are "
+        "(JSON); may be repeated.",
+    )
+    folder: Path | None = option.given(
+        "--into FOLDER",
+        "What STARPU_PERF_MODEL_DIR will name.  [default: STARPU_PERF_MODEL_DIR, or "
+        "~/.starpu/sampling]",
+    )
+    host: str | None = option.given(
+        "--host NAME",
+        "Name of the machine that will run the program.  [default: STARPU_HOSTNAME, or this "
+        "machine's]",
+    )
+    samples: int = option.given(
+        "--samples N",
+        "Measurements that each time counts as. StarPU believes 10, and forgets a time after as "
+        "many measurements that contradict it.",
+        default=10, type=option.COUNT,
+    )  # fmt: skip
+    budget: float = option.given(
+        "--budget SHARE",
+        "Device time that an estimate's sampling may take, as a share of the predicted time.",
+        default=EstimateSettings().plan.budget,
+    )
+    timeout_s: float = option.given(
+        "--timeout SECONDS", "Time limit in seconds for each estimate.", default=DEFAULT_TIMEOUT_S
+    )
+    as_json: bool = option.given(
+        "--json", "Print a JSON list, one object per time, instead of a table."
+    )
+
+    def read_codelets(self) -> list[Codelet]:
+        """Read the codelets, with the devices named on the command line."""
+        devices = {parse_worker(name): device for name, device in self.devices.items()}
+        codelets: dict[str, Codelet] = {}
+        for path in self.codelet_files:
+            for codelet in read_codelets(path):
+                if codelet.symbol in codelets:
+                    msg = f"{path}: codelet {codelet.symbol} is in another file too; keep one"
+                    raise InputError(msg)
+                workers = tuple(
+                    replace(one, device_id=devices.get(one.worker, one.device_id))
+                    for one in codelet.workers
+                )
+                codelets[codelet.symbol] = replace(codelet, workers=workers)
+        workers_there = {one.worker for codelet in codelets.values() for one in codelet.workers}
+        for worker in devices.keys() - workers_there:
+            msg = f"--device {worker}: no codelet has that worker; there are " + ", ".join(
+                map(str, sorted(workers_there))
+            )
+            raise InputError(msg)
+        return list(codelets.values())
+
+    def open_sources(self, stack: ExitStack) -> list[TimeSource]:
+        """Open what knows times; the first that has one answers."""
+        sources: list[TimeSource] = [TimesFiles(self.times_files)]
+        if self.observed:
+            store = stack.enter_context(open_data_store(self.place, must_exist=True))
+            sources.append(StoredTimes(store))
+        if self.estimate_files:
+            return [*sources, EstimateFiles(self.estimate_files)]
+        settings = make_settings(
+            budget=self.budget, coverage=DEFAULT_COVERAGE, measured_runs=None, seed=0
+        )
+        return [*sources, EstimatesNow(settings, timeout_s=self.timeout_s)]
+
+
+@option.command(ExportOptions, short="Write performance models that StarPU reads.")
+def export(options: ExportOptions) -> None:
+    """Write performance models that StarPU reads, one file per codelet.
+
+    CODELETS.yaml names the codelets, the sizes of their tasks, and for each OpenCL worker the
+    problem file of its kernel. Times of kernels are estimated now, by running a few work-groups,
+    or come from --estimates or the store.
+
+    Exit status: 0 when all files are written, 1 when a device failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    codelets = options.read_codelets()
+    total = sum(len(one.sizes) * len(one.workers) for one in codelets)
+    asked: list[Wanted] = []
+    with ExitStack() as stack:
+        tell = stack.enter_context(progress_bar(is_wanted=not options.as_json))
+
+        def report(wanted: Wanted) -> None:
+            tell(len(asked), total, wanted.label)
+            asked.append(wanted)
+
+        sources = options.open_sources(stack)
+        models = [
+            exporting.make_model(one, sources, samples=options.samples, report=report)
+            for one in codelets
+        ]
+    # Files are written when all times are known: a failure leaves StarPU's folder as it was.
+    folder = options.folder or exporting.default_folder()
+    host = options.host or exporting.default_host()
+    paths = [exporting.save_model(one.model, folder, host=host) for one in models]
+    rows = [(one, path) for model, path in zip(models, paths, strict=True) for one in model.times]
+    if options.as_json:
+        show_json([_time_to_json(one, path) for one, path in rows])
+        return
+    table = Table(
+        columns={
+            "codelet": "text", "worker": "text", "size": "text", "footprint": "text", "time": "s",
+            "+-": "s", "from": "text", "device": "text",
+        },
+        rows=[
+            (
+                one.wanted.symbol, str(one.wanted.worker), one.wanted.size.label,
+                f"{one.wanted.size.footprint:08x}", one.time.seconds, one.time.deviation_s or "",
+                one.time.origin, one.time.device_id,
+            )
+            for one, _ in rows
+        ],
+    )  # fmt: skip
+    show(table, *(f"wrote {path}" for path in paths))
+
+
+def _time_to_json(one: exporting.ExportedTime, path: Path) -> dict[str, object]:
+    return {
+        "codelet": one.wanted.symbol,
+        "worker": str(one.wanted.worker),
+        "parameters": dict(one.wanted.size.parameters),
+        "footprint": f"{one.wanted.size.footprint:08x}",
+        "size_bytes": one.wanted.size.size_bytes,
+        "flops": one.wanted.size.flops,
+        "seconds": one.time.seconds,
+        "deviation_seconds": one.time.deviation_s,
+        "origin": one.time.origin,
+        "device_id": one.time.device_id or None,
+        "file": str(path),
+    }
+
+
+starpu.add_command(export)

@@ -1,0 +1,272 @@
+"""``kernelcast trace``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from kernelcast.cli import options as option
+from kernelcast.cli.collecting import Collected, prefix
+from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
+from kernelcast.launches.trace_task import TraceSettings
+from kernelcast.launches.tracing import trace_on_devices
+from kernelcast.records.errors import InputError
+from kernelcast.records.plain import to_plain
+from kernelcast.records.work_group_trace import (
+    Staircase,
+    StepTimes,
+    Timeline,
+    TraceAnswer,
+    TraceMethod,
+    WorkGroupTrace,
+)
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.numbers import format_seconds
+from kernelcast.reports.presenter import Table, Value
+from kernelcast.sampling.trace_analysis import average_active
+
+_MOST_BARS: Final = 4000
+"""More would lie on each other: whole waves are then left out of a picture."""
+_BINS: Final = 300
+_SLOWED: Final = 1.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptions:
+    """Options of ``kernelcast trace``."""
+
+    problem_file: Path = option.argument("P.yaml")
+    device_ids: tuple[str, ...] = option.use(option.device)
+    work_groups: int | None = option.given(
+        "--work-groups N",
+        "Trace about the first N work-groups: part of a row, whole rows or whole planes.  "
+        "[default: all, at most 10000]",
+        type=option.COUNT,
+    )
+    method: TraceMethod = option.given(
+        "--method",
+        "By a clock on the device, by the steps of t(n), or by what the device offers.",
+        default=TraceMethod.AUTO.value,
+    )
+    seed: int = option.use(option.seed)
+    parameters: Mapping[str, int | float] = option.use(option.parameters)
+    timeout_s: float = option.given(
+        "--timeout SECONDS",
+        "Time limit in seconds for each device; the process that runs the kernel is stopped then.",
+        default=DEFAULT_TIMEOUT_S,
+    )
+    as_json: bool = option.use(option.json_list)
+    plot_file: Path | None = option.given(
+        "--plot FILE.png", "Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot]."
+    )
+
+
+@option.command(TraceOptions, short="Show when each work-group of a kernel begins and ends.")
+def trace(options: TraceOptions) -> ExitStatus:
+    """Show when each work-group of a problem file's kernel begins and ends on each device.
+
+    A copy of the kernel, in which every work-group reads a clock at its begin and end, runs once
+    on copies of the buffers. That shows the waves, the measured P_sat (work-groups active at once
+    per compute unit) and the staircase of work-groups that share a compute unit. Where a device
+    has no such clock, launches of 1, 2, 3, ... work-groups are timed instead, and the answer says
+    so. Errors and progress go to standard error. Ctrl-C prints what is done.
+
+    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    check_plot(options.plot_file)
+    with progress(is_wanted=not options.as_json) as report:
+        problem = read_problem(options.problem_file, parameters=options.parameters)
+        collected = Collected[TraceAnswer]()
+        with collected.until_interrupted():
+            report("looking for devices")
+            devices = choose_devices(options.device_ids)
+            answers = trace_on_devices(
+                problem, devices, settings=option.pick(TraceSettings, options),
+                timeout_s=options.timeout_s, report=prefix(report, f"{problem.name} on "),
+            )  # fmt: skip
+            for answer in answers:
+                collected.answers.append(answer)
+    errors = [(one.problem, one.error) for one in collected.answers if one.error is not None]
+    is_refused = len(errors) == len(collected.answers) and all(
+        isinstance(error, InputError) for _, error in errors
+    )
+    (collected.refusals if is_refused else collected.failures).extend(errors)
+    if options.as_json:
+        show_json([_answer_to_json(one) for one in collected.answers])
+    elif collected.answers:
+        show(_list_answers(collected.answers), *_list_remarks(collected.answers))
+    collected.complain()
+    traces = [one.trace for one in collected.answers if one.trace is not None]
+    if options.plot_file is not None and traces:
+        charts = tuple(chart for one in traces for chart in _chart_trace(one))
+        save_figure(options.plot_file, Figure(charts=charts, columns=1, heights=(4.0, 1.8)))
+    return collected.status
+
+
+def _list_answers(answers: Sequence[TraceAnswer]) -> Table:
+    """List traces; a device that failed says so, its error goes elsewhere."""
+    rows: list[Sequence[Value]] = []
+    for answer in answers:
+        trace = answer.trace
+        if trace is None:
+            rows.append([answer.problem, answer.device_id, "failed", *[""] * 8])
+            continue
+        timeline = trace.outcome
+        rows.append([
+            answer.problem, answer.device_id, str(trace.method),
+            f"{trace.work_groups:,} of {trace.ndrange.work_group_count:,}",
+            "?" if trace.concurrency is None else trace.concurrency,
+            "?" if trace.p_sat is None else trace.p_sat,
+            *(
+                ["-"] * 5 if isinstance(timeline, StepTimes) else [
+                    timeline.wave_count, str(trace.staircase),
+                    "-" if trace.run_length is None else f"{trace.run_length:,.1f}",
+                    timeline.launch_s, timeline.plain_s,
+                ]
+            ),
+        ])  # fmt: skip
+    return Table(
+        columns={
+            "problem": "text", "device": "text", "method": "text", "work-groups": "number",
+            "active\nat once": "whole", "P_sat": "whole", "waves": "whole", "staircase": "text",
+            "consecutive\nper lane": "number", "time\ntraced": "s", "time\nplain": "s",
+        },
+        rows=rows,
+    )  # fmt: skip
+
+
+def _list_remarks(answers: Sequence[TraceAnswer]) -> Iterator[str]:
+    """Say of each trace how it was made and what to keep in mind."""
+    for answer in answers:
+        trace = answer.trace
+        if trace is None:
+            continue
+        name, outcome = f"{answer.problem} on {answer.device_id}", trace.outcome
+        if isinstance(outcome, StepTimes):
+            steps = (
+                f"t(n) climbs in steps of {trace.concurrency}"
+                if outcome.has_steps
+                else "t(n) shows no steps, so nothing is known of the work-groups active at once"
+            )
+            yield (
+                f"{name}: timed launches of {outcome.work_groups[0]} to {outcome.work_groups[-1]} "
+                f"work-groups, not traced by a clock: {trace.reason}; {steps} (a probe kernel: "
+                f"{trace.probe_concurrency} active at once)"
+            )
+            continue
+        yield (
+            f"{name}: traced by {outcome.clock}, seen to tick every "
+            f"{format_seconds(outcome.resolution_s)}; {trace.reason}"
+        )
+        if outcome.slowdown > _SLOWED:
+            yield (
+                f"{name}: tracing made the launch {outcome.slowdown:.1f} times as long: the "
+                "work-groups are short, or the machine is busy"
+            )
+
+
+def _answer_to_json(answer: TraceAnswer) -> dict[str, object]:
+    about: dict[str, object] = {
+        "device": answer.device, "device_id": answer.device_id, "problem": answer.problem,
+        "kernel": answer.kernel,
+    }  # fmt: skip
+    trace = answer.trace
+    if trace is None:
+        return {**about, "error_message": str(answer.error)}
+    timeline = trace.outcome if isinstance(trace.outcome, Timeline) else None
+    steps = trace.outcome if isinstance(trace.outcome, StepTimes) else None
+    return {
+        **about,
+        "global_size": list(trace.ndrange.global_size),
+        "local_size": list(trace.ndrange.known_local_size),
+        "work_groups": trace.ndrange.work_group_count,
+        "traced_work_groups": trace.work_groups,
+        "method": str(trace.method),
+        **to_plain(trace, omit=(*about, "ndrange", "outcome")),
+        "timeline": timeline and {**to_plain(timeline), "wave_count": timeline.wave_count},
+        "steps": steps and {
+            **to_plain(steps, omit=("times_seconds",)), "seconds": list(steps.times_s),
+        },
+    }  # fmt: skip
+
+
+def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
+    """Chart a timeline above its active work-groups, or t(n) (the paper's Fig. 5, 6 and 8)."""
+    outcome = trace.outcome
+    facts = [f"P_sat {trace.p_sat}", f"{trace.concurrency} work-groups active at once"]
+    if isinstance(outcome, StepTimes):
+        facts = facts if trace.p_sat is not None else ["no steps seen"]
+        title = f"{trace.problem} on {trace.device_id}: {', '.join(facts)}"
+        points = zip(outcome.work_groups, outcome.times_s, strict=True)
+        times = Series(name="t(n)", kind="line", points=[Point(x=x, y=y) for x, y in points])
+        edges = range(trace.concurrency or 0, outcome.work_groups[-1] + 1, trace.concurrency or 1)
+        guides = [
+            Series(name="more than are active at once", kind="guide", points=[
+                Point(x=edge + 0.5, y=0.0), Point(x=edge + 0.5, y=max(outcome.times_s)),
+            ])
+            for edge in (edges if trace.concurrency else ())
+        ]  # fmt: skip
+        x = Axis(title="work-groups n in the launch", unit="count")
+        y = Axis(title="time t(n) of the launch", unit="s")
+        yield Chart(title=title, x=x, y=y, series=(times, *guides))
+        return
+    facts.append(f"{outcome.wave_count:,} waves")
+    if trace.staircase is not Staircase.NOT_APPLICABLE:
+        facts.append(f"staircase: {trace.staircase}")
+    chosen = choose_bars(outcome.waves)
+    if len(chosen) < len(outcome.starts_s):
+        facts.append(f"{len(chosen):,} of {len(outcome.starts_s):,} work-groups drawn")
+    kind = "compute unit" if outcome.lanes_are_compute_units else "lane"
+    lanes: dict[int, list[Point]] = {}
+    for number in chosen:
+        span = Point(x=outcome.starts_s[number], y=number, high=outcome.finishes_s[number])
+        lanes.setdefault(outcome.lanes[number], []).append(span)
+    time = Axis(title="time after the first start", unit="s")
+    yield Chart(
+        title=f"{trace.problem} on {trace.device_id}\n{', '.join(facts)}",
+        x=time,
+        y=Axis(title="work-group number", unit="count"),
+        series=tuple(
+            Series(name=f"{kind} {lane}", kind="spans", points=points)
+            for lane, points in sorted(lanes.items())
+        ),
+    )
+    edges_s, active = average_active(
+        np.asarray(outcome.starts_s), np.asarray(outcome.finishes_s), bins=_BINS
+    )
+    middles_s = (edges_s[:-1] + edges_s[1:]) / 2
+    series = [Series(name="active", kind="stack", points=[
+        Point(x=float(x), y=float(y)) for x, y in zip(middles_s, active, strict=True)
+    ])]  # fmt: skip
+    if trace.concurrency is not None:
+        ends = [Point(x=x, y=trace.concurrency) for x in (0.0, max(outcome.finishes_s))]
+        series.append(Series(name="at once", kind="guide", points=ends))
+    y = Axis(title="active work-groups", unit="count")
+    yield Chart(x=time, y=y, series=tuple(series))
+
+
+def choose_bars(waves: Sequence[int], most: int = _MOST_BARS) -> list[int]:
+    """Choose which work-groups are drawn: all, or those of waves spread evenly.
+
+    Examples
+    --------
+    >>> choose_bars([0, 0, 1, 1, 2, 2, 3, 3], most=4)
+    [0, 1, 6, 7]
+    """
+    numbers = np.asarray(waves)
+    if len(numbers) <= most:
+        return list(range(len(numbers)))
+    count = int(numbers.max()) + 1
+    kept = max(2, count * most // len(numbers))
+    chosen = np.unique(np.linspace(0, count - 1, kept).astype(int))
+    members = np.flatnonzero(np.isin(numbers, chosen))
+    # Waves differ in size, and a single one may be too many by itself.
+    picked = np.unique(np.linspace(0, len(members) - 1, most).astype(int))
+    return [int(number) for number in members[picked]]
