@@ -106,7 +106,10 @@ def test_simulated_caches_give_the_references_traffic(
 
 
 def test_the_long_range_stencil_is_the_papers(run: Callable[..., Any], repository: Path) -> None:
-    """Kerncraft's {52||54|40|24|48.5}, 166.5 cycles, four cores, blocking below N = 546."""
+    """Kerncraft's {52||54|40|24|48.5}, 166.5 cycles, four cores, blocking below N = 546.
+
+    Six cores with the waiting for a busy memory bus that Kerncraft has added since.
+    """
     words = ("model", "cpu", repository / "tests/data/loop_nests/3d-long-range-stencil.c",
              "-D", "M", 130, "-D", "N", 1015, "--machine", "ivy-bridge-ep",
              "--in-core", "52,54")  # fmt: skip
@@ -117,8 +120,8 @@ def test_the_long_range_stencil_is_the_papers(run: Callable[..., Any], repositor
     # The paper's memory bandwidth is of another run of the benchmark than the shipped machine's.
     assert [row["cycles"] for row in ecm["transfers"]] == pytest.approx([40, 24, 48.5], rel=0.02)
     assert ecm["cumulative"] == pytest.approx([54.0, 94.0, 118.0, 166.5], rel=0.005)
-    assert ecm["saturation_cores"] == 4
-    assert [row["is_saturated"] for row in answer["scaling"]] == [False] * 3 + [True] * 7
+    assert (ecm["ideal_saturation_cores"], ecm["saturation_cores"]) == (4, 6)
+    assert [row["is_saturated"] for row in answer["scaling"]] == [False] * 5 + [True] * 5
     conditions = [row for row in answer["transitions"] if row["level"] == "L3"]
     assert {row["largest"] for row in conditions if row["misses"] == 3} == {545}
     assert size["roofline"]["bottleneck"] == "MEM"
@@ -126,10 +129,17 @@ def test_the_long_range_stencil_is_the_papers(run: Callable[..., Any], repositor
         run(*words, "--unit", "FLOP/s", "--cores", cores, "--json").json()["sizes"][0]["value"]
         for cores in (1, 2, 10)
     ]
-    assert rates[1] == pytest.approx(2 * rates[0])
+    # The second core waits half a transfer for the first one's share of the bus.
+    waits = 48.5 / 166.5 * 48.5 / 2
+    assert rates[1] / rates[0] == pytest.approx(2 * 166.5 / (166.5 + waits), rel=0.01)
     assert rates[2] / rates[0] == pytest.approx(166.5 / 48.5, rel=0.02)
     shown = run(*words).stdout
-    for part in (ecm["notation"], "saturated from 4 cores on", "11*N**2 <= 3276800", "block j at"):
+    for part in (
+        ecm["notation"],
+        "saturated from 6 cores on, from 4",
+        "11*N**2 <= 3276800",
+        "block j at",
+    ):
         assert part in shown
 
 

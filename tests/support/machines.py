@@ -1,8 +1,6 @@
 """Machine descriptions of CPUs and scratchpad processors for tests."""
 
-from kernelcast.analytic.cpu.caches import CpuCache
-from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates
 from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
 
 IVY_BRIDGE = CpuMachine(

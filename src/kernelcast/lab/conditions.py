@@ -8,7 +8,6 @@ of work-groups before are the layer conditions.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelcast.analytic.cpu.caches import CpuCache
 from kernelcast.analytic.cpu.layer_conditions import (
     BlockingAdvice,
     LayerConditions,
@@ -16,8 +15,7 @@ from kernelcast.analytic.cpu.layer_conditions import (
     advise_blocking,
     list_transitions,
 )
-from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates, read_machine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.lab.gpu_conditions import WaveShare, model_nest_on_gpu
 from kernelcast.lab.written_nest import (

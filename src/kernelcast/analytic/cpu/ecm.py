@@ -1,56 +1,47 @@
-"""The Execution-Cache-Memory model: one core, many cores, saturation (paper, section 1.2.2)."""
+"""The Execution-Cache-Memory and Roofline models of a loop (Kerncraft paper, section 1.2)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, count, islice
 
 from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, Transfer
 from kernelcast.records.errors import InputError
 
+CORE = "CPU"
+"""The ceiling that is the core itself."""
+_PENALTY = 0.5
+"""What a core waits for each other core on a busy memory bus, over its own transfer time:
+Kerncraft's value, after Hofmann, Hager and Fey (ISC 2018)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferTime:
-    """Time that one boundary of the hierarchy is busy.
-
-    Parameters
-    ----------
-    nearer, farther : str
-        Levels on both sides.
-    cycles : float
-        Core cycles per cache line of work.
-    overlaps : bool
-        Whether everything else goes on meanwhile.
-    """
+    """Time that one boundary of the hierarchy is busy."""
 
     nearer: str
     farther: str
+    """Levels on both sides."""
     cycles: float
+    """Core cycles per cache line of work."""
     overlaps: bool = False
+    """Whether everything else goes on meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcmPrediction:
-    """Time of a loop by the ECM model, in core cycles per cache line of work.
-
-    Parameters
-    ----------
-    in_core : InCoreTerms or None
-        Work in the core; None models the data transfers only.
-    transfers : tuple of TransferTime
-        Nearest first; the last one is memory's.
-    memory_kernel : str
-        The streaming loop whose bandwidth memory has; empty if nothing comes from memory.
-    notes : tuple of str
-        What was assumed or missing.
-    """
+    """Time of a loop by the ECM model, in core cycles per cache line of work."""
 
     in_core: InCoreTerms | None
+    """Work in the core; None models the data transfers only."""
     transfers: tuple[TransferTime, ...]
+    """Nearest first; the last one is memory's."""
     memory_kernel: str = ""
+    """The streaming loop whose bandwidth memory has; empty if nothing comes from memory."""
     notes: tuple[str, ...] = ()
+    """What was assumed or missing."""
 
     @property
     def cycles(self) -> float:
@@ -63,7 +54,7 @@ class EcmPrediction:
         return self.transfers[-1].cycles
 
     def cumulative(self) -> tuple[float, ...]:
-        """Give the time if data came from each level: L1 first, then each boundary added.
+        """List the time if data came from each level: L1 first, then each boundary added.
 
         Examples
         --------
@@ -87,51 +78,58 @@ class EcmPrediction:
         return tuple(float(max(pair)) for pair in zip(serial, parallel, strict=True))
 
     @property
+    def ideal_saturation_cores(self) -> int | None:
+        """Cores from which memory is the limit if cores scale perfectly: the paper's n_s.
+
+        Rounded up; None if memory never is the limit.
+        """
+        return math.ceil(self.cycles / self.memory_cycles) if self.memory_cycles else None
+
+    @property
     def saturation_cores(self) -> int | None:
-        """Cores from which memory is the limit: n_s, rounded up; None if memory never is."""
+        """Cores from which memory is the limit; None if it never is."""
         if not self.memory_cycles:
             return None
-        return math.ceil(self.cycles / self.memory_cycles)
+        times = enumerate(self._list_times(), start=1)
+        return next(cores for cores, time in times if time <= self.memory_cycles)
 
     def cycles_of(self, cores: int) -> float:
-        """Give the time per cache line of work that so many cores need together.
+        """Compute the time per cache line of work that so many cores need together.
 
-        They share nothing but memory; caches that they share as well are the business of the
-        volumes this was made of, see `scale_cores`.
+        Each waits for memory the longer the more the others use it: up to the saturated bandwidth,
+        n cores take ``(T_ECM + (n - 1) * u(n - 1) * T_L3Mem / 2) / n``, where u is the share of
+        the bandwidth that is used. They share nothing but memory; caches that they share as well
+        are the business of the volumes this was made of, see `scale_cores`.
         """
-        return max(self.cycles / cores, self.memory_cycles)
+        return next(islice(self._list_times(), cores - 1, None))
+
+    def _list_times(self) -> Iterator[float]:
+        time, memory = self.cycles, self.memory_cycles
+        for others in count(1):
+            yield time
+            used = memory / time if time else 0.0
+            time = max(memory, (self.cycles + _PENALTY * others * used * memory) / (others + 1))
 
     def notation(self, digits: int = 1) -> str:
         """Write it as the paper does: ``{T_OL || T_nOL | T_L1L2 | T_L2L3 | T_L3Mem}``.
 
         Terms that are not known are question marks.
         """
-        core = ("?", "?")
+        core = "? || ?"
         if self.in_core is not None:
-            core = tuple(
-                f"{one:.{digits}f}" for one in (self.in_core.hidden, self.in_core.non_overlapping)
-            )  # type: ignore[assignment]  # two of two
-        data = " | ".join(f"{one.cycles:.{digits}f}" for one in self.transfers)
-        return f"{{{core[0]} || {core[1]} | {data}}}"
+            core = f"{self.in_core.hidden:.{digits}f} || {self.in_core.non_overlapping:.{digits}f}"
+        return f"{{{' | '.join([core, *(f'{one.cycles:.{digits}f}' for one in self.transfers)])}}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """Time at a number of cores.
-
-    Parameters
-    ----------
-    cores : int
-        Busy cores.
-    cycles : float
-        Core cycles per cache line of work of all together.
-    is_saturated : bool
-        Whether memory is the limit.
-    """
+    """Time at a number of busy cores."""
 
     cores: int
     cycles: float
+    """Core cycles per cache line of work of all together."""
     is_saturated: bool
+    """Whether memory is the limit."""
 
 
 def predict_ecm(
@@ -208,7 +206,7 @@ def scale_cores(
     Parameters
     ----------
     predict : function of an int
-        Gives the traffic of one of so many busy cores: a `CachePredictor` with its sizes.
+        Predicts the traffic of one of so many busy cores.
     machine : CpuMachine
         The CPU.
     in_core : InCoreTerms or None
@@ -217,10 +215,106 @@ def scale_cores(
     points = []
     for cores in range(1, machine.cores + 1):
         ecm = predict_ecm(predict(cores), machine, in_core)
-        points.append(
-            ScalingPoint(
-                cores=cores, cycles=ecm.cycles_of(cores),
-                is_saturated=ecm.cycles / cores <= ecm.memory_cycles,
+        cycles = ecm.cycles_of(cores)
+        is_saturated = cycles <= ecm.memory_cycles
+        points.append(ScalingPoint(cores=cores, cycles=cycles, is_saturated=is_saturated))
+    return tuple(points)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """One bound on the speed of a loop."""
+
+    level: str
+    """`CORE`, or the level that data comes from."""
+    cycles: float
+    """Core cycles per cache line of work, of all cores together."""
+    volume_bytes: float = 0.0
+    """Bytes per cache line of work; 0 for the core."""
+    bytes_per_s: float = 0.0
+    """Bandwidth of the cores that are busy; 0 for the core."""
+    kernel: str = ""
+    """The streaming loop that measured the bandwidth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflinePrediction:
+    """Bounds on the speed of a loop, the largest time being the prediction."""
+
+    ceilings: tuple[Ceiling, ...]
+    """The core first, then levels, nearest first."""
+    notes: tuple[str, ...] = ()
+    """What was assumed or left out."""
+
+    @property
+    def bottleneck(self) -> Ceiling:
+        """The bound that decides; the nearest of equals."""
+        return max(self.ceilings, key=lambda one: one.cycles)
+
+    @property
+    def cycles(self) -> float:
+        """Core cycles per cache line of work."""
+        return self.bottleneck.cycles
+
+    def ceiling(self, level: str) -> Ceiling | None:
+        """Find a bound."""
+        return next((one for one in self.ceilings if one.level == level), None)
+
+
+def predict_roofline(
+    volumes: CacheVolumes,
+    machine: CpuMachine,
+    in_core: InCoreTerms,
+    *,
+    loaded_bytes: float | None = None,
+    cores: int = 1,
+) -> RooflinePrediction:
+    """Compare the core with all levels of the hierarchy.
+
+    Parameters
+    ----------
+    volumes : CacheVolumes
+        Traffic of one core.
+    machine : CpuMachine
+        Measured bandwidths.
+    in_core : InCoreTerms
+        Time of the core.
+    loaded_bytes : float or None
+        Bytes that the core loads per cache line of work: the variant that counts flops compares
+        them with the bandwidth of L1. None is the in-core variant, whose terms hold the loads.
+    cores : int
+        Busy cores; `volumes` are of one of them.
+
+    Raises
+    ------
+    InputError
+        If no bandwidth is known at all.
+    """
+    notes = [*machine.notes, *volumes.notes, *in_core.notes]
+    levels = [
+        (one.farther, one.lines * volumes.line_bytes, one.loaded, one.stored)
+        for one in volumes.transfers()
+    ]
+    core = in_core.cycles
+    if loaded_bytes is not None:
+        core = in_core.hidden
+        levels.insert(0, (machine.caches[0].name, loaded_bytes, 1.0, 0.0))
+    ceilings = [Ceiling(level=CORE, cycles=core / cores)]
+    for level, volume, loaded, stored in levels:
+        rate = machine.streams.reached(level, loaded, stored, cores)
+        if rate is None:
+            notes.append(f"{level}: its bandwidth is not known; it is left out")
+            continue
+        ceilings.append(
+            Ceiling(
+                level=level, cycles=volume / rate.bytes_per_s * machine.clock_hz,
+                volume_bytes=volume, bytes_per_s=rate.bytes_per_s, kernel=rate.kernel,
             )
         )  # fmt: skip
-    return tuple(points)
+    if len(ceilings) == 1:
+        msg = (
+            f"{machine.name}: no bandwidth is known; measure them with `kernelcast calibrate "
+            "--only caches --only bandwidth`"
+        )
+        raise InputError(msg)
+    return RooflinePrediction(ceilings=tuple(ceilings), notes=tuple(dict.fromkeys(notes)))

@@ -1,55 +1,166 @@
 """A CPU in the numbers that the analytic models need, taken from a machine description."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import inf
 
-from kernelcast.analytic.cpu.caches import CacheReader, CpuCache, need, remedy
-from kernelcast.analytic.cpu.streaming import StreamRates, read_stream_rates
 from kernelcast.records.cache_volumes import MEMORY
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import InstructionFacts, MachineDescription
+from kernelcast.records.machine import CacheFacts, InstructionFacts, MachineDescription
+from kernelcast.records.traits import Trait, TraitSource
+
+LOADS_PER_STORE: Mapping[str, float] = {
+    "copy": 2.0, "daxpy": 2.0, "load": inf, "triad": 4.0, "update": 1.0,
+}  # fmt: skip
+"""Lines loaded per line stored by streaming loops, those that a store brings in first included."""
+
+_WRITE_ALLOCATE = 1.5
+"""Lines that a copy moves per line that its program names: two loads and a store, not one each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuCache:
+    """One level of the cache hierarchy."""
+
+    name: str
+    """``L1``, ``L2``, ``L3``."""
+    size_bytes: int
+    line_bytes: int
+    """Of one cache."""
+    ways: int
+    """Lines of a set; all lines of the cache if the description does not say."""
+    shared_by: int = 1
+    """Cores that share one cache."""
+    cycles_per_line: float | None = None
+    """Core cycles to move one line between this level and the next nearer one; None for the nearest
+    cache, and where it was not measured."""
+    is_full_duplex: bool = False
+    """Whether lines in and out of the nearer cache move at the same time."""
+    is_victim: bool = False
+    """Whether it holds only what the nearer cache evicted."""
+    is_inclusive: bool = False
+    """Whether it holds whatever nearer caches hold."""
+    writes_allocate: bool = True
+    writes_back: bool = True
+    """Whether a store brings the line in first, and whether it stays until evicted."""
+
+    def __post_init__(self) -> None:
+        if self.line_bytes < 1 or self.line_bytes & (self.line_bytes - 1):
+            self._refuse(f"lines of {self.line_bytes} bytes", "a power of two")
+        if self.ways < 1 or self.shared_by < 1:
+            self._refuse(f"{self.ways} ways, shared by {self.shared_by}", "at least 1 of each")
+        if self.size_bytes < 1 or self.size_bytes % (self.ways * self.line_bytes):
+            self._refuse(
+                f"{self.size_bytes} bytes",
+                f"whole sets of {self.ways} ways of {self.line_bytes} bytes",
+            )
+
+    @property
+    def sets(self) -> int:
+        """Sets of one cache."""
+        return self.size_bytes // (self.ways * self.line_bytes)
+
+    def share_bytes(self, cores: int) -> int:
+        """Compute what one of so many busy cores has of the cache: whole sets of it.
+
+        Examples
+        --------
+        >>> cache = CpuCache(name="L3", size_bytes=3 * 2**20, line_bytes=64, ways=16, shared_by=2)
+        >>> cache.share_bytes(1), cache.share_bytes(8)
+        (3145728, 1572864)
+        """
+        sets = self.sets // min(cores, self.shared_by)
+        return max(1, sets) * self.ways * self.line_bytes
+
+    def _refuse(self, given: str, expected: str) -> None:
+        msg = f"cache {self.name}: {given}; expected {expected}. Correct the machine description"
+        raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRate:
+    """The streaming loop that stands for a kernel."""
+
+    kernel: str
+    """A key of `LOADS_PER_STORE`."""
+    bytes_per_s: float
+    """All lines that move, those loaded for stores included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRates:
+    """Bandwidths of streaming loops, by level (``L1``, ``L2``, ``MEM``) and loop, in bytes/s."""
+
+    one_core: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    all_cores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    cores: int = 1
+    """Cores that `all_cores` is of."""
+    notes: tuple[str, ...] = ()
+    """What was assumed."""
+
+    def saturated(self, loaded: float, stored: float) -> StreamRate | None:
+        """Find the memory bandwidth of the whole socket that fits a kernel; None if not known.
+
+        Parameters
+        ----------
+        loaded, stored : float
+            Lines that the kernel moves in each direction.
+        """
+        return _choose_loop(self.all_cores.get(MEMORY, {}), loaded, stored)
+
+    def reached(self, level: str, loaded: float, stored: float, cores: int) -> StreamRate | None:
+        """Find the bandwidth from a level that so many cores reach; None if not known.
+
+        Cores add up until all together are at their limit. Where one core was not measured, each
+        has its share of a cache's whole; of memory it may have all, for a few cores saturate it.
+        """
+        one = _choose_loop(self.one_core.get(level, {}), loaded, stored)
+        if one is None:
+            most = _choose_loop(self.all_cores.get(level, {}), loaded, stored)
+            share = 1.0 if level == MEMORY else cores / self.cores
+            return most and replace(most, bytes_per_s=share * most.bytes_per_s)
+        limit = self.all_cores.get(level, {}).get(one.kernel, inf)
+        return replace(one, bytes_per_s=min(cores * one.bytes_per_s, limit))
+
+
+def _choose_loop(rates: Mapping[str, float], loaded: float, stored: float) -> StreamRate | None:
+    """Choose the loop whose loads per store are nearest to the kernel's."""
+    if not rates:
+        return None
+    if stored:
+        kernel = min(sorted(rates), key=lambda one: abs(LOADS_PER_STORE[one] - loaded / stored))
+    else:
+        kernel = max(rates, key=LOADS_PER_STORE.__getitem__)
+    return StreamRate(kernel=kernel, bytes_per_s=rates[kernel])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuMachine:
-    """A CPU for the analytic models.
-
-    Parameters
-    ----------
-    id, name : str
-        Of the description.
-    cores : int
-        Cores, of one socket where the description is of one.
-    clock_hz : float
-        Core clock.
-    caches : tuple of CpuCache
-        Nearest first.
-    streams : StreamRates
-        Measured bandwidths.
-    instructions : mapping of str to InstructionFacts
-        Throughput and latency by kind of instruction.
-    overlapping : frozenset of str
-        Levels whose transfers to the nearer level go on while the core loads and others
-        transfer: none on Intel's processors.
-    notes : tuple of str
-        Numbers that were missing, and what stands in for them.
-    """
+    """A CPU for the analytic models."""
 
     id: str
     name: str
+    """Of the description."""
     cores: int
+    """Cores, of one socket where the description is of one."""
     clock_hz: float
     caches: tuple[CpuCache, ...]
+    """Nearest first."""
     streams: StreamRates
+    """Measured bandwidths."""
     instructions: Mapping[str, InstructionFacts] = field(default_factory=dict)
+    """Throughput and latency by kind of instruction."""
     overlapping: frozenset[str] = frozenset()
+    """Levels whose transfers to the nearer level go on while the core loads and others transfer:
+    none on Intel's processors."""
     notes: tuple[str, ...] = ()
+    """Numbers that were missing, and what stands in for them."""
 
     def __post_init__(self) -> None:
         if not self.caches:
-            msg = f"{self.name}: no caches; {remedy('cache')}"
+            msg = f"{self.name}: no caches; {_remedy('caches')}"
             raise InputError(msg)
         for nearer, farther in pairwise(self.caches):
             if nearer.line_bytes != farther.line_bytes:
@@ -71,7 +182,7 @@ class CpuMachine:
         return self.caches[0].line_bytes
 
     def shares(self, cores: int) -> tuple[int, ...]:
-        """Give the bytes of each cache that one of so many busy cores has.
+        """List the bytes of each cache that one of so many busy cores has.
 
         Raises
         ------
@@ -106,24 +217,146 @@ def read_machine(
     if description.kind is not DeviceKind.CPU:
         msg = f"{description.name} is a {description.kind}; the CPU model needs a CPU"
         raise InputError(msg)
-    cores = int(need(description, description.compute_units, "compute_units", "clock"))
-    clock_hz = need(description, description.clock_hz, "clock_hz", "clock")
+    cores = int(_need(description, description.compute_units, "compute_units", "clock"))
+    clock_hz = _need(description, description.clock_hz, "clock_hz", "clock")
     known = {cache.name for cache in description.caches} | {MEMORY}
     unknown = sorted(set(overlapping) - known)
     if unknown:
         msg = f"{', '.join(unknown)}: no level of {description.name}; it has {sorted(known)}"
         raise InputError(msg)
-    reader = CacheReader(description, cores * clock_hz, frozenset(overlapping))
-    caches = tuple(reader.read(cache) for cache in description.caches)
+    notes: list[str] = []
+    caches: list[CpuCache] = []
+    before: Trait[float] | None = None
+    for cache in description.caches:
+        found = _read_cache(description, cache, notes)
+        rate = cache.load_bytes_per_s or cache.copy_bytes_per_s
+        cycles = None if rate is None else found.line_bytes * cores * clock_hz / rate.value
+        if rate is None and caches:
+            notes.append(f"{cache.name}: no bandwidth known; only its traffic is")
+        # What is documented is the throughput of the boundary. What is measured is a loop that
+        # loads from the level, and holds the way through nearer caches as well.
+        if cycles and _is_measured(rate) and before and cache.name not in overlapping:
+            cycles = max(0.0, cycles - found.line_bytes * cores * clock_hz / before.value)
+        caches.append(replace(found, cycles_per_line=cycles if caches else None))
+        before = rate if _is_measured(rate) else None
     streams = read_stream_rates(description)
     return CpuMachine(
         id=description.id,
         name=description.name,
         cores=cores,
         clock_hz=clock_hz,
-        caches=caches,
+        caches=tuple(caches),
         streams=streams,
         instructions={one.name: one for one in description.instructions},
         overlapping=frozenset(overlapping),
-        notes=(*reader.notes, *streams.notes),
+        notes=(*notes, *streams.notes),
+    )
+
+
+def _read_cache(description: MachineDescription, cache: CacheFacts, notes: list[str]) -> CpuCache:
+    # A fit finds the size of a cache within some ten per cent. A core has all of its own caches,
+    # but a virtual machine's part of a shared one is not what the system reports.
+    known = cache.size_bytes
+    is_own = cache.shared_by is not None and cache.shared_by.value == 1
+    if is_own and cache.reported_size_bytes is not None and _is_measured(known):
+        known = cache.reported_size_bytes
+    key = f"caches.{cache.name}"
+    size = int(_need(description, known, f"{key}.size_bytes", "caches"))
+    line = int(_need(description, cache.line_bytes, f"{key}.line_bytes", "caches"))
+    ways = cache.ways.value if cache.ways else max(1, size // line)
+    if cache.ways is None:
+        notes.append(f"{cache.name}: associativity not known, taken as full")
+    if cache.ways is None or _is_measured(known):
+        size = max(1, round(size / (ways * line))) * ways * line  # measured: not exact
+    return CpuCache(
+        name=cache.name,
+        size_bytes=size,
+        line_bytes=line,
+        ways=ways,
+        shared_by=cache.shared_by.value if cache.shared_by else 1,
+        is_full_duplex=bool(cache.is_full_duplex),
+        is_victim=bool(cache.is_victim),
+        is_inclusive=bool(cache.is_inclusive),
+        writes_allocate=not cache.is_victim and cache.write_policy != "write-through",
+        writes_back=cache.write_policy != "write-through",
+    )
+
+
+def _is_measured(trait: Trait[int] | Trait[float] | None) -> bool:
+    return trait is not None and trait.source is TraitSource.MEASURED
+
+
+def _need(
+    description: MachineDescription, trait: Trait[int] | Trait[float] | None, key: str, only: str
+) -> float:
+    """Refuse a description that lacks a number, and say how to get it."""
+    if trait is None:
+        msg = f"{description.name}: {key} is not known; {_remedy(only)}"
+        raise InputError(msg)
+    return trait.value
+
+
+def _remedy(only: str) -> str:
+    return (
+        f"measure it with `kernelcast calibrate --only {only}`, or write it into the machine "
+        "description"
+    )
+
+
+def read_stream_rates(description: MachineDescription) -> StreamRates:
+    """Collect the bandwidths of a machine description.
+
+    Memory's bandwidths are those of its global memory and of the costs ``<loop>_bytes_per_s``;
+    bandwidths of one core, and those of a cache by loop, are the costs
+    ``one_core_<level>_<loop>_bytes_per_s`` and ``all_cores_<level>_<loop>_bytes_per_s``. Caches
+    without such costs have the bandwidths of their own entries.
+
+    Raises
+    ------
+    InputError
+        If a bandwidth is not above 0.
+    """
+
+    def collect(start: str) -> dict[str, float]:
+        found = {
+            loop: description.costs.get(f"{start}{loop}_bytes_per_s") for loop in LOADS_PER_STORE
+        }
+        return {loop: cost.value for loop, cost in found.items() if cost is not None}
+
+    notes: list[str] = []
+    of_memory = collect("")
+    memory = description.memory("global")
+    if memory is not None and memory.load_bytes_per_s:
+        of_memory["load"] = max(one.value for one in memory.load_bytes_per_s.values())
+    if memory is not None and memory.copy_bytes_per_s is not None:
+        of_memory["copy"] = memory.copy_bytes_per_s.value
+        if _is_measured(memory.copy_bytes_per_s):
+            # Benchmarks count what their program names; stores bring their lines in first.
+            of_memory["copy"] *= _WRITE_ALLOCATE
+            notes.append(
+                f"memory bandwidth of copies: {_WRITE_ALLOCATE} times the one measured, for "
+                "lines that stores bring in"
+            )
+    every: dict[str, dict[str, float]] = {MEMORY: of_memory}
+    for cache in description.caches:
+        own = {"load": cache.load_bytes_per_s, "copy": cache.copy_bytes_per_s}
+        every[cache.name] = {
+            loop: rate.value for loop, rate in own.items() if rate and _is_measured(rate)
+        }
+    one = {level: collect(f"one_core_{level}_") for level in every}
+    every = {level: {**rates, **collect(f"all_cores_{level}_")} for level, rates in every.items()}
+    for rates in (one, every):
+        for level, by_loop in rates.items():
+            for loop, rate in by_loop.items():
+                if rate <= 0:
+                    msg = (
+                        f"{description.name}: the {loop} bandwidth of {level} is {rate} bytes/s; "
+                        "expected more than 0. Correct the machine description"
+                    )
+                    raise InputError(msg)
+    return StreamRates(
+        one_core={level: rates for level, rates in one.items() if rates},
+        all_cores={level: rates for level, rates in every.items() if rates},
+        cores=description.compute_units.value if description.compute_units else 1,
+        notes=tuple(notes),
     )

@@ -9,9 +9,8 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     CacheRole,
     Replacement,
 )
-from kernelcast.analytic.cpu.caches import CpuCache
 from kernelcast.analytic.cpu.layer_conditions.evaluation import note_decisions
-from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import CacheVolumes
 

@@ -443,7 +443,10 @@ def _describe_size(row: _Size, unit: Unit) -> Iterator[Part]:
     names = " | ".join(level.name for level in found.volumes.levels)
     yield f"      {{{steps}}} cy/CL with data in {names}"
     if found.ecm.saturation_cores is not None:
-        yield f"      memory bandwidth is saturated from {found.ecm.saturation_cores} cores on"
+        yield (
+            f"      memory bandwidth is saturated from {found.ecm.saturation_cores} cores on, from "
+            f"{found.ecm.ideal_saturation_cores} if cores did not wait for each other"
+        )
     if found.roofline is not None:
         bound = found.roofline.bottleneck.level
         yield f"Roofline  {write(found.roofline.cycles)}, bound by {bound}"

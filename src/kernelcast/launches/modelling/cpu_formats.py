@@ -33,6 +33,7 @@ def prediction_to_json(found: LoopPrediction, unit: Unit) -> dict[str, object]:
             "cumulative": list(found.ecm.cumulative()),
             "cycles": found.ecm.cycles,
             "saturation_cores": found.ecm.saturation_cores,
+            "ideal_saturation_cores": found.ecm.ideal_saturation_cores,
         },
         "roofline": None if roofline is None else {
             "cycles": roofline.cycles,

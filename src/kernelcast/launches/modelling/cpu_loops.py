@@ -6,7 +6,14 @@ from math import prod
 from pathlib import Path
 from typing import ClassVar
 
-from kernelcast.analytic.cpu.ecm import EcmPrediction, ScalingPoint, predict_ecm, scale_cores
+from kernelcast.analytic.cpu.ecm import (
+    EcmPrediction,
+    RooflinePrediction,
+    ScalingPoint,
+    predict_ecm,
+    predict_roofline,
+    scale_cores,
+)
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, InstructionTable
 from kernelcast.analytic.cpu.layer_conditions import (
     BlockingAdvice,
@@ -16,10 +23,8 @@ from kernelcast.analytic.cpu.layer_conditions import (
     list_transitions,
 )
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.roofline import RooflinePrediction, predict_roofline
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.analytic.cpu.units import Unit, Work, convert
-from kernelcast.analytic.cpu.volumes import CachePredictor
 from kernelcast.expressions.iteration_space import IterationSpace
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.expressions.nest_branches import list_outcomes, weigh
@@ -106,7 +111,7 @@ class LoopModel:
     in_core: InCoreProvider | None = None
     """Knows the time in the core; the machine's own table when left out."""
     _conditions: LayerConditions = field(init=False)
-    _traffic: CachePredictor = field(init=False)
+    _traffic: LayerConditions | SimulatedVolumes = field(init=False)
     _outcomes: "list[LoopModel]" = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:

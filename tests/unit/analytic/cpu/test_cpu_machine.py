@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.cpu.caches import CpuCache
-from kernelcast.analytic.cpu.machine import read_machine
+from kernelcast.analytic.cpu.machine import CpuCache, read_machine
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,7 @@ import pytest
 from kernelcast.analytic.cpu.ecm import predict_ecm, scale_cores
 from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
-from kernelcast.analytic.cpu.machine import read_machine
-from kernelcast.analytic.cpu.streaming import StreamRates
-from kernelcast.analytic.cpu.volumes import CachePredictor
+from kernelcast.analytic.cpu.machine import StreamRates, read_machine
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
@@ -38,7 +37,7 @@ def volumes_of(*lines: tuple[float, float]) -> CacheVolumes:
 def test_transfers_take_the_cycles_of_the_reference(machine: str) -> None:
     """Reproduces every data term and the choice of the memory benchmark, to the last digit."""
     known = read_machine(find_machine(MACHINES[machine]))
-    predictors: dict[str, CachePredictor] = {
+    predictors = {
         name: LayerConditions(read_reference_nest(name, kernel), known)
         for name, kernel in CASES["kernels"].items()
     }
@@ -59,7 +58,7 @@ def test_long_range_stencil_of_the_paper() -> None:
     ecm = predict_ecm(LayerConditions(LONG_RANGE, IVY_BRIDGE).predict(SIZES), IVY_BRIDGE, PAPER)
     assert [one.cycles for one in ecm.transfers] == pytest.approx([40, 24, 48.5], rel=0.02)
     assert ecm.cumulative() == pytest.approx((54.0, 94.0, 118.0, 166.5), rel=0.02)
-    assert ecm.saturation_cores == 4
+    assert ecm.ideal_saturation_cores == 4
     assert ecm.notation() == "{52.0 || 54.0 | 40.0 | 24.0 | 47.8}"
 
 
@@ -100,14 +99,35 @@ def test_without_the_core_there_are_the_transfers() -> None:
     assert any("data transfers only" in note for note in ecm.notes)
 
 
-def test_cores_scale_until_memory_saturates() -> None:
-    """Is perfect up to the saturation point and constant from it on (paper, Fig. 5)."""
+def test_cores_wait_for_a_busy_memory_bus() -> None:
+    """Saturates later than cores that scale perfectly, where Kerncraft does: 6 cores for 4."""
     conditions = LayerConditions(LONG_RANGE, IVY_BRIDGE)
     points = scale_cores(lambda cores: conditions.predict(SIZES, cores), IVY_BRIDGE, PAPER)
-    assert [one.is_saturated for one in points] == [False] * 3 + [True] * 7
-    one = points[0].cycles
-    assert [point.cycles for point in points[:3]] == pytest.approx([one, one / 2, one / 3])
-    assert {point.cycles for point in points[3:]} == {points[3].cycles}
+    assert [one.is_saturated for one in points] == [False] * 5 + [True] * 5
+    one, memory = points[0].cycles, points[-1].cycles
+    assert predict_ecm(conditions.predict(SIZES), IVY_BRIDGE, PAPER).saturation_cores == 6
+    # The second core waits for the first, which uses memory for a share of its time.
+    assert points[1].cycles == pytest.approx((one + memory / one * memory / 2) / 2)
+    assert {point.cycles for point in points[5:]} == {memory}
+    assert all(one.cycles > other.cycles for one, other in pairwise(points[:6]))
+
+
+@pytest.mark.parametrize(
+    ("machine", "kernel", "sizes", "ideal", "waiting"),
+    [
+        ("ivy-bridge-ep", "2d-5pt", {"N": 2000, "M": 1000}, 3, 5),
+        ("skylake-sp", "2d-5pt", {"N": 2000, "M": 1000}, 5, 9),
+    ],
+)
+def test_saturation_is_the_reference_tools(
+    machine: str, kernel: str, sizes: dict[str, int], ideal: int, waiting: int
+) -> None:
+    """With the waiting of the reference tool 5 and 9 cores, without it the paper's 3 and 5."""
+    known = read_machine(find_machine(machine))
+    nest = read_reference_nest(kernel, CASES["kernels"][kernel])
+    core = InCoreTerms(overlapping=9, non_overlapping=8 if ideal == 3 else 4, provider="OSACA")
+    ecm = predict_ecm(LayerConditions(nest, known).predict(sizes), known, core)
+    assert (ecm.ideal_saturation_cores, ecm.saturation_cores) == (ideal, waiting)
 
 
 def test_missing_bandwidths_are_named() -> None:

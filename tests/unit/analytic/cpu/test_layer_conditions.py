@@ -6,15 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.cpu.caches import CpuCache
 from kernelcast.analytic.cpu.ecm import predict_ecm
 from kernelcast.analytic.cpu.layer_conditions import (
     LayerConditions,
     advise_blocking,
     list_transitions,
 )
-from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates, read_machine
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_div
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.launches.machines import find_machine

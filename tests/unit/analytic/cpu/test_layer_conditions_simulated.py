@@ -5,10 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from kernelcast.analytic.cpu.caches import CpuCache
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
-from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates
 from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest
 from support.reference_nests import make_nest

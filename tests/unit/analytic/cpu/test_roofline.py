@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from kernelcast.analytic.cpu.ecm import predict_roofline
 from kernelcast.analytic.cpu.in_core import InCoreTerms
-from kernelcast.analytic.cpu.machine import read_machine
-from kernelcast.analytic.cpu.roofline import predict_roofline
-from kernelcast.analytic.cpu.streaming import StreamRates
+from kernelcast.analytic.cpu.machine import StreamRates, read_machine
 from kernelcast.analytic.cpu.units import Unit, Work, convert
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume

@@ -8,7 +8,6 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheRole, Replace
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
-from kernelcast.analytic.cpu.volumes import CachePredictor
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from support.machines import IVY_BRIDGE
@@ -36,7 +35,7 @@ def misses(found: CacheVolumes) -> list[float]:
 @pytest.mark.parametrize("columns", [200, 3000])
 def test_agrees_with_layer_conditions(columns: int) -> None:
     """Where layer conditions hold, the simulation says the same, but for the edges of rows."""
-    predictors: list[CachePredictor] = [
+    predictors: list[SimulatedVolumes | LayerConditions] = [
         SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE), LayerConditions(FIVE_POINTS, IVY_BRIDGE),
     ]  # fmt: skip
     sizes = {"M": 60_000_000 // columns, "N": columns}
