@@ -5,7 +5,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
+from kernelcast.launches.modelling import compiled_loops
 from kernelcast.sampling.loop_benchmark import find_compiler
+from kernelcast.sampling.machine_state import Processor
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOPS = ROOT / "examples/loops"
@@ -118,3 +120,19 @@ def test_the_core_comes_from_the_compiled_loop(monkeypatch: pytest.MonkeyPatch) 
     assert without["in_core"] == table["in_core"]
     assert any("not OSACA: no C compiler is found" in note for note in without["notes"])
     assert "install gcc or clang" in refuse(*words, "--core", "osaca")
+
+
+def test_a_core_that_osaca_lacks_is_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A calibrated Zen 5 answers from its own instructions; OSACA's Zen 4 answers when asked."""
+    pytest.importorskip("osaca")
+    if find_compiler() is None:
+        pytest.skip("no C compiler is installed")
+    zen5 = Processor(name="AMD EPYC", generation="26 2")
+    monkeypatch.setattr(compiled_loops, "read_processor", lambda: zen5)
+    words = (LOOPS / "triad.c", "-D", "N", "1000", "--machine", CALIBRATED)
+    [measured] = read_json(*words)["sizes"]  # type: ignore[misc]
+    assert measured["in_core"]["provider"] == "table"
+    assert any("OSACA has no data of Zen 5" in note for note in measured["notes"])
+    [elder] = read_json(*words, "--core", "osaca", "--flags", "-O2")["sizes"]  # type: ignore[misc]
+    assert elder["in_core"]["provider"] == "osaca"
+    assert any("ZEN4 stands in for it" in note for note in elder["notes"])

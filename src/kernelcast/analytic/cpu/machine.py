@@ -181,6 +181,11 @@ class CpuMachine:
         """Bytes of a cache line."""
         return self.caches[0].line_bytes
 
+    @property
+    def has_measured_instructions(self) -> bool:
+        """Whether throughputs of instructions were measured, not looked up."""
+        return any(_is_measured(one.peak_per_s) for one in self.instructions.values())
+
     def shares(self, cores: int) -> tuple[int, ...]:
         """List the bytes of each cache that one of so many busy cores has.
 

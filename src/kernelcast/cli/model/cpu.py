@@ -255,6 +255,10 @@ class CpuOptions:
             constants[self.sizes.name] = max(self.sizes.values)
         is_wanted = self.core == "osaca" or self.architecture or self.flags
         try:
+            architecture, _ = choose_architecture(machine, self.architecture)
+            if architecture.stands_for and machine.has_measured_instructions and not is_wanted:
+                note = f"OSACA has no data of {architecture.stands_for}"
+                return None, (f"in the core: the instructions as measured here, for {note}",)
             provider = compile_loop(source, nest, machine, constants, choice)
         except InputError as error:
             if is_wanted:

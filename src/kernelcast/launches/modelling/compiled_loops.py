@@ -1,18 +1,13 @@
 """In-core terms of what a C compiler makes of a loop: compiled here, found, and given to OSACA."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kernelcast.analytic.cpu.assembly_loops import AssemblyLoop, list_inner_loops
 from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.microarchitectures import (
-    MicroArchitecture,
-    find_by_generation,
-    find_by_machine,
-    find_by_name,
-)
 from kernelcast.analytic.cpu.osaca_provider import OsacaProvider, require_osaca
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.modelling.cpu_loops import count_flops
@@ -23,6 +18,43 @@ from kernelcast.sampling.machine_state import read_processor
 
 _NATIVE = "-march=native"
 _OTHERWISE = "or take the instruction table (--core table)"
+
+
+class MicroArchitecture(NamedTuple):
+    """A generation of processors."""
+
+    name: str
+    """OSACA's."""
+    target: str
+    """Of ``-march=``, for gcc and clang."""
+    family: int
+    models: Collection[int]
+    """Of CPUID."""
+    words: tuple[str, ...] = ()
+    """Any of them in the name of a machine tells it, in small letters."""
+    stands_for: str = ""
+    """The newer one that it is taken for, as OSACA has no data of that; else empty."""
+
+
+# Families and models as in Intel's Software Developer's Manual, volume 4, table 2-1, and in AMD's
+# revision guides.
+KNOWN = (
+    MicroArchitecture("SNB", "sandybridge", 6, (0x2A, 0x2D), ("sandy bridge",)),
+    MicroArchitecture("IVB", "ivybridge", 6, (0x3A, 0x3E), ("ivy bridge", "e5-2690 v2")),
+    MicroArchitecture("HSW", "haswell", 6, (0x3C, 0x3F, 0x45, 0x46), ("haswell",)),
+    MicroArchitecture("BDW", "broadwell", 6, (0x3D, 0x47, 0x4F, 0x56), ("broadwell",)),
+    MicroArchitecture("SKX", "skylake-avx512", 6, (0x55,), ("skylake", "gold 61")),
+    MicroArchitecture("CSX", "cascadelake", 6, (), ("cascade lake",)),
+    MicroArchitecture("ICL", "icelake-client", 6, (0x7D, 0x7E), ("ice lake",)),
+    MicroArchitecture("ICX", "icelake-server", 6, (0x6A, 0x6C)),
+    MicroArchitecture("SPR", "sapphirerapids", 6, (0x8F,), ("sapphire rapids",)),
+    MicroArchitecture("SPR", "sapphirerapids", 6, (0xAD, 0xAE, 0xCF), (), "later processors"),
+    MicroArchitecture("ZEN1", "znver1", 0x17, range(0x30)),
+    MicroArchitecture("ZEN2", "znver2", 0x17, range(0x30, 0x100)),
+    MicroArchitecture("ZEN3", "znver3", 0x19, (*range(0x10), *range(0x20, 0x60))),
+    MicroArchitecture("ZEN4", "znver4", 0x19, (*range(0x10, 0x20), *range(0x60, 0x100))),
+    MicroArchitecture("ZEN4", "znver4", 0x1A, range(0x100), (), "Zen 5"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +148,11 @@ def compile_loop(
     notes = [
         f"in the core: OSACA for {architecture.name} of the loop that {compiler} makes with "
         f"{' '.join(flags)}, {iterations} iterations a pass",
-        *architecture.notes,
     ]
+    if architecture.stands_for:
+        notes.append(
+            f"OSACA has no data of {architecture.stands_for}: {architecture.name} stands in for it"
+        )
     if loop.jumps:
         notes.append(f"the compiled loop holds {loop.jumps} jumps: all sides are counted")
     if loop.calls:
@@ -140,18 +175,32 @@ def choose_architecture(machine: CpuMachine, wanted: str = "") -> tuple[MicroArc
     own = find_by_generation(processor.generation)
     is_here = bool(processor.name) and processor.name in machine.name
     if wanted:
-        found = find_by_name(wanted)
+        found = next((one for one in KNOWN if one.name == wanted.upper()), None)
+        if found is None:
+            known = ", ".join(dict.fromkeys(one.name for one in KNOWN))
+            msg = f"loops cannot be compiled for {wanted}; expected one of {known}"
+            raise InputError(msg)
         return found, _NATIVE if own and found.name == own.name else f"-march={found.target}"
     if is_here and own:
         return own, _NATIVE
-    told = None if is_here else find_by_machine(machine.id, machine.name)
-    if told is None:
+    told = f"{machine.id} {machine.name}".lower().replace("ivy-bridge", "ivy bridge")
+    found = next((one for one in KNOWN if any(word in told for word in one.words)), None)
+    if is_here or found is None:
         msg = (
             f"the micro-architecture of {machine.name} is not known, for neither its name nor "
             f"/proc/cpuinfo tells it; give OSACA's name of it (--architecture ICX), {_OTHERWISE}"
         )
         raise InputError(msg)
-    return told, f"-march={told.target}"
+    return found, f"-march={found.target}"
+
+
+def find_by_generation(generation: str) -> MicroArchitecture | None:
+    """Find the one of a processor's family and model, such as ``6 85``; None if it is not known."""
+    family, _, model = generation.partition(" ")
+    if not (family.isdecimal() and model.isdecimal()):
+        return None
+    key = int(family), int(model)
+    return next((one for one in KNOWN if one.family == key[0] and key[1] in one.models), None)
 
 
 def find_loop(
