@@ -8,6 +8,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "notebook"
 NOTEBOOK = FOLDER / "estimates.ipynb"
+PAPER = FOLDER / "sampling_paper.ipynb"
 _LIMIT_S = 240
 
 
@@ -21,9 +22,10 @@ def _outputs(cells: list[dict[str, Any]], kind: str) -> list[str]:
     ]
 
 
-def test_the_notebook_is_kept_without_outputs() -> None:
-    """Holds what is to be run, and nothing of the machine it was last run on."""
-    content = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("path", [NOTEBOOK, PAPER], ids=lambda path: path.stem)
+def test_notebooks_are_kept_without_outputs(path: Path) -> None:
+    """Hold what is to be run, and nothing of the machine they were last run on."""
+    content = json.loads(path.read_text(encoding="utf-8"))
     code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     assert code
     assert not any(cell["outputs"] or cell["execution_count"] for cell in code)
@@ -50,3 +52,27 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert all(name in table for name in ("nbody", "triangular", "relative_error"))
     assert "NaN" not in table
     assert len(_outputs(notebook.cells, "image/png")) == 1
+
+
+def test_the_papers_table_and_figures_follow_from_shipped_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The notebook's code runs without a device; its tables have ours beside the paper's."""
+    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    matplotlib.use("Agg")
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    cells = json.loads(PAPER.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {}
+    exec(compile("\n".join(code), str(PAPER), "exec"), names)
+    table, papers = names["table_3"], names["papers"]
+    assert len(table) == 3 * 3
+    assert table["kernels"].sum() == len(names["kernels"])
+    own = table.dropna()
+    assert (own["linear"].groupby("device").is_monotonic_increasing).all()
+    assert papers.loc[("GTX 280 (paper)", "5-10 %"), "gain"] == 0.035
+    points = names["points"]
+    assert [*points["multiple"]] == [1, 2, 3, 4, 5, 0]
+    assert (points["cost"] > 0).all()
+    assert {*names["comparison"].methods} == {"linear", "learned", "analytic"}
+    matplotlib.pyplot.close("all")

@@ -81,9 +81,9 @@ def _follows_interrupt(error: BaseException) -> bool:
         serve serve:serve
         starpu starpu:starpu
         trace trace:trace
-        train train.command:train
+        train train:train
         tune tune:tune
-        validate validate.command:validate
+        validate validate:validate
     """,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _TEXT_WIDTH},
 )

@@ -1,6 +1,7 @@
 """``kernelcast compare``."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +9,12 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
-from kernelcast.cli.train.options import (
-    data_option,
-    jobs_option,
-    judged_rows_options,
-    rows_device_option,
+from kernelcast.cli.training_options import (
+    DATA,
+    JOBS,
+    LEAST_WORK_GROUPS,
+    ROWS_DEVICE,
+    SHORTEST,
 )
 from kernelcast.training.settings import RowFilter, Split
 
@@ -22,53 +24,47 @@ if TYPE_CHECKING:  # takes longer to import than all other commands do
 
 COMPARISON_FILE = "comparison.json"
 PAGE_FILE = "comparison.html"
-_RESAMPLES = 10_000
-_FEWEST_RESAMPLES = 100
-_FOLDS = 10
 
 
-@click.command(
-    context_settings={"show_default": True},
-    short_help="Compare methods on kernels they have not seen: which is nearer, and when.",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """The options of ``kernelcast compare``."""
+
+    methods: tuple[str, ...] = option.argument("A B [C...]")
+    sources: tuple[str, ...] = DATA
+    device_ids: tuple[str, ...] = ROWS_DEVICE
+    split: str = option.given(
+        "--split",
+        "What is held out as a whole; a family is a kernel's application, or else the kernel.",
+        type=click.Choice([one.value for one in Split if one is not Split.DEVICE]),
+        default=Split.FAMILY.value,
+    )
+    folds: int = option.given(
+        "--folds N", "Hold out in so many parts; 0 holds out one group after the other.",
+        type=click.IntRange(min=0), default=10,
+    )  # fmt: skip
+    jobs: int | None = JOBS
+    shortest_s: float = SHORTEST
+    least_work_groups: int = LEAST_WORK_GROUPS
+    resamples: int = option.given(
+        "--resamples N",
+        "How often kernels are drawn anew for the interval of the difference, in JSON.",
+        type=click.IntRange(min=100), default=10_000,
+    )  # fmt: skip
+    folder: Path | None = option.given(
+        "--out FOLDER", "Write comparison.json and a page, comparison.html, into FOLDER.",
+        type=option.FOLDER,
+    )  # fmt: skip
+    as_json: bool = option.given(
+        "--json", "Print JSON instead of tables: what comparison.json holds."
+    )
+
+
+@option.command(
+    CompareOptions,
+    short="Compare methods on kernels they have not seen: which is nearer, and when.",
 )
-@click.argument("methods", metavar="A B [C...]", nargs=-1, required=True)
-@data_option
-@rows_device_option
-@click.option(
-    "--split",
-    type=click.Choice([one.value for one in Split if one is not Split.DEVICE]),
-    default=Split.FAMILY.value,
-    help="What is held out as a whole; a family is a kernel's application, or else the kernel.",
-)
-@option.count(
-    "--folds",
-    default=_FOLDS,
-    least=0,
-    says="Hold out in so many parts; 0 holds out one group after the other.",
-)
-@jobs_option
-@judged_rows_options
-@option.count(
-    "--resamples",
-    default=_RESAMPLES,
-    least=_FEWEST_RESAMPLES,
-    says="How often kernels are drawn anew for the interval of the difference, in JSON.",
-)
-@option.folder("Write comparison.json and a page, comparison.html, into FOLDER.")
-@option.json("Print JSON instead of tables: what comparison.json holds.")
-@option.debug
-@click.pass_context
-def compare(
-    ctx: click.Context,
-    /,
-    methods: tuple[str, ...],
-    sources: tuple[str, ...],
-    device_ids: tuple[str, ...],
-    *,
-    folder: Path | None,
-    as_json: bool,
-    **options: Any,  # noqa: ANN401 - see the options
-) -> None:
+def compare(options: CompareOptions) -> ExitStatus:
     """Predict the same launches by several methods that have not seen them, and compare.
 
     Methods are names such as analytic, learned, linear and history; a wrong name lists all. Each
@@ -91,38 +87,40 @@ def compare(
     from kernelcast.training.reading import choose_sources
     from kernelcast.training.table import load_training_table
 
-    check_methods(methods)  # told before minutes of fits
+    check_methods(options.methods)  # told before minutes of fits
+    folder = options.folder
     if folder is not None:
         require_matplotlib("--out")
         make_folder(folder)
     plan = ComparisonPlan(
-        split=Split(options["split"]),
-        rows=RowFilter(
-            shortest_s=options["shortest_s"], least_work_groups=options["least_work_groups"]
-        ),
-        folds=options["folds"] or None,
-        jobs=options["jobs"] or -1,
-        bootstrap=Bootstrap(resamples=options["resamples"]),
+        split=Split(options.split),
+        rows=option.pick(RowFilter, options),
+        folds=options.folds or None,
+        jobs=options.jobs or -1,
+        bootstrap=Bootstrap(resamples=options.resamples),
     )
     table = load_training_table(
-        choose_sources(sources, complain), devices=device_ids, tell=complain, of_one_sampler=True
+        choose_sources(options.sources, complain),
+        devices=options.device_ids,
+        tell=complain,
+        of_one_sampler=True,
     )
-    with progress_bar(is_wanted=not as_json) as tell:
+    with progress_bar(is_wanted=not options.as_json) as tell:
         found, pair = compare_table(
-            table, methods, plan, lambda stage, done, total: tell(done, total, stage)
+            table, options.methods, plan, lambda stage, done, total: tell(done, total, stage)
         )
-    if as_json:
+    if options.as_json:
         show_json(_write_plain(found, pair))
     else:
         show(*present_comparison(found, pair, is_brief=True))
     if folder is not None:
         _write_files(folder, found, pair)
-        if not as_json:
+        if not options.as_json:
             show_line(f"written to {folder}")
     judged = found.scores[found.scores["launches"] > 0]
     by_device = judged.groupby("device")["method"].nunique()
-    is_whole = all(by_device.get(one, 0) == len(methods) for one in {*table.devices})
-    ctx.exit(ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED)
+    is_whole = all(by_device.get(one, 0) == len(options.methods) for one in {*table.devices})
+    return ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED
 
 
 def _write_plain(found: "MethodComparison", pair: "Comparison") -> dict[str, Any]:

@@ -83,11 +83,11 @@ def model() -> None:
 @click.group(
     cls=LazyGroup,
     places="""
-        ls train.registry:list_versions
-        pin train.registry:pin_version
-        rollback train.registry:roll_back
-        show train.registry:show_model
-        unpin train.registry:unpin_version
+        ls models:list_versions
+        pin models:pin_version
+        rollback models:roll_back
+        show models:show_model
+        unpin models:unpin_version
     """,
     short_help="Look at trained models, pin them, roll back.",
 )

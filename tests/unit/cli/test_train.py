@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
-from kernelcast.cli.train import run as training_run
 from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.records.training_table import TrainingTable
+from kernelcast.training import table as tables
+from kernelcast.training import training
 from kernelcast.training.registry import MODELS_VARIABLE, open_registry
 from support.synthetic_rows import make_rows
 
@@ -29,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
     monkeypatch.delenv(MODELS_VARIABLE, raising=False)
     monkeypatch.delenv(STORE_VARIABLE, raising=False)
-    monkeypatch.setattr(training_run, "load_training_table", load)
+    monkeypatch.setattr(tables, "load_training_table", load)
     return tmp_path
 
 
@@ -53,7 +54,7 @@ def test_a_device_that_cannot_be_served_ends_with_status_1(
 ) -> None:
     """The others are trained; the reason is told in both forms."""
     keep = (TABLE.devices != NAMES[0]) | (TABLE.kernels == TABLE.kernels[0])
-    monkeypatch.setattr(training_run, "load_training_table", lambda *_, **__: TABLE.take(keep))
+    monkeypatch.setattr(tables, "load_training_table", lambda *_, **__: TABLE.take(keep))
     result = run("--model", "linear", "--no-validation", "--json")
     assert result.exit_code == 1
     *trained, refused = json.loads(result.stdout)
@@ -64,7 +65,7 @@ def test_a_device_that_cannot_be_served_ends_with_status_1(
 
 def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models before the interrupt stay in the registry."""
-    publish = training_run.publish_model
+    publish = training.publish_model
     calls: list[str] = []
 
     def interrupt(*args: object) -> str:
@@ -73,7 +74,7 @@ def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> No
         calls.append("")
         return publish(*args)  # type: ignore[arg-type]  # passed through
 
-    monkeypatch.setattr(training_run, "publish_model", interrupt)
+    monkeypatch.setattr(training, "publish_model", interrupt)
     result = run("--model", "linear", "--no-validation")
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
@@ -84,8 +85,7 @@ def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> No
 def test_help_needs_no_heavy_library() -> None:
     """What takes long to import is imported when it is used."""
     code = (
-        "import sys; from kernelcast.cli.train import command; "
-        "from kernelcast.cli.validate import command; from kernelcast.cli import groups; "
+        "import sys; from kernelcast.cli import compare, groups, train, validate; "
         "found = {'sklearn', 'scipy', 'numba', 'sqlalchemy', 'pyarrow'} & {*sys.modules}; "
         "print(*sorted(found))"
     )

@@ -1,18 +1,16 @@
 """The commands of ``kernelcast models``."""
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import make_table, show, show_json, show_line
-from kernelcast.cli.train.options import registry_option
-from kernelcast.cli.train.tables import make_score_table
-from kernelcast.models.persistence import StoredModel
+from kernelcast.cli.terminal import show, show_json, show_line
+from kernelcast.cli.training_options import registry_option
 from kernelcast.models.validation import summarise_report
 from kernelcast.reports.numbers import NOTHING
+from kernelcast.reports.presenter import Section, Table
+from kernelcast.reports.validation import tabulate_scores
 from kernelcast.training import model_admin
 from kernelcast.training.model_admin import activate_version
 from kernelcast.training.registry import (
@@ -23,6 +21,9 @@ from kernelcast.training.registry import (
     list_models,
     open_registry,
 )
+
+if TYPE_CHECKING:
+    from kernelcast.models.persistence import StoredModel
 
 
 @click.command("ls", short_help="List the models.")
@@ -36,7 +37,16 @@ def list_versions(registry_url: str | None, *, as_json: bool) -> None:
     if as_json:
         show_json([_versions_to_json(one) for one in found])
     elif found:
-        show(_make_table(found))
+        show(Table(
+            columns={"model": "text", "versions": "whole", "in use": "text", "latest": "text",
+                     "pinned": "text"},
+            rows=[
+                (one.name, len(one.versions), *(
+                    text or NOTHING for text in (one.used, one.latest, one.pinned)
+                ))
+                for one in found
+            ],
+        ))  # fmt: skip
     else:
         show_line(f"{registry.url}: no models yet; `kernelcast train` makes them")
 
@@ -57,15 +67,35 @@ def show_model(name: str, version: str | None, registry_url: str | None, *, as_j
     registry = open_registry(registry_url)
     versions = find_model(registry, name)
     wanted = find_version(versions, version) if version else versions.used
+    known = {**_versions_to_json(versions), "version": wanted}
+    facts = {"model": name, "version": str(wanted), "versions": ", ".join(versions.versions)}
     if is_evidence(name):
-        _show_evidence(versions, model_admin.describe_evidence(registry, name, wanted), wanted,
-                       as_json=as_json)  # fmt: skip
+        found = model_admin.describe_evidence(registry, name, wanted)
+        if as_json:
+            show_json({**known, **found})
+        else:
+            show({**facts, "calibrated with": _plain(found["calibrated"]),
+                  "samplers": _plain(found["samplers"])})  # fmt: skip
         return
     stored = registry.load(name, wanted)
     if as_json:
-        show_json(_stored_to_json(stored, versions, wanted))
-    else:
-        _show_stored(stored, versions, wanted)
+        show_json({**known, **_stored_to_json(stored)})
+        return
+    learned = stored.model.describe()
+    show(
+        {
+            **facts,
+            "schema": f"{stored.schema.id} ({len(stored.schema.names)} features)",
+            **{key: _plain(value) for key, value in learned.items() if key != "name"},
+            "trained with": _plain(dict(stored.versions)),
+        }
+    )
+    report = stored.report
+    if report is None:
+        show_line("was not validated")
+        return
+    show_line(f"validated with one {report.split} held out at a time")
+    show(*(Section(title=one, parts=[tabulate_scores(report, one)]) for one in report.devices))
 
 
 @click.command("pin", short_help="Use one version, whatever is trained later.")
@@ -107,55 +137,6 @@ def _tell(one: ModelVersions, *, as_json: bool) -> None:
     show_line(f"{one.name}: {one.used} is in use{pinned}; the latest is {one.latest}")
 
 
-def _make_table(found: Sequence[ModelVersions]) -> Table:
-    table = make_table("model", "versions", "in use", "latest", "pinned")
-    for one in found:
-        table.add_row(
-            one.name,
-            str(len(one.versions)),
-            one.used or NOTHING,
-            one.latest or NOTHING,
-            one.pinned or NOTHING,
-        )
-    return table
-
-
-def _show_stored(stored: StoredModel, versions: ModelVersions, version: str | None) -> None:
-    facts = Table("", "", box=None, show_header=False)
-    facts.add_row("model", versions.name)
-    facts.add_row("version", version)
-    facts.add_row("versions", ", ".join(versions.versions))
-    facts.add_row("schema", f"{stored.schema.id} ({len(stored.schema.names)} features)")
-    for name, value in stored.model.describe().items():
-        if name != "name":
-            facts.add_row(name, _plain(value))
-    facts.add_row("trained with", _plain(dict(stored.versions)))
-    show(facts)
-    report = stored.report
-    if report is None:
-        show_line("was not validated")
-        return
-    show_line(f"validated with one {report.split} held out at a time")
-    for device in report.devices:
-        show_line(device)
-        show(make_score_table(report, device))
-
-
-def _show_evidence(
-    versions: ModelVersions, found: dict[str, Any], version: str | None, *, as_json: bool
-) -> None:
-    if as_json:
-        show_json({**_versions_to_json(versions), "version": version, **found})
-        return
-    facts = Table("", "", box=None, show_header=False)
-    facts.add_row("model", versions.name)
-    facts.add_row("version", version)
-    facts.add_row("versions", ", ".join(versions.versions))
-    facts.add_row("calibrated with", _plain(found["calibrated"]))
-    facts.add_row("samplers", _plain(found["samplers"]))
-    show(facts)
-
-
 def _plain(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}={_plain(one)}" for name, one in value.items())
@@ -166,25 +147,17 @@ def _plain(value: object) -> str:
 
 def _versions_to_json(one: ModelVersions) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "versions": list(one.versions),
-        "used": one.used,
-        "latest": one.latest,
+        "name": one.name, "versions": list(one.versions), "used": one.used, "latest": one.latest,
         "pinned": one.pinned,
-    }
+    }  # fmt: skip
 
 
-def _stored_to_json(
-    stored: StoredModel, versions: ModelVersions, version: str | None
-) -> dict[str, Any]:
-    report = stored.report
+def _stored_to_json(stored: "StoredModel") -> dict[str, Any]:
     return {
-        **_versions_to_json(versions),
-        "version": version,
         "schema": stored.schema.id,
         "features": list(stored.schema.names),
         "learned": stored.model.describe(),
         "trained_with": dict(stored.versions),
         "samplers": list(stored.samplers),
-        "validation": None if report is None else summarise_report(report),
+        "validation": None if stored.report is None else summarise_report(stored.report),
     }

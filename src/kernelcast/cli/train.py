@@ -1,0 +1,190 @@
+"""``kernelcast train``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
+from kernelcast.cli.training_options import (
+    DATA,
+    JOBS,
+    REGISTRY,
+    ROWS_DEVICE,
+)
+from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL, TrainingSettings
+
+if TYPE_CHECKING:  # takes longer to import than all other commands do
+    from kernelcast.reports.presenter import Table
+    from kernelcast.training.training import TrainedModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions:
+    """The options of ``kernelcast train``."""
+
+    sources: tuple[str, ...] = DATA
+    model: str = option.given(
+        "--model NAME", "The model; a wrong name lists all.", default=DEFAULT_MODEL
+    )
+    device_ids: tuple[str, ...] = ROWS_DEVICE
+    is_pooled: bool = option.given(
+        "--pooled",
+        "One model of all devices on dimensionless features (hybrid_pooled): it serves devices "
+        "that it has not seen once they are calibrated.",
+    )
+    out: Path | None = option.given(
+        "--out FILE.skops", "Write the model into one file instead of the registry.",
+        type=click.Path(path_type=Path, dir_okay=False),
+    )  # fmt: skip
+    registry_url: str | None = REGISTRY
+    skips_validation: bool = option.given(
+        "--no-validation", "Do not validate: the file then does not say how good the model is."
+    )
+    jobs: int | None = JOBS
+    as_json: bool = option.given(
+        "--json", "Print JSON instead of a table: a list, one object per model."
+    )
+
+    def name(self) -> str:
+        """Give the model's name."""
+        if self.out is not None and self.registry_url is not None:
+            msg = "--out and --registry: give one of them, the file or the registry"
+            raise click.UsageError(msg)
+        if not self.is_pooled:
+            return self.model
+        if self.model not in {DEFAULT_MODEL, POOLED_MODEL}:
+            msg = f"--pooled trains {POOLED_MODEL}; leave --model {self.model} out, or --pooled"
+            raise click.UsageError(msg)
+        return POOLED_MODEL
+
+
+@option.command(TrainOptions, short="Train models on collected observations.")
+def train(options: TrainOptions) -> ExitStatus:
+    """Train a model for each device, or one for all, on collected observations.
+
+    Each model is validated by leaving out one kernel after the other (a pooled one, one device
+    after the other), and the report is kept in its file. Models go into a registry, where
+    estimates find the newest; older versions stay. A model that is ready stays after Ctrl-C.
+
+    Exit status: 0 when all models are trained, 1 when one could not be, 2 for bad input, 130
+    after Ctrl-C.
+    """
+    from kernelcast.cli.collecting import Collected
+    from kernelcast.cli.progress_bar import progress_bar
+    from kernelcast.records.errors import InputError, KernelcastError
+    from kernelcast.records.observation import Observation
+    from kernelcast.training import table as tables
+    from kernelcast.training import training
+    from kernelcast.training.evidence_models import EvidenceRows
+    from kernelcast.training.registry import open_registry
+
+    name = options.name()
+    seen: list[Observation] = []
+    table = tables.load_training_table(
+        options.sources, devices=options.device_ids, tell=complain, keep=seen.append
+    )
+    evidence = EvidenceRows(seen)
+    registry = open_registry(options.registry_url) if options.out is None else None
+    count = training.count_models(table, name)
+    if registry is None and count > 1:
+        msg = (
+            f"--out takes one model, the data are of {count} devices; choose one by --device, "
+            "give --pooled, or leave --out out: a registry holds one model per device"
+        )
+        raise InputError(msg)
+    kept = Collected[tuple["TrainedModel", str]](when_interrupted="models that were ready are kept")
+
+    def keep(one: "TrainedModel") -> None:
+        """Write a model as soon as it is ready."""
+        if registry is not None:
+            place = f"{registry.url}/{one.name} as {training.publish_model(one, registry)}"
+        elif options.out is not None:
+            training.write_model_file(one, options.out)
+            place = str(options.out)
+        kept.answers.append((one, place))
+
+    settings = TrainingSettings(
+        with_validation=not options.skips_validation, jobs=options.jobs or -1
+    )
+    with kept.until_interrupted(), progress_bar(is_wanted=not options.as_json) as tell:
+        outcome = training.train(
+            table,
+            name,
+            settings,
+            evidence=evidence,
+            keep=keep,
+            report=lambda done, total: tell(done, total, "fits"),
+        )
+        kept.failures += [(one, KernelcastError(why)) for one, why in outcome.refused.items()]
+    calibrated = []
+    if registry is not None and not kept.is_interrupted:
+        found = evidence.calibrate(tables.machines_beside(options.sources))
+        calibrated = [
+            (one, f"{registry.url}/{one.name} as {one.publish(registry)}") for one in found
+        ]
+    if options.as_json:
+        show_json(
+            [
+                *(_trained_to_json(one, place) for one, place in kept.answers),
+                *({"name": one, "error_message": str(why)} for one, why in kept.failures),
+                *(
+                    {
+                        "name": one.name,
+                        "place": place,
+                        "devices": list(one.devices),
+                        "rows": one.model.facts["rows"],
+                        "calibrated": dict(one.model.facts),
+                    }
+                    for one, place in calibrated
+                ),
+            ]
+        )
+    else:
+        if kept.answers:
+            show(_tabulate([one for one, _ in kept.answers]))
+        for model, place in kept.answers:
+            show_line(f"{model.name}: written to {place}")
+        for one, place in calibrated:
+            facts = one.model.facts
+            show_line(
+                f"{one.name}: calibrated with {facts['rows']:,} launches of {facts['kernels']} "
+                f"kernels, written to {place}"
+            )
+    kept.complain()
+    return kept.status
+
+
+def _tabulate(models: "list[TrainedModel]") -> "Table":
+    from kernelcast.reports.presenter import Table
+    from kernelcast.reports.validation import list_errors
+
+    rows = []
+    for one in models:
+        scores = {} if one.report is None else {found.device: found for found in one.report.scores}
+        for device in one.devices:
+            score = scores.get(device)
+            quality = (None, None) if score is None else (score.coverage, score.half_width)
+            errors = list_errors(score)[:3]
+            rows.append((one.name, device, one.rows, len(one.kernels), *errors, *quality))
+    return Table(
+        columns={
+            "model": "text", "device": "text", "rows": "whole", "kernels": "whole",
+            "mean\nerror": "error", "median": "error", "90th\npercentile": "share",
+            "covered": "share", "half\nwidth": "share",
+        },
+        rows=rows,
+    )  # fmt: skip
+
+
+def _trained_to_json(one: "TrainedModel", place: str) -> dict[str, Any]:
+    from kernelcast.models.validation import summarise_report
+
+    return {
+        "name": one.name, "model": one.model.name, "place": place, "devices": list(one.devices),
+        "kernels": list(one.kernels), "rows": one.rows, "data_digest": one.data_digest,
+        "schema": one.schema.id,
+        "validation": None if one.report is None else summarise_report(one.report),
+    }  # fmt: skip

@@ -1,0 +1,38 @@
+"""Options that training, validation, comparison and the registry's commands share."""
+
+from typing import Any
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.training.registry import MODELS_VARIABLE
+from kernelcast.training.settings import RowFilter
+
+_USUAL = RowFilter()
+DATA: Any = option.given(
+    "--data --rows PATH",
+    "Observations: a store (file or URL), a Parquet file or a folder of them, or `shipped`; may be "
+    "repeated.  [default: KERNELCAST_STORE, or observations.sqlite in the data folder]",
+)
+ROWS_DEVICE: Any = option.given(
+    "--device ID", "Only rows of this device (its id or the beginning of it); may be repeated."
+)
+JOBS: Any = option.given(
+    "--jobs N", "Processes that work side by side.  [default: one per processor]",
+    type=click.IntRange(min=1), default=None,
+)  # fmt: skip
+_REGISTRY_HELP = (
+    "Where models are kept: a folder or any URL that fsspec knows.  "
+    f"[default: {MODELS_VARIABLE}, or models in the data folder]"
+)
+REGISTRY: Any = option.given("--registry URL", _REGISTRY_HELP)
+registry_option = click.option("--registry", "registry_url", metavar="URL", help=_REGISTRY_HELP)
+LEAST_WORK_GROUPS: Any = option.given(
+    "--least-work-groups N", "Leave launches out that have fewer work-groups, likewise.",
+    type=click.IntRange(min=0), default=_USUAL.least_work_groups,
+)  # fmt: skip
+SHORTEST: Any = option.given(
+    "--shortest SECONDS",
+    "Leave launches out that were measured shorter, from learning and from judging.",
+    type=click.FloatRange(min=0), default=_USUAL.shortest_s,
+)  # fmt: skip

@@ -1,0 +1,364 @@
+"""A validation as tables and figures (`kernelcast.reports.presenter`), beside the paper's own."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelcast.models.validation.report import DeviceScore, ValidationReport
+from kernelcast.records.sampling_points import SamplingPointScore
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_predictions
+from kernelcast.reports.drawing import shorten_names
+from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_points
+from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
+
+FAVOURITE = "hybrid"
+_BASELINE = "linear"
+WORST_GROUPS = 12
+_DIGEST_LETTERS = 12
+_PANEL_BARS = 60
+_ERRORS: dict[str, Unit] = {
+    "mean\nerror": "error", "median": "error", "90th\npercentile": "share", "worst": "share",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedDevice:
+    """What the sampling paper says of one device."""
+
+    name: str
+    """The device."""
+    linear: float
+    learned: float | None
+    """Mean errors as shares; None where there was no learned model."""
+    sampling_cost: float
+    """Mean sampling time over the kernels' time."""
+    classes: tuple[tuple[float, float, float], ...] = ()
+    """Of Table 3: mean errors of linear and learned model and the gain, as printed there, in the
+    classes 0-5 %, 5-10 % and beyond; empty where the paper gives none."""
+
+
+PUBLISHED = (
+    PublishedDevice(
+        name="GTX 280", linear=0.0719, learned=0.0642, sampling_cost=0.08,
+        classes=(
+            (0.0188, 0.0236, -0.0048), (0.0665, 0.0313, 0.0350), (0.2124, 0.1867, 0.0257),
+        ),
+    ),
+    PublishedDevice(
+        name="GTX 580", linear=0.0572, learned=0.0476, sampling_cost=0.08,
+        classes=(
+            (0.0203, 0.0213, -0.0010), (0.0759, 0.0657, 0.0101), (0.1846, 0.1341, 0.0506),
+        ),
+    ),
+    PublishedDevice(name="GTX 680", linear=0.10, learned=None, sampling_cost=0.08),
+    PublishedDevice(name="HD 6970", linear=0.0810, learned=0.0791, sampling_cost=0.15),
+)  # fmt: skip
+"""Every device of the paper; it gives the cost for NVIDIA (8 %) and AMD (15 %) as a whole."""
+
+
+def choose_model(report: ValidationReport) -> str:
+    """Choose the model that pictures show: the hybrid, else the last that is not the linear one."""
+    names = report.models
+    if FAVOURITE in names:
+        return FAVOURITE
+    return next((one for one in reversed(names) if one != _BASELINE), names[-1])
+
+
+def present_validation(
+    report: ValidationReport,
+    points: Sequence[SamplingPointScore] = (),
+    *,
+    noise: Mapping[str, float] | None = None,
+    is_brief: bool = False,
+) -> Iterator[Part]:
+    """Present a validation.
+
+    Parameters
+    ----------
+    points : sequence of SamplingPointScore
+        The linear model over sampling points, for the devices of which it is known.
+    noise : mapping of str to float, optional
+        Noise of measured times by the rows' keys, shown beside the worst groups.
+    is_brief : bool
+        Whether to leave out what only a page has room for.
+    """
+    rows, split = report.rows, report.split
+    yield (
+        f"{len(rows.keys)} launches of {len(set(rows.kernels))} kernels; held out: one {split} at "
+        f"a time; intervals shall hold {report.coverage * 100:g} %"
+    )
+    chosen = rows.models[-1].model if is_brief else choose_model(report)
+    if not is_brief:
+        versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+        digest = report.data_digest[:_DIGEST_LETTERS]
+        yield f"features {report.schema_id}, data {digest}, {versions}"
+        yield _tabulate_means(report, chosen)
+    for device in report.devices:
+        parts = [tabulate_scores(report, device, chosen), _tabulate_classes(report, device)]
+        worst = report.score(chosen, device)
+        if worst.groups:
+            parts.append(_tabulate_worst(report, worst, noise or {}))
+        pictures = [] if is_brief else _draw_device(report, worst)
+        own = [one for one in points if one.device == device]
+        if own and not is_brief:
+            pictures.append(_draw_sampling_points(own))
+        yield Section(title=device, parts=[*parts, *pictures])
+    if report.rankings:
+        yield Table(
+            title="Which device is fastest",
+            columns={
+                "model": "text", "launches": "whole", "differing by\nover 10 %": "whole",
+                "fastest\nnamed": "share", "mean\nregret": "factor", "worst\nregret": "factor",
+            },
+            rows=[
+                (one.model, one.problems, one.differing, one.top_1, one.mean_regret,
+                 one.worst_regret)
+                for one in report.rankings
+            ],
+            note="Fastest named: of the launches that differ. Regret: time on the device that the "
+            "model names over that on the fastest.",
+        )  # fmt: skip
+    if points:
+        yield Table(
+            title="Linear model over sampling points",
+            columns={
+                "device": "text", "sampling\npoints": "text", "mean\nerror": "share",
+                "median": "share", "90th\npercentile": "share", "cost": "share", "rows": "whole",
+            },
+            rows=[
+                (one.device, one.label, one.mean, one.median, one.p90, one.cost, one.rows)
+                for one in points
+            ],
+        )  # fmt: skip
+    if is_brief:
+        return
+    if report.refused:
+        yield Section(title="What could not be trained", parts=[dict(report.refused)])
+    yield Table(
+        title="The paper's own results",
+        columns={
+            "device (paper)": "text", "linear (paper)": "number", "learned (paper)": "number",
+            "sampling cost (paper)": "number",
+        },
+        rows=[
+            (one.name, _published(one.linear), _published(one.learned),
+             f"{one.sampling_cost * 100:g} %")
+            for one in PUBLISHED
+        ],
+        note="Published figures, for orientation: 70 kernels, one left out at a time, on other "
+        "devices. For the GTX 680 the paper says about 10 %. It gives the cost for all NVIDIA "
+        "devices together, and for AMD.",
+    )  # fmt: skip
+
+
+def _tabulate_means(report: ValidationReport, chosen: str) -> Table:
+    devices = report.devices
+    columns: dict[str, Unit] = {"model": "text", **dict.fromkeys(devices, "number")}
+    rows: list[list[Value]] = [
+        [model, *(_mean(report.score(model, device)) for device in devices)]
+        for model in report.models
+    ]
+    noise = [_find_noise(report, one) for one in devices]
+    return Table(
+        title="Mean error by device",
+        columns=columns,
+        rows=[*rows, ["noise floor", *map(format_error, noise)]],
+        chosen=[report.models.index(chosen)],
+        note="In brackets the median.",
+    )
+
+
+def tabulate_scores(report: ValidationReport, device: str, chosen: str = "") -> Table:
+    """Tabulate every model's errors and intervals on a device."""
+    scores = [one for one in report.scores if one.device == device]
+    return Table(
+        columns={
+            "model": "text", **_ERRORS, "covered": "share", "half\nwidth": "share",
+            "in domain": "share", "unanswered": "whole",
+        },
+        rows=[
+            (one.model, *list_errors(one), one.coverage, one.half_width, one.in_domain,
+             one.unanswered)
+            for one in scores
+        ],
+        chosen=[place for place, one in enumerate(scores) if one.model == chosen],
+        note=f"Noise floor, the mean noise of the measured times: "
+        f"{format_error(_find_noise(report, device))}. Half width: of intervals, the median.",
+    )  # fmt: skip
+
+
+def list_errors(score: DeviceScore | None) -> tuple[float | None, ...]:
+    """Give mean, median, 90th percentile and worst error."""
+    found = None if score is None else score.errors
+    return (None,) * 4 if found is None else (found.mean, found.median, found.p90, found.worst)
+
+
+def _tabulate_classes(report: ValidationReport, device: str) -> Table:
+    """Tabulate the paper's Table 3: what models make of groups that the linear one does well."""
+    scores = [one for one in report.scores if one.device == device]
+    published = [one for one in PUBLISHED if one.classes]
+    columns: dict[str, Unit] = {"error of\nlinear": "text", f"{report.split}s": "whole"}
+    columns |= dict.fromkeys((one.model for one in scores), "number")
+    for one in published:
+        columns |= {
+            f"{one.name} (paper)\n{what}": "number" for what in ("linear", "learned", "gain")
+        }
+    rows: list[list[Value]] = []
+    for place, ours in enumerate(scores[0].classes if scores else ()):
+        cells: list[Value] = [format_class(ours.low, ours.high), ours.groups]
+        cells += [
+            _gain(one.classes[place].error, one.classes[place].linear_error) for one in scores
+        ]
+        for one in published:
+            linear, learned, gain = one.classes[place]
+            cells += [format_error(linear), format_error(learned), f"{gain * 100:+.2f}"]
+        rows.append(cells)
+    return Table(
+        title=f"By class of the linear model's error (the paper's Table 3), {report.split}s",
+        columns=columns,
+        rows=rows,
+        note="Mean error, and in brackets the points that it is below the linear model's on the "
+        "same launches. The paper's columns are of other kernels on other devices.",
+    )
+
+
+def _tabulate_worst(
+    report: ValidationReport, score: DeviceScore, noise: Mapping[str, float]
+) -> Table:
+    """Tabulate the groups on which a model errs most, with what may excuse it."""
+    rows = report.to_frame()
+    rows = rows[(rows["model"] == score.model) & (rows["device"] == score.device)]
+    rows = rows[rows["error"].notna()].assign(
+        noise=[noise.get(key, np.nan) for key in rows["key"][rows["error"].notna()]],
+        inside=rows["measured_s"].between(rows["low_s"], rows["high_s"]),
+    )
+    facts = rows.groupby("group")[["noise", "inside", "in_domain"]].agg(
+        {"noise": "mean", "inside": "sum", "in_domain": "sum"}
+    )
+    return Table(
+        title=f"worst of {score.model}",
+        columns={
+            report.split: "text", "rows": "whole", "mean\nerror": "error", "linear\nmodel": "error",
+            "noise": "error", "inside\ninterval": "whole", "in\ndomain": "whole",
+        },
+        rows=[
+            (one.group, one.rows, one.error, one.linear_error, *facts.loc[one.group])
+            for one in score.groups[:WORST_GROUPS]
+        ],
+    )  # fmt: skip
+
+
+def _draw_device(report: ValidationReport, score: DeviceScore) -> list[Figure]:
+    """Draw errors by group, linear beside the model, and predicted over measured times."""
+    bars = [one for one in score.groups if one.linear_error is not None]
+    bars.sort(key=lambda one: (-(one.linear_error or 0.0), one.group))
+    figures = []
+    if bars:
+        short = shorten_names([one.group for one in bars])
+        noise = _find_noise(report, score.device)
+        panels = [bars[at : at + _PANEL_BARS] for at in range(0, len(bars), _PANEL_BARS)]
+        charts = tuple(
+            Chart(
+                x=Axis(title="", names=tuple(short[one.group] for one in panel)),
+                y=Axis(title="mean error", unit="share"),
+                series=(
+                    _make_bars(score.model, [one.error for one in panel]),
+                    _make_bars(_BASELINE, [one.linear_error or 0.0 for one in panel]),
+                    *(
+                        [Series(name="noise", kind="guide", points=[
+                            Point(x=-0.5, y=noise), Point(x=len(panel) - 0.5, y=noise),
+                        ])] if noise is not None else []
+                    ),
+                ),
+                cuts_bars=True,
+                title=f"{report.split}s {number * _PANEL_BARS + 1} and on"
+                if len(panels) > 1 else "",
+            )
+            for number, panel in enumerate(panels)
+        )  # fmt: skip
+        figures.append(Figure(
+            charts=charts, columns=1,
+            caption=f"Error by {report.split}, linear and {score.model} (as the paper's Fig. 11, "
+            "12 and 14), each held out. Cut bars have their value beside them.",
+        ))  # fmt: skip
+    rows = report.to_frame().dropna(subset=["error"])
+    rows = rows[(rows["model"] == score.model) & (rows["device"] == score.device)]
+    is_inside = rows["measured_s"].between(rows["low_s"], rows["high_s"])
+    names = np.where(is_inside, "inside its interval", "outside its interval")
+    names = np.where(rows["in_domain"], names, [f"{one}, unlike what was learned" for one in names])
+    series = [
+        Series(name=str(name), points=[
+            Point(x=one["measured_s"], y=one["predicted_s"], low=one["low_s"], high=one["high_s"])
+            for one in own.to_dict("records")
+        ])
+        for name, own in rows.groupby(names)
+    ]  # fmt: skip
+    if series:
+        figures.append(Figure(
+            charts=(chart_predictions(series),),
+            caption=f"Predicted over measured, {score.model}: every row with its interval, which "
+            "should hold the middle line.",
+        ))  # fmt: skip
+    return figures
+
+
+def _make_bars(name: str, errors: Sequence[float]) -> Series:
+    points = [Point(x=place, y=error) for place, error in enumerate(errors)]
+    return Series(name=name, kind="bars", points=points)
+
+
+def _draw_sampling_points(points: Sequence[SamplingPointScore]) -> Figure:
+    """Draw error and cost of the linear model over the sampling points of one device."""
+    series = sorted((one for one in points if one.multiple), key=lambda one: one.multiple)
+    usual = [one for one in points if not one.multiple][:1]
+    charts = []
+    for title, names in (("error of the linear model", ("mean", "median")),
+                         ("sampling cost", ("cost",))):  # fmt: skip
+        lines = [
+            Series(name=name, kind="line", points=[
+                Point(x=place, y=getattr(one, name)) for place, one in enumerate(series)
+            ])
+            for name in names
+        ]  # fmt: skip
+        guides = [
+            Series(name=f"{name}, default samples", kind="guide", points=[
+                Point(x=place, y=getattr(one, name)) for place in (0, max(len(series) - 1, 1))
+            ])
+            for name in names
+            for one in usual
+        ]  # fmt: skip
+        charts.append(Chart(
+            x=Axis(title="multiples of P_sat", names=tuple(one.label for one in series)),
+            y=Axis(title=title, unit="share"), series=(*lines, *guides), title=title,
+        ))  # fmt: skip
+    return Figure(
+        charts=tuple(charts), heights=(2.9,),
+        caption="Error and cost over sampling points (as the paper's Fig. 15): the linear model, "
+        "sampled at two multiples of the work-groups that the device runs at once; dashed, the "
+        "samples that an estimate takes by default. Cost is the samples' device time over the "
+        f"whole launch's. {max(one.rows for one in points)} predictions.",
+    )  # fmt: skip
+
+
+def _find_noise(report: ValidationReport, device: str) -> float | None:
+    known = (one.noise for one in report.scores if one.device == device)
+    return next((one for one in known if one is not None), None)
+
+
+def _mean(score: DeviceScore) -> str:
+    if score.errors is None:
+        return NOTHING
+    return f"{format_error(score.errors.mean)} ({format_error(score.errors.median)})"
+
+
+def _published(share: float | None) -> str:
+    """Write a figure with no more digits than the paper has."""
+    return format_error(share).replace(".00 %", " %")
+
+
+def _gain(error: float | None, linear: float | None) -> str:
+    if error is None or linear is None or math.isnan(error):
+        return NOTHING
+    return f"{format_error(error)} ({format_points(linear - error)})"
