@@ -74,7 +74,7 @@ def _follows_interrupt(error: BaseException) -> bool:
         corpus corpus:corpus
         data groups:data
         devices devices:devices
-        estimate estimate.command:estimate
+        estimate estimate:estimate
         features features.command:features
         model groups:model
         models groups:models

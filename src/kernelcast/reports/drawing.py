@@ -351,8 +351,9 @@ def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
             axes.invert_yaxis()
         elif len(names) > 20:
             axes.tick_params(axis="x", rotation=90, labelsize=_SMALL_FONT)
-        elif max(map(len, names)) * len(names) > 60:
-            axes.tick_params(axis="x", rotation=60)
+        elif max(len(line) for name in names for line in name.split("\n")) * len(names) > 100:
+            for label in axes.get_xticklabels():
+                label.set(rotation=30, horizontalalignment="right")
         return
     if axis.is_log:
         _set_log_scale(axes, side, base=2 if axis.unit == "B" else 10)

@@ -9,9 +9,12 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from kernelcast.cli import app
-from kernelcast.cli.estimate.explanation import list_explanations
-from kernelcast.cli.estimate.plot import save_plot
-from kernelcast.cli.estimate.table import list_warnings, make_table
+from kernelcast.cli.estimate import (
+    chart_answers,
+    list_answers,
+    list_explanations,
+    list_warnings,
+)
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
@@ -25,6 +28,8 @@ from kernelcast.records.explanation import Explanation, HistoryFacts, Influence,
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import summarise_runs
+from kernelcast.reports.drawing import save_figure
+from kernelcast.reports.presenter import make_renderable
 from support.fake_executor import (
     FakeExecutor,
     make_analytic,
@@ -164,7 +169,8 @@ def test_no_device_id_is_broken_on_80_columns(count: int, is_measured: bool) -> 
     ]  # fmt: skip
     text = io.StringIO()
     console = Console(width=80, file=text)
-    console.print(make_table(answers, coverage=0.9, is_measured=is_measured, is_narrow=True))
+    table = list_answers(answers, coverage=0.9, is_measured=is_measured)
+    console.print(make_renderable(table, width=80))
     assert all(one in text.getvalue() for one in ids[:count])
     for part in ("869 ms", "0.747 - 1.01 s", "24,744 of 1,398,101", "534 ms, 61.4 %"):
         assert text.getvalue().count(part) == count
@@ -189,7 +195,7 @@ def test_the_picture_shows_what_a_run_is_held_against(tmp_path: Path) -> None:
     answer = DeviceAnswer(
         device_id="d", device="d", problem="p", kernel="k", estimate=_make_estimate()
     )
-    save_plot(tmp_path / "plot.svg", [answer])
+    save_figure(tmp_path / "plot.svg", chart_answers([answer]))
     assert "predicted, as the machine is now (90% interval)" in (tmp_path / "plot.svg").read_text()
     assert answer.estimate is not None
     assert answer.estimate.now is not None

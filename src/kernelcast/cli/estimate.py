@@ -1,0 +1,300 @@
+"""``kernelcast estimate``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from kernelcast.cli import options as option
+from kernelcast.cli.request import EstimateRequest
+from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
+from kernelcast.launches.child_processes import start_ahead
+from kernelcast.records.device import SaturationPoint
+from kernelcast.records.errors import NoDeviceError
+from kernelcast.records.estimates import DeviceAnswer, Estimate
+from kernelcast.records.explanation import Explanation, PieceFacts
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
+from kernelcast.reports.presenter import Table, Value
+
+_MOST_LIMITERS: Final = 5
+_DIGEST_LETTERS: Final = 12
+_WIDEST_LINEAR_RATIO: Final = 20.0
+
+
+@option.command(EstimateRequest, short="Predict how long kernels take on each device.")
+def estimate(request: EstimateRequest) -> ExitStatus:
+    """Predict how long the kernels of problem files take on each device.
+
+    A few work-groups are run and timed; the whole launch's time follows from them, with an
+    interval. A learned model of the device, where there is one, corrects it. A
+    launch that was observed before is answered from its observations, one that was sampled within
+    the last hour from those samples, where more would gain less than they cost; unless whole runs
+    are measured or samples recorded. Devices answer one after the other, each in a process of its
+    own. Of several problems those that can be read are answered. Errors and progress go to
+    standard error. Ctrl-C prints what is done.
+
+    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    began = datetime.now(UTC)
+    if request.replay_file is None:
+        # What follows takes as long to import as the process to start.
+        first = (request.device_ids or ("",))[0]
+        start_ahead(None if request.no_sampling else first)
+    from kernelcast.cli.collecting import collect, read_problems
+
+    problems, refusals = read_problems(request.problem_files, request.parameters)
+    try:
+        with progress(is_wanted=not request.as_json) as report:
+            collected = collect(request, problems, report, refusals)
+    except NoDeviceError:
+        if request.as_json:
+            show_json([])
+        raise
+    answers = collected.answers
+    is_answered = any(answer.estimate for answer in answers)
+    if request.as_json:
+        show_json([answer.to_dict() for answer in answers])
+    elif is_answered:
+        show(
+            list_answers(answers, coverage=request.coverage, is_measured=request.measure),
+            *(f"note: {line}" for line in _list_kept_samples(answers, began)),
+            *(f"warning: {warning}" for warning in list_warnings(answers)),
+            *(list_explanations(answers) if request.explain else ()),
+        )
+    collected.complain()
+    if request.record_file is not None and collected.recordings:
+        from kernelcast.launches.recordings import save_recordings
+
+        save_recordings(request.record_file, collected.recordings)
+    if request.plot_file is not None and is_answered:
+        from kernelcast.reports.drawing import save_figure
+
+        save_figure(request.plot_file, chart_answers(answers))
+    return collected.status
+
+
+def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measured: bool) -> Table:
+    """List answers; a device that failed says so, its error goes elsewhere."""
+    interval = f"{coverage * 100:g} % interval"
+    measured = ("measured", "noise", "error", "one run off")
+    table = Table(
+        columns={
+            "problem": "text", "device": "text", "predicted": "s", interval: "number", "now": "s",
+            "now, interval": "number", "tier": "text", "P_sat": "text",
+            "work-groups\nsampled": "number", "sampling": "number", "build": "number",
+            "rest": "number", "measured": "number", "noise": "share", "error": "signed share", "one run off": "share",
+        },
+        rows=[_list_values(answer) for answer in answers],
+        stacks=(
+            ("problem", "device", "tier", "P_sat"), ("predicted", interval, "now", "now, interval"),
+            ("work-groups\nsampled", "sampling", "build", "rest"), measured,
+        ),
+    )  # fmt: skip
+    is_busy = any(one.estimate is not None and one.estimate.now is not None for one in answers)
+    return table.without(
+        *(() if is_busy else ("now", "now, interval")), *(() if is_measured else measured)
+    )
+
+
+def _list_values(answer: DeviceAnswer) -> list[Value]:
+    known = answer.estimate
+    if known is None:
+        return [answer.problem, answer.device_id, "failed", *[""] * 13]
+    cost, measurement, now = known.cost, known.measurement, known.now
+    values: list[Value] = [
+        answer.problem, answer.device_id, known.seconds, format_range(known.low, known.high),
+        "" if now is None else now.seconds,
+        "" if now is None else format_range(now.low, now.high),
+        str(known.tier), _describe_saturation(known.saturation),
+        f"{known.sampled_work_groups:,} of {known.ndrange.work_group_count:,}",
+        *(
+            f"{format_seconds(one_s)}, {_describe_ratio(one_s / known.seconds)}" if one_s else "-"
+            for one_s in (cost.sampling_s, cost.build_s, cost.rest_s)
+        ),
+    ]  # fmt: skip
+    if measurement is None:
+        return [*values, *[""] * 4]
+    # How many times as long as alone runs took; nothing of those that were alone.
+    slowdown = f", {measurement.slowdown:.2g} x" if measurement.slowdown > 1 else ""
+    return [
+        *values, format_seconds(measurement.seconds) + slowdown, measurement.noise,
+        measurement.error_of(known.seconds), measurement.one_run_error,
+    ]  # fmt: skip
+
+
+def _describe_ratio(ratio: float) -> str:
+    """Write shares as such, and what takes longer than the kernel as its multiple."""
+    return (
+        format_share(ratio) if ratio < 1 else f"{ratio:.2g} x" if ratio < 10 else f"{ratio:,.0f} x"
+    )
+
+
+def _describe_saturation(saturation: SaturationPoint | None) -> str:
+    """Write the value in use, and the other where rules and measurement disagree."""
+    if saturation is None:
+        return ""
+    used = saturation.p_sat
+    text = f"{used.value} {used.source}"
+    if saturation.disagreement is None:
+        return text
+    others = {"computed": saturation.computed, "measured": saturation.measured}
+    return ", ".join([text, *(f"{n} {how}" for how, n in others.items() if how != used.source)])
+
+
+def list_warnings(answers: Sequence[DeviceAnswer]) -> list[str]:
+    """Write each warning once, with the problems and devices it is about."""
+    places: dict[str, list[str]] = {}
+    for answer in answers:
+        for warning in answer.estimate.warnings if answer.estimate else ():
+            places.setdefault(warning, []).append(f"{answer.problem} on {answer.device_id}")
+    return [f"{', '.join(where)}: {warning}" for warning, where in places.items()]
+
+
+def _list_kept_samples(answers: Sequence[DeviceAnswer], began: datetime) -> Iterator[str]:
+    """Say which answers rest on samples that were there before, and since when."""
+    for answer in answers:
+        pieces = () if answer.estimate is None else answer.estimate.list_pieces()
+        times = [one.measured_at for one in pieces if one.measured_at and one.measured_at < began]
+        if times:
+            last = max(times)
+            yield (
+                f"{answer.problem} on {answer.device_id}: rests on samples taken "
+                f"{format_duration((began - last).total_seconds())} ago, at "
+                f"{last:%Y-%m-%d %H:%M:%S} UTC; --no-history samples anew"
+            )
+
+
+def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
+    """Chart each prediction with its interval, beside the measurement."""
+    rows = [(f"{one.problem}\n{one.device_id}", one.estimate) for one in answers if one.estimate]
+    expected = [known.expected for _, known in rows]
+    busy = ", as the machine is now" if any(known.now for _, known in rows) else ""
+    predicted = Series(
+        name=f"predicted{busy} ({expected[0].coverage:.0%} interval)", kind="bars",
+        points=[
+            Point(x=place, y=one.seconds, low=one.low, high=one.high)
+            for place, one in enumerate(expected)
+        ],
+    )  # fmt: skip
+    measured = Series(
+        name="measured (median)", kind="bars",
+        points=[
+            Point(x=place, y=known.measurement.seconds)
+            for place, (_, known) in enumerate(rows) if known.measurement is not None
+        ],
+    )  # fmt: skip
+    seconds = [one.seconds for one in expected]
+    y = Axis(title="time of the whole launch", unit="s",
+             is_log=max(seconds) > _WIDEST_LINEAR_RATIO * min(seconds))  # fmt: skip
+    series = (predicted, measured) if measured.points else (predicted,)
+    x = Axis(title="", names=tuple(name for name, _ in rows))
+    return Figure(charts=(Chart(x=x, y=y, series=series, title=" " * (len(series) < 2)),))
+
+
+def list_explanations(answers: Sequence[DeviceAnswer]) -> Iterator[str]:
+    """Write how every answer was obtained, line by line."""
+    for answer in answers:
+        if answer.estimate is not None:
+            yield ""
+            yield f"{answer.problem} on {answer.device_id}"
+            yield from (f"  {line}" for line in _explain(answer.estimate))
+
+
+def _explain(known: Estimate) -> Iterator[str]:
+    facts = known.explain()
+    yield f"answered by: {facts.tier}"
+    yield from (f"evidence: {_describe_piece(piece)}" for piece in facts.pieces)
+    if facts.evidence:
+        yield f"weights and intervals: {facts.evidence}"
+    for tier, reason in facts.missing.items():
+        yield f"not by {tier}: {reason}"
+    yield f"methods: {_list_times(facts.methods_s)}"
+    interval = format_range(known.low, known.high)
+    yield f"interval: {interval} ({format_share(known.coverage)}), from {facts.interval}"
+    if facts.contention is not None:
+        seen = facts.contention
+        yield (
+            f"other programs: {seen.others:.1f} threads of theirs wanted to run; the device's "
+            f"waited {format_seconds(seen.waited_s)} in {format_seconds(seen.worked_s)} of work, "
+            f"so that launches take {seen.slowdown:.2f} times as long as alone"
+        )
+    if known.now is not None:
+        now = known.now
+        yield f"now: {format_seconds(now.seconds)}, {format_range(now.low, now.high)}"
+    yield from _explain_parts(facts)
+    yield f"cost: {_describe_cost(known)}"
+    yield from (f"note: {note}" for note in facts.notes)
+
+
+def _describe_piece(piece: PieceFacts) -> str:
+    when = f", moment {piece.moment}" if piece.moment else ""
+    if piece.measured_at is not None:
+        when += f" at {piece.measured_at:%H:%M:%S} UTC"
+    note = f" ({piece.note})" if piece.note else ""
+    return (
+        f"{piece.kind.replace('_', ' ')} {format_seconds(piece.seconds)} +-"
+        f"{format_share(piece.deviation)}, weight {format_share(piece.weight)}{when}{note}"
+    )
+
+
+def _explain_parts(facts: Explanation) -> Iterator[str]:
+    """Describe the samples' line, the learned model, history and the analytic model."""
+    line, model, history = facts.linear, facts.model, facts.history
+    if line is not None:
+        work = "even work" if line.is_even else "uneven work"
+        work += " once weighed by what the source tells" if line.is_weighed else ""
+        yield (
+            f"line: {line.launches} launches of {line.p1} to {line.p2} work-groups, {work}; "
+            f"{format_seconds(line.rate_s)} a work-group and {format_seconds(line.intercept_s)} a "
+            f"launch; standard error {format_seconds(line.standard_error_s)}"
+        )
+    if model is not None:
+        parts = [f"model: {model.name} {model.version} of {model.place}"]
+        if model.rows is not None:
+            parts.append(f"trained on {model.rows} observations")
+        if model.data_digest:
+            parts.append(f"data {model.data_digest[:_DIGEST_LETTERS]}")
+        if model.error is not None:
+            parts.append(f"mean error {format_share(model.error)} on kernels held out")
+        yield ", ".join(parts)
+    if history is not None:
+        plural = "" if history.observations == 1 else "s"
+        text = f"history: {history.observations} observation{plural}"
+        if history.first is not None and history.last is not None:
+            first, last = (_write_moment(one) for one in (history.first, history.last))
+            text += f" from {first}" + ("" if first == last else f" to {last}")
+        yield text
+        for one in history.set_aside:
+            when = "" if one.when is None else f" of {_write_moment(one.when)}"
+            key = f" (key {one.key[:_DIGEST_LETTERS]})" if one.key else ""
+            yield f"set aside: {format_seconds(one.seconds)}{when}{key}: {one.reason}"
+    if facts.influences:
+        influences = (f"{one.feature} x{one.factor:.3f}" for one in facts.influences)
+        yield f"features that matter most: {', '.join(influences)}"
+    if facts.limiters:
+        order = sorted(facts.limiters.items(), key=lambda item: -item[1])
+        yield f"limiters: {_list_times(dict(order[:_MOST_LIMITERS]))}"
+
+
+def _write_moment(moment: datetime) -> str:
+    return moment.isoformat(" ", "seconds")
+
+
+def _describe_cost(known: Estimate) -> str:
+    cost = known.cost
+    if not cost.total_s:
+        return "nothing was run for it"
+    parts = [
+        f"samples {format_seconds(cost.sampling_s)} on the device",
+        f"build {format_seconds(cost.build_s)}",
+        f"the rest {format_seconds(cost.rest_s)}",
+        f"together {format_share(cost.relative_to(known.seconds))} of the predicted time",
+    ]
+    if known.compile_seconds is not None:
+        parts.append(f"building the kernel anew takes {format_seconds(known.compile_seconds)}")
+    return ", ".join(parts)
+
+
+def _list_times(times_s: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in times_s.items())
