@@ -83,7 +83,8 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
             "problem": "text", "device": "text", "predicted": "s", interval: "number", "now": "s",
             "now, interval": "number", "tier": "text", "P_sat": "text",
             "work-groups\nsampled": "number", "sampling": "number", "build": "number",
-            "rest": "number", "measured": "number", "noise": "share", "error": "signed share", "one run off": "share",
+            "rest": "number", "measured": "number", "noise": "share", "error": "signed share",
+            "one run off": "share",
         },
         rows=[_list_values(answer) for answer in answers],
         stacks=(
