@@ -75,7 +75,7 @@ def _follows_interrupt(error: BaseException) -> bool:
         data groups:data
         devices devices:devices
         estimate estimate:estimate
-        features features.command:features
+        features features:features
         model groups:model
         models groups:models
         serve serve:serve

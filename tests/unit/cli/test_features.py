@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from kernelcast.cli import app
-from kernelcast.cli.features.annotated_source import AnnotatedSource
-from kernelcast.cli.features.tables import make_access_table
+from kernelcast.cli.annotated_source import AnnotatedSource
+from kernelcast.cli.features import list_accesses
 from kernelcast.launches.feature_task import DeviceFindings
 from kernelcast.launches.features import (
     DeviceFeatures,
@@ -21,6 +21,7 @@ from kernelcast.launches.features import (
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.errors import KernelRunError, NoDeviceError
+from kernelcast.reports.presenter import make_renderable
 from support.builders import make_description
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,10 +52,8 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
                                        compiler=CompilerFacts(), notes=["a note"])  # fmt: skip
                 yield replace(answer, findings=found, vector=compose_vector(features, found))
 
-    monkeypatch.setattr(
-        "kernelcast.cli.features.command.choose_devices", lambda _: [make_description()]
-    )
-    monkeypatch.setattr("kernelcast.cli.features.command.read_on_devices", read_on_devices)
+    monkeypatch.setattr("kernelcast.cli.features.choose_devices", lambda _: [make_description()])
+    monkeypatch.setattr("kernelcast.cli.features.read_on_devices", read_on_devices)
     return outcomes
 
 
@@ -80,17 +79,17 @@ def test_the_source_fits_the_terminal(width: int, encoding: str) -> None:
 
 
 def test_the_access_table_folds_on_narrow_terminals() -> None:
-    """Joins address, condition and pattern in one column where ten do not fit."""
+    """Puts address, condition and pattern above each other where ten columns do not fit."""
     features = read_source_features(read_problem(ROOT / "examples/histogram/histogram.yaml"))
     shown = {}
     for width in (80, 300):
         output = StringIO()
-        Console(file=output, width=width, markup=False).print(make_access_table(features))
+        shown_table = make_renderable(list_accesses(features), width=width)
+        Console(file=output, width=width, markup=False).print(shown_table)
         shown[width] = output.getvalue()
         assert max(map(len, shown[width].splitlines())) <= width
-    assert "counts[lid.x + lsz.x*it27] if data" in shown[80]
-    assert "where" in shown[80].splitlines()[0]
-    assert "pattern" in shown[300]
+    assert "counts[lid.x + lsz.x*it27]" in shown[80]
+    assert max(map(len, shown[300].splitlines())) > 80
 
 
 def test_a_long_source_is_cut_to_the_kernel(tmp_path: Path) -> None:
@@ -141,7 +140,7 @@ def test_without_a_device_the_source_is_shown(monkeypatch: pytest.MonkeyPatch) -
         msg = "no OpenCL device"
         raise NoDeviceError(msg)
 
-    monkeypatch.setattr("kernelcast.cli.features.command.choose_devices", choose_devices)
+    monkeypatch.setattr("kernelcast.cli.features.choose_devices", choose_devices)
     result = run(MATMUL)
     assert result.exit_code == 1
     assert "kernel matmul" in result.stdout

@@ -1,0 +1,339 @@
+"""``kernelcast features``."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.cli.annotated_source import AnnotatedSource
+from kernelcast.cli.collecting import Collected, prefix, read_problems
+from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
+from kernelcast.expressions.accesses import AddressPattern
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.features import (
+    DEFAULT_GROUPS,
+    FeatureSettings,
+    KernelFeatures,
+    read_on_devices,
+    read_source_features,
+)
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
+from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import KernelcastError, NoDeviceError
+from kernelcast.records.feature_vector import FeatureGroup, group_of
+from kernelcast.records.operations import MemorySpace, NumberClass, OperationKind
+from kernelcast.records.software_counters import RequestPattern
+from kernelcast.reports.formats import features_to_json
+from kernelcast.reports.numbers import format_bytes, format_count, format_seconds, format_share
+from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
+from kernelcast.reports.source.expressions import shorten, write_address, write_guard
+
+_GROUPS: Final = tuple(group.value for group in FeatureGroup)
+_K: Final = OperationKind
+_WIDTHS: Final = {
+    **{f"fp{bits}": (NumberClass.FLOAT, bits) for bits in (16, 32, 64)},
+    **{f"int{bits}": (NumberClass.INTEGER, bits) for bits in (8, 16, 32, 64)},
+}
+_PLAIN_KINDS: Final = (_K.ADDRESS, _K.BRANCH, _K.JUMP, _K.BARRIER, _K.CALL, _K.COPY)
+_QUALIFIERS: Final = re.compile(
+    r"\b(?:const|restrict|volatile|__global|__constant|__local|__private|__generic)\b\s*"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeaturesOptions:
+    """Options of ``kernelcast features``."""
+
+    problem_files: tuple[Path, ...] = option.argument("P.yaml...")
+    shows_source: bool = option.given(
+        "--source",
+        "Show the source instead, with what each line executes and where it touches memory.",
+    )
+    device_ids: tuple[str, ...] = option.use(option.device)
+    without_devices: bool = option.given(
+        "--no-device", "Ask no device: only what source and launch tell."
+    )
+    groups: tuple[str, ...] = option.given(
+        "--group",
+        "Features of this group only; may be repeated. `sampled` times a few work-groups.  "
+        f"[default: {', '.join(one for one in _GROUPS if one in DEFAULT_GROUPS)}]",
+        type=click.Choice(_GROUPS),
+    )
+    seed: int = option.use(option.seed)
+    parameters: Mapping[str, int | float] = option.numbers(
+        "-p --param NAME=VALUE",
+        "Replace a value of the problem files' `parameters`, for example N=2**20; may be repeated.",
+    )
+    timeout_s: float = option.given(
+        "--timeout SECONDS",
+        "Time limit in seconds for each problem on each device; the process that runs the kernel "
+        "is stopped then.",
+        default=DEFAULT_TIMEOUT_S,
+    )
+    as_json: bool = option.given(
+        "--json", "Print a JSON list, one object per problem, with everything that is known."
+    )
+
+    def __post_init__(self) -> None:
+        if self.without_devices and self.device_ids:
+            msg = "--no-device and --device exclude each other; give one of them"
+            raise click.UsageError(msg)
+
+
+@option.command(
+    FeaturesOptions, short="Show what is known of kernels: operations, addresses, features."
+)
+def features(options: FeaturesOptions) -> ExitStatus:
+    """Show what is known of the kernels of problem files, and their feature vectors.
+
+    The source tells parameters, loops, operations, address expressions and how warps touch
+    memory. Each device adds what its compiler says, and an instrumented copy of the kernel counts
+    what a few work-groups really execute, on copies of the buffers. A kernel that is understood
+    in part is shown with its gaps. Of several problems those that can be read are answered. Errors
+    and progress go to standard error. Ctrl-C prints what is done.
+
+    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
+    Ctrl-C.
+    """
+    groups = frozenset(map(FeatureGroup, options.groups)) or DEFAULT_GROUPS
+    settings = FeatureSettings(groups=groups, seed=options.seed, timeout_s=options.timeout_s)
+    problems, refusals = read_problems(options.problem_files, options.parameters)
+    collected = Collected[KernelFeatures](refusals=[("", error) for error in refusals])
+    answers = collected.answers
+    with progress(is_wanted=not options.as_json) as report, collected.until_interrupted():
+        devices: list[DeviceDescription] = []
+        if not options.without_devices:
+            report("looking for devices")
+            try:
+                devices = choose_devices(options.device_ids)
+            except NoDeviceError as error:  # the source still tells most
+                collected.refusals.append(("", error))
+        for number, problem in enumerate(problems, start=1):
+            tell = prefix(report, f"[{number}/{len(problems)}] {problem.name}: ")
+            tell("analysing the source")
+            try:
+                answers.append(read_source_features(problem, settings))
+                for device in read_on_devices(answers[-1], devices, report=tell):
+                    answers[-1] = replace(answers[-1], devices=(*answers[-1].devices, device))
+                    if device.error is not None:
+                        collected.failures.append((problem.name, device.error))
+            except KernelcastError as error:
+                collected.refusals.append((problem.name, error))
+    if options.as_json:
+        show_json([features_to_json(answer) for answer in answers])
+    for number, answer in enumerate(() if options.as_json else answers):
+        if number:
+            show("")
+        if options.shows_source:
+            show(AnnotatedSource(answer))
+        else:
+            show(*describe(answer))
+    collected.complain()
+    return collected.status
+
+
+def describe(answer: KernelFeatures) -> Iterator[Part]:
+    """Describe what is known of a launch, part by part."""
+    problem, facts, counters = answer.problem, answer.facts, answer.best_counters
+    sizes = " x ".join(f"{size:,}" for size in problem.ndrange.global_size)
+    title = f"{problem.name}: kernel {facts.kernel}, {problem.kernel.source_name}:{facts.line}; "
+    title += f"{sizes} work-items"
+    if problem.ndrange.local_size is not None:
+        local = " x ".join(map(str, problem.ndrange.local_size))
+        title += f" in {problem.ndrange.work_group_count:,} work-groups of {local}"
+    yield Section(title=title, parts=[f"note: {note}" for note in answer.notes])
+    how = "measured" if counters.instrumented_s else "from the source"
+    tables = {
+        "Parameters": _list_parameters(answer),
+        "Loops": _list_loops(answer),
+        f"Operations per work-item, {how}": _list_operations(answer),
+        "Memory accesses": list_accesses(answer),
+        "Divergence": _list_warps(answer),
+    }
+    for name, table in tables.items():
+        if table.rows:
+            yield Section(title=name, parts=[table])
+    yield Section(title="Understood", parts=list(_describe_gaps(answer)))
+    yield Section(title="Features", parts=[_list_vector(answer)])
+    yield f"cost without a device: {_list_costs(answer.costs_s)}"
+    for device in answer.devices:
+        if device.findings is not None:
+            yield f"cost on {device.device_id}: {_list_costs(device.findings.costs_s)}"
+            yield from (f"{device.device_id}: {note}" for note in device.findings.notes)
+
+
+def _list_costs(costs_s: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {format_seconds(cost)}" for name, cost in costs_s.items())
+
+
+def _list_parameters(answer: KernelFeatures) -> Table:
+    arguments: list[Argument | None] = list(answer.problem.arguments)
+    parameters = answer.facts.parameters
+    arguments += [None] * (len(parameters) - len(arguments))
+    rows = []
+    for parameter, argument in zip(parameters, arguments, strict=False):
+        qualifiers = {"const": parameter.is_const, "restrict": parameter.is_restrict,
+                      "volatile": parameter.is_volatile}  # fmt: skip
+        uses = {"read": parameter.is_read, "written": parameter.is_written}
+        use = ", ".join(word for word, holds in uses.items() if holds) or "unused"
+        rows.append((
+            parameter.name, _QUALIFIERS.sub("", parameter.type_name).strip(),
+            str(parameter.space) if parameter.is_pointer else "",
+            " ".join(word for word, holds in qualifiers.items() if holds),
+            use if parameter.is_pointer else "value", _describe_argument(argument),
+        ))  # fmt: skip
+    rows += [
+        (array.name, "array", "local", "", "", format_bytes(array.bytes))
+        for array in answer.facts.local_arrays
+    ]
+    titles = ("parameter", "type", "space", "qualifiers", "use", "launch")
+    return Table(columns=dict.fromkeys(titles, "text"), rows=rows)
+
+
+def _describe_argument(argument: Argument | None) -> str:
+    if argument is None:
+        return ""
+    if isinstance(argument, BufferArgument):
+        return f"{argument.count:,} {argument.element}, {format_bytes(argument.bytes)}"
+    if isinstance(argument, LocalArgument):
+        return format_bytes(argument.bytes)
+    return ", ".join(
+        f"{value:g}" if isinstance(value, float) else f"{value:,}" for value in argument.values
+    )
+
+
+def _list_loops(answer: KernelFeatures) -> Table:
+    trips = {one.line: one for one in answer.best_counters.loops}
+    is_measured = answer.best_counters.instrumented_s is not None
+    rows: list[list[Value]] = []
+    for loop in dict.fromkeys(answer.facts.loops):
+        trip = trips.get(loop.line)
+        formula = "depends on data" if loop.trip_count is None else shorten(str(loop.trip_count))
+        doubt = "may end early" if loop.trip_count else "guessed"
+        rows.append([
+            str(loop.line), formula, *((trip.mean, trip.least, trip.most) if trip else [""] * 3),
+            "" if loop.is_exact or is_measured else doubt,
+        ])  # fmt: skip
+    return Table(
+        columns={"line": "number", "trip count": "text", "mean": "count", "least": "count",
+                 "most": "count", "": "text"},
+        rows=rows,
+    )  # fmt: skip
+
+
+def _list_operations(answer: KernelFeatures) -> Table:
+    counts = answer.best_counters.executed
+    used = {(operation.number, operation.bits) for operation in counts.operations}
+    widths = {title: width for title, width in _WIDTHS.items() if width in used}
+    blanks = [""] * len(widths)
+    rows: list[list[Value]] = []
+    for kind in OperationKind:
+        if kind not in _PLAIN_KINDS and counts.count(kind):
+            times = [
+                counts.count(kind, number=number, bits=bits, per_lane=True)
+                for number, bits in widths.values()
+            ]
+            rows.append([str(kind), *(one or "" for one in times), ""])
+    rows += [
+        [str(kind), *blanks, counts.count(kind)] for kind in _PLAIN_KINDS if counts.count(kind)
+    ]
+    moved: dict[str, tuple[float, float]] = {}
+    for operation, executed in counts.memory.items():
+        name = f"{'store' if operation.is_store else 'load'} {operation.space}"
+        before = moved.get(name, (0.0, 0.0))
+        moved[name] = (before[0] + executed, before[1] + executed * operation.bytes)
+    rows += [
+        [name, *blanks, f"{format_count(executed)} ({format_count(total)} B)"]
+        for name, (executed, total) in sorted(moved.items())
+    ]
+    columns: dict[str, Unit] = dict.fromkeys((*widths, "each"), "count")
+    return Table(columns={"operation": "text", **columns}, rows=rows)
+
+
+def list_accesses(answer: KernelFeatures) -> Table:
+    """List where a kernel touches memory, the same place on two call paths twice."""
+    requests = {one.site: one for one in answer.best_counters.patterns}
+    rows: dict[tuple[Value, ...], None] = {}
+    for access in answer.facts.accesses:
+        rows[(
+            str(access.line), access.text, str(access.kind), str(access.space),
+            write_address(access, answer.facts), write_guard(access), str(access.pattern),
+            *_list_requests(requests.get(access.site)),
+        )] = None  # fmt: skip
+    return Table(
+        columns={
+            "line": "number", "source": "text", "does": "text", "space": "text", "address": "text",
+            "if": "text", "pattern": "text", "requests\nper warp": "count",
+            "sectors\n/request": "count", "ideal": "count",
+        },
+        rows=list(rows),
+        stacks=(
+            ("line",), ("does", "space"), ("address", "if", "pattern"),
+            ("requests\nper warp", "sectors\n/request", "ideal"),
+        ),
+    )  # fmt: skip
+
+
+def _list_requests(request: RequestPattern | None) -> tuple[Value, Value, Value]:
+    if request is None:
+        return "", "", ""
+    if request.space is MemorySpace.LOCAL:
+        conflicts = format_count(request.bank_conflicts_per_request)
+        return request.requests, f"{conflicts} conflicts", ""
+    return request.requests, request.sectors_per_request, request.ideal_sectors_per_request
+
+
+def _list_warps(answer: KernelFeatures) -> Table:
+    return Table(
+        columns={
+            "warp width": "whole", "issued": "count", "executed per lane": "count",
+            "lanes in use": "share", "branches": "count", "divergent": "count",
+        },
+        rows=[
+            (
+                warp.width, warp.issued, warp.executed / warp.width, warp.lane_efficiency,
+                warp.branches, warp.divergent_branches,
+            )
+            for warp in answer.best_counters.warps
+        ],
+    )  # fmt: skip
+
+
+def _describe_gaps(answer: KernelFeatures) -> Iterator[str]:
+    facts, gaps = answer.facts, answer.facts.told_gaps
+    yield (
+        f"{format_share(facts.coverage)} of {len(facts.accesses)} accesses; "
+        f"{len(gaps) or 'no'} gap{'' if len(gaps) == 1 else 's'}"
+    )
+    for gap in gaps:
+        yield f"line {gap.line}: {gap.reason}" if gap.line else gap.reason
+    blurred = [one for one in facts.accesses if one.pattern is not AddressPattern.UNKNOWN]
+    for line, reason in dict.fromkeys((one.line, one.reason) for one in blurred if one.reason):
+        yield f"line {line}: {reason}"
+    if not answer.best_counters.is_exact:
+        yield "counts are estimates: what depends on data is guessed; on a device it is counted"
+
+
+def _list_vector(answer: KernelFeatures) -> Table:
+    """List the vector by group, one column per device; what is 0 everywhere in one line."""
+    vectors = {one.device_id: one.vector for one in answer.devices if one.vector is not None}
+    vectors = vectors or {"without a device": answer.vector}
+    values = [vector.as_dict() for vector in vectors.values()]
+    rows: list[list[Value]] = []
+    breaks = []
+    for group in FeatureGroup:
+        names = [name for name in answer.vector.schema.names if group_of(name) is group]
+        there = [name for name in names if any(name in one for one in values)]
+        shown = [name for name in there if any(one.get(name) for one in values)]
+        breaks.append(len(rows))
+        rows += [[name, *(one.get(name) for one in values)] for name in shown]
+        if len(shown) < len(there):
+            more = f"{group}: {len(there) - len(shown)} more are 0"
+            rows.append([more, *[""] * len(values)])
+    columns: dict[str, Unit] = dict.fromkeys(vectors, "value")
+    return Table(columns={"feature": "text", **columns}, rows=rows, breaks=breaks[1:])
