@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import product
 
 from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.gpu_code import add_code
 from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.kernel import Kernel
@@ -22,19 +24,20 @@ TYPES = {"float64": "double", "float32": "float", "float32x2": "float2", "float3
 
 
 @lru_cache(maxsize=256)
-def analyse(body: str, buffers: Buffers, sizes: tuple[int, ...]) -> ModelledKernel:
+def analyse(
+    body: str, buffers: Buffers, sizes: tuple[int, ...], options: tuple[str, ...]
+) -> tuple[ModelledKernel, Problem]:
     """Analyse a kernel's body once for all local sizes."""
     names = ", ".join(f"global {TYPES[kind]} *restrict {name}" for name, kind, _ in buffers)
     source = f"#define G get_global_id\nkernel void k({names}) {{\n{body}\n}}\n"
     arguments = tuple(
         BufferArgument(element=ElementType.parse(kind), count=count) for _, kind, count in buffers
     )
-    ndrange = NDRange(global_size=sizes)
-    return model_kernel(
-        Problem(
-            name="k", kernel=Kernel(name="k", source=source), ndrange=ndrange, arguments=arguments
-        )
-    )
+    problem = Problem(
+        name="k", kernel=Kernel(name="k", source=source, build_options=options),
+        ndrange=NDRange(global_size=sizes), arguments=arguments,
+    )  # fmt: skip
+    return model_kernel(problem), problem
 
 
 def launch(
@@ -43,13 +46,15 @@ def launch(
     items: Sequence[int],
     local_size: Sequence[int],
     registers: int | None = None,
+    options: tuple[str, ...] = (),
 ) -> ModelledLaunch:
     """Launch a kernel over so many work-items, rounded up to whole work-groups."""
     rank = len(items)
     local = tuple(local_size[:rank])
     sizes = tuple(-(-n // by) * by for n, by in zip(items, local, strict=True))
-    kernel = analyse(body, buffers, sizes)
-    return kernel.launch(NDRange(global_size=sizes, local_size=local), registers=registers)
+    kernel, problem = analyse(body, buffers, sizes, options)
+    ndrange = NDRange(global_size=sizes, local_size=local)
+    return add_code(kernel.launch(ndrange, registers=registers), problem, find_machine("a40"))
 
 
 def box_2d(radius: int, local_size: Sequence[int], *, in_l1: bool = False) -> ModelledLaunch:
@@ -61,7 +66,7 @@ def box_2d(radius: int, local_size: Sequence[int], *, in_l1: bool = False) -> Mo
     if in_l1:
         body = (
             f"int x = G(0) % 128 + 1024, y = G(1) % 64 + 1024, p = y * {side} + x;\n"
-            f"double s = {total};"  # a guard that is never met keeps compilers from leaving it out
+            f"double s = {total};\nif (G(0) == 99999) A[p] = s;"  # never met, which compilers do not know
         )
     else:
         end = side - radius
@@ -125,12 +130,14 @@ def laplacian(
 
 
 def coulomb(
-    local_size: Sequence[int], cells: int, *, as_arrays: bool, registers: int
+    local_size: Sequence[int], cells: int, *, as_arrays: bool, unrolled: int, registers: int
 ) -> ModelledLaunch:
     """Make the Coulomb summation of 64 atoms on a grid; a work-item has `cells` along z.
 
-    The distance along z grows from cell to cell, as counted: 4 instructions of fp32 for a cell and
-    4 for an atom.
+    Parameters
+    ----------
+    unrolled : int
+        Turns of the loop over cells that a pragma asks to unroll; 0 leaves it to the compiler.
     """
     side, atoms = 256, 64
     load = (
@@ -138,43 +145,70 @@ def coulomb(
         if as_arrays
         else "float4 a = A[n];\nfloat ax = a.x, ay = a.y, az = a.z, w = a.w;"
     )
-    lines = [f"int x = G(0), y = G(1), z = {cells} * G(2);",
-             f"int p = x + {side} * y + {side * side} * z;"]  # fmt: skip
-    lines.append("float cx = 0.5f * x, cy = 0.5f * y, cz = 0.5f * z;")
-    lines += [f"float e{n} = 0;" for n in range(cells)]
-    lines += [f"for (int n = 0; n < {atoms}; n++) {{", load]
-    lines.append("float dx = cx - ax, dy = cy - ay, dz = cz - az, r = dx * dx + dy * dy;")
-    for n in range(cells):
-        lines.append(f"e{n} += w * native_rsqrt(r + dz * dz);")
-        lines += ["dz += 0.5f;"] if n < cells - 1 else []
-    lines.append("}")
-    lines += [f"E[p + {n * side * side}] += e{n};" for n in range(cells)]
+    body = f"""int x = G(0), y = G(1), z = {cells} * G(2);
+int p = x + {side} * y + {side * side} * z;
+float cx = 0.5f * x, cy = 0.5f * y, cz = 0.5f * z;
+float e[{cells}];
+for (int i = 0; i < {cells}; i++) e[i] = 0;
+for (int n = 0; n < {atoms}; n++) {{
+    {load}
+    float dx = cx - ax, dy = cy - ay, dz = cz - az, r = dx * dx + dy * dy;
+{f"#pragma unroll {unrolled}" if unrolled else ""}
+    for (int i = 0; i < {cells}; i++) {{
+        e[i] += w * native_rsqrt(r + dz * dz);
+        dz += 0.5f;
+    }}
+}}
+for (int i = 0; i < {cells}; i++) E[p + {side * side} * i] += e[i];"""
     own = (
         [(name, "float32", atoms) for name in "XYZW"] if as_arrays else [("A", "float32x4", atoms)]
     )
     buffers = (("E", "float32", side**3), *own)
     return launch(
-        "\n".join(lines), tuple(buffers), (side, side, side // cells), local_size, registers
-    )
+        body, tuple(buffers), (side, side, side // cells), local_size, registers,
+        ("-cl-denorms-are-zero",),
+    )  # fmt: skip
 
 
-def polygon(block: int, tile: int, registers: int) -> ModelledLaunch:
-    """Make the point-in-polygon test, one crossing test a vertex; points a block apart."""
-    points = 20_000_000
-    lines = [f"int i = get_group_id(0) * {block * tile} + get_local_id(0);"]
-    for n in range(tile):
-        lines.append(f"float2 q{n} = 0; int c{n} = 0;")
-        lines.append(f"if (i + {n * block} < {points}) q{n} = P[i + {n * block}];")
-    lines += ["float2 w = V[0];", "for (int v = 0; v < 600; v++) {", "float2 u = V[v];"]
-    for n in range(tile):
-        lines.append(
-            f"c{n} ^= (u.y > q{n}.y) != (w.y > q{n}.y) && q{n}.x < (w.x - u.x) * q{n}.y + u.x;"
-        )
-    lines.append("w = u; }")
-    lines += [f"if (i + {n * block} < {points}) C[i + {n * block}] = c{n};" for n in range(tile)]
-    buffers = (("C", "int32", points), ("P", "float32x2", points), ("V", "float32x2", 600))
+# Whether a lies between b and c, and what a crossing does to the count: ways that a tuner tries.
+BETWEEN = (
+    "((b) > (a)) != ((c) > (a))",
+    "((b) <= (a) && (c) > (a)) || ((b) > (a) && (c) <= (a))",
+    "(a) - (b) == 0.0f || ((a) - (b)) * ((a) - (c)) < 0.0f",
+    "((a) - (b)) * ((a) - (c)) < 0.0f || (a) - (b) == 0.0f",
+)
+CROSS = (
+    "if (BETWEEN(q[t].y, u.y, w.y) && q[t].x < slope * (q[t].y - u.y) + u.x) n[t] = !n[t];",
+    "{ int is = BETWEEN(q[t].y, u.y, w.y); n[t] += is && q[t].x < u.x + slope * (q[t].y - u.y); }",
+    "if (BETWEEN(q[t].y, u.y, w.y) && q[t].x < slope * (q[t].y - u.y) + u.x) n[t] += 1;",
+)
+
+
+def polygon(block: int, tile: int, between: int, cross: int, registers: int) -> ModelledLaunch:
+    """Make the point-in-polygon test; a work-item's points lie a work-group apart."""
+    points, vertices = 20_000_000, 600
+    body = f"""#define BETWEEN(a, b, c) ({BETWEEN[between]})
+int i = get_group_id(0) * {block * tile} + get_local_id(0);
+if (i >= {points}) return;
+int n[{tile}];
+float2 q[{tile}];
+#pragma unroll
+for (int t = 0; t < {tile}; t++) {{
+    n[t] = 0;
+    if (i + {block} * t < {points}) q[t] = P[i + {block} * t];
+}}
+for (int v = 0; v < {vertices}; v++) {{
+    float2 u = V[v], w = V[v > 0 ? v - 1 : {vertices - 1}];
+    float slope = (w.x - u.x) / (w.y - u.y);
+#pragma unroll
+    for (int t = 0; t < {tile}; t++) {CROSS[cross]}
+}}
+#pragma unroll
+for (int t = 0; t < {tile}; t++)
+    if (i + {block} * t < {points}) C[i + {block} * t] = {"n[t]" if cross == 0 else "n[t] & 1"};"""
+    buffers = (("C", "int32", points), ("P", "float32x2", points), ("V", "float32x2", vertices))
     items = -(-points // tile)
-    return launch("\n".join(lines), buffers, (items,), (block,), registers)
+    return launch(body, buffers, (items,), (block,), registers)
 
 
 def add_vectors(count: int, block: int, registers: int) -> ModelledLaunch:

@@ -393,6 +393,8 @@ def _list_back_end_flags(target: Target, given: ReadOptions) -> tuple[str, ...]:
     fast = "-cl-fast-relaxed-math" in given.flags
     exact = "-cl-fp32-correctly-rounded-divide-sqrt" in given.flags
     return (
+        # NVIDIA's compiler unrolls loops of 32 turns, and so keeps small arrays in registers.
+        "-mllvm", "-unroll-threshold=600",
         "-mllvm", f"-nvptx-prec-divf32={2 if exact else 0 if fast else 1}",
         "-mllvm", f"-nvptx-prec-sqrtf32={int(exact)}", "-ffp-contract=fast", *denormals,
     )  # fmt: skip

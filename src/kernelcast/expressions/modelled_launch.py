@@ -13,6 +13,25 @@ NOTHING = OperationCounts(operations={}, memory={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarpWork:
+    """What a warp executes of a kernel's compiled code, mean of the launch."""
+
+    fp32: float
+    fp64: float
+    integer: float
+    special: float
+    """Slots of each pipe of a GPU's compute unit: instructions, those of several passes as often."""
+    issued: float
+    """All slots, of memory and branches too."""
+    local_wavefronts: float
+    """Cycles of local memory without bank conflicts."""
+    latency_cycles: float
+    """Cycles that its instructions wait for one another, none other in the way."""
+    load_rounds: float
+    """How often it waits for loads of global memory, one wait after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelledLaunch:
     """Everything an analytic model knows of a launch; no device and no source behind it."""
 
@@ -30,6 +49,8 @@ class ModelledLaunch:
     """Offset of a buffer's first byte from a 128-byte boundary, in bytes, 0 when left out."""
     executed: OperationCounts = NOTHING
     """Mean per work-item."""
+    work: WarpWork | None = None
+    """By compiled code; None where no compiler for GPUs was asked, or data decide of loops."""
     registers: int | None = None
     """32-bit registers per work-item; None if no compiler was asked."""
     local_bytes: int = 0

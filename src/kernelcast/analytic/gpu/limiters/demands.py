@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kernelcast.analytic.gpu.limiters.atomics import Atomics, count_atomics
 from kernelcast.analytic.gpu.volumes import GpuVolumes
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
+from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch, WarpWork
 from kernelcast.records.operations import MemorySpace, OperationCounts
 
 SECTOR_BYTES = 32
@@ -65,6 +65,7 @@ class Demands:
     half_warp_cycles: float = 0.0
     patterns: Patterns = Patterns()
     rounds: float = 1.0
+    work: WarpWork | None = None
     executed: OperationCounts = NOTHING
     atomics: Atomics = field(default_factory=Atomics)
 
@@ -93,7 +94,10 @@ def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, patterns: Patterns
         dram_load_bytes=volumes.dram_load_bytes,
         dram_store_bytes=volumes.dram_store_bytes,
         patterns=patterns,
-        rounds=count_rounds(launch.accesses, volumes.l1.load_requests),
+        rounds=count_rounds(launch.accesses, volumes.l1.load_requests)
+        if launch.work is None
+        else max(launch.work.load_rounds, 1.0),
+        work=launch.work,
         executed=launch.executed,
         atomics=count_atomics(launch.accesses, launch.executed),
     )

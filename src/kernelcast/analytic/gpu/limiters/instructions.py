@@ -73,6 +73,13 @@ def count_slots(counts: OperationCounts) -> Slots:
     )
 
 
+def _find_slots(demands: Demands) -> Slots:
+    work = demands.work
+    if work is None:
+        return count_slots(demands.executed)
+    return Slots(fp32=work.fp32, fp64=work.fp64, integer=work.integer, special=work.special)
+
+
 def time_instructions(
     demands: Demands, rates: GpuRates, plan: Schedule, notes: list[str]
 ) -> dict[str, float]:
@@ -88,7 +95,7 @@ def time_instructions(
     dict of str to float
         ``fp32``, ``fp64``, ``int`` and ``special``, those that are used.
     """
-    slots = count_slots(demands.executed)
+    slots = _find_slots(demands)
     fp32 = _peak(rates, "fp32")
     if not fp32:
         fp32 = rates.compute_units * rates.clock_hz * _LANES
@@ -136,10 +143,12 @@ def time_issue(
     tuple of float
         For all instructions, and for those that the longest kind does not execute.
     """
-    slots = count_slots(demands.executed)
+    slots = _find_slots(demands)
     family = rates.architecture
     every = slots.fp32 + slots.fp64 + slots.integer + slots.special
-    if family.issues_all_in_turn:
+    if demands.work is not None and family.issues_all_in_turn:
+        every = demands.work.issued
+    elif family.issues_all_in_turn:
         every += demands.executed.count(Kind.ADDRESS)
         every += demands.executed.count(Kind.BRANCH) / _UNROLLED
         every += sum(

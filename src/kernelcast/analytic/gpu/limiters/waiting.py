@@ -33,7 +33,8 @@ def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
         + to_l2 * max(known.l2_s - known.l1_s, 0.0)
         + to_dram * max(known.dram_s - known.l2_s, 0.0)
     )
-    return plan.waves * demands.rounds * wait_s
+    chain_s = demands.work.latency_cycles / rates.clock_hz if demands.work else 0.0
+    return plan.waves * (demands.rounds * wait_s + chain_s)
 
 
 def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
@@ -58,7 +59,7 @@ _BARRIER_CYCLES = 30
 
 def time_local(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
     """Compute the time of local memory, in seconds: 32 banks of 4 bytes deliver once a cycle."""
-    cycles = sum(
+    cycles = demands.work.local_wavefronts if demands.work else sum(
         times * max(one.bytes * rates.warp_width / _BANKS_BYTES, 1.0)
         for one, times in demands.executed.memory.items()
         if one.space is MemorySpace.LOCAL

@@ -1,0 +1,210 @@
+"""Reads what a warp does of compiled code: slots of each pipe, wavefronts of local memory, waits."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kernelcast.compiling import Compiled
+from kernelcast.compiling.execution import Executed, Instruction, Shape, count_executed
+from kernelcast.expressions.modelled_launch import WarpWork
+
+Slots = Mapping[str, float]
+_LOCAL_BYTES: Final = 128
+"""A wavefront of local memory, of 32 banks."""
+_DEPOT: Final = re.compile(r"\.local \S+ \d+ \.b8\s+\S+\[(\d+)\]")
+_FREE: Final = frozenset({"mov", "cvta", "neg", "abs", "bra", "ret", "prefetch"})
+"""Copies and signs, which become part of other instructions; branches count one slot below."""
+_FMA: Final = frozenset({"add", "sub", "mul", "fma", "mad"})
+# Instructions of a precise division or root: NVIDIA's CUDA binary utilities show them; V100 takes
+# 7.5 and 9.6 cycles of a warp's fp64 instruction for those of fp64 (gpu-benches).
+_DIVIDE: Final[Slots] = {"fp32": 7, "special": 1, "int": 1}
+_ROOT: Final[Slots] = {"fp32": 5, "special": 1, "int": 1}
+_DIVIDE_WIDE: Final[Slots] = {"fp64": 7.5, "special": 1, "int": 4}
+_ROOT_WIDE: Final[Slots] = {"fp64": 9.6, "special": 1, "int": 4}
+_INTEGER_DIVIDE: Final[Mapping[int, Slots]] = {
+    32: {"int": 12, "fp32": 4, "special": 3}, 64: {"int": 45, "fp32": 20, "special": 3},
+}  # fmt: skip
+_APPROXIMATE: Final = frozenset({"sin", "cos", "ex2", "lg2", "rsqrt", "rcp", "sqrt", "tanh"})
+_CALL: Final[Slots] = {"int": 20}
+_MOST_SELECTS: Final = 8.0
+_SELECTS: Final = 0.25
+"""An element of a private array by an index that is not constant: selections among the array's
+elements in registers, as counters of an RTX 2080 Ti show, at most what an access to memory takes."""
+_INDEX: Final = 10.0
+"""Instructions for each index of such accesses, of the same counters."""
+# Cycles until a result can be used: V100 to H100, public microbenchmarks.
+_LATENCY: Final = {"fp32": 4, "int": 5, "fp64": 8, "special": 18, "local": 25, "barrier": 20}
+
+
+def read_work(
+    compiled: Compiled,
+    kernel: str,
+    shape: Shape,
+    arguments: Sequence[int | None],
+    warp_width: int = 32,
+) -> WarpWork | None:
+    """Count what warps of a launch execute, by the code that a compiler made for it.
+
+    Parameters
+    ----------
+    compiled : Compiled
+        PTX.
+    arguments : sequence of int or None
+        Values of whole-numbered scalar arguments.
+
+    Returns
+    -------
+    WarpWork or None
+        None where data decide how often loops run.
+    """
+    executed = count_executed(compiled, kernel, shape, arguments, warp_width)
+    if executed is None:
+        return None
+    sizes = re.findall(rf"\.entry {re.escape(kernel)}\(.*?^\}}", compiled.text, re.M | re.S)
+    depot = sum(map(int, _DEPOT.findall(sizes[0]))) if sizes else 0
+    return weigh(executed, depot, warp_width)
+
+
+def weigh(executed: Executed, private_bytes: int, warp_width: int) -> WarpWork:
+    """Weigh the instructions of all blocks."""
+    total: dict[str, float] = {}
+    fixed = _find_fixed(executed)
+    for visits, block in zip(executed.visits, executed.blocks, strict=True):
+        if not visits:
+            continue
+        folded = _find_folded(block)
+        for place, one in enumerate(block):
+            slots = {} if place in folded else _count(one, private_bytes, fixed, warp_width)
+            for name, amount in slots.items():
+                total[name] = total.get(name, 0.0) + visits * amount
+        if any(_is_indexed(one, fixed) for one in block):
+            total["other"] = total.get("other", 0.0) + visits * _INDEX
+        cycles, rounds = _measure_chain(block)
+        for name, amount in (("latency", cycles), ("rounds", rounds)):
+            total[name] = total.get(name, 0.0) + visits * amount
+    return WarpWork(
+        fp32=total.get("fp32", 0.0),
+        fp64=total.get("fp64", 0.0),
+        integer=total.get("int", 0.0),
+        special=total.get("special", 0.0),
+        issued=sum(total.get(name, 0.0) for name in ("fp32", "fp64", "int", "special", "other")),
+        local_wavefronts=total.get("wavefronts", 0.0),
+        latency_cycles=total.get("latency", 0.0),
+        load_rounds=total.get("rounds", 0.0),
+    )
+
+
+def _find_fixed(executed: Executed) -> set[str]:
+    """Find the registers that hold addresses in private memory that do not vary."""
+    fixed = {"%SP", "%SPL"}
+    for block in executed.blocks:
+        for one in block:
+            if one.name in {"mov", "add", "cvta"} and one.read and fixed.issuperset(one.read):
+                fixed.update(one.written)
+    return fixed
+
+
+def _is_indexed(one: Instruction, fixed: set[str]) -> bool:
+    """Tell whether an access to private memory has an address that varies."""
+    if "local" not in one.parts or one.name not in {"ld", "st"}:
+        return False
+    address = next(text for text in one.operands if text.startswith("["))
+    return not fixed.issuperset(re.findall(r"%\w+", address))
+
+
+def _find_folded(block: Sequence[Instruction]) -> set[int]:
+    """Find additions that one instruction does together with the product before (IMAD.WIDE)."""
+    wide = {one.written[0] for one in block if "wide" in one.parts}
+    return {
+        place for place, one in enumerate(block)
+        if one.name == "add" and one.bits == 64 and wide.intersection(one.read)  # noqa: PLR2004
+    }  # fmt: skip
+
+
+def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) -> Slots:
+    name, bits = one.name, one.bits
+    if name in {"ld", "ldu", "st", "atom", "red"}:
+        return _count_access(one, private_bytes, fixed, width)
+    if name in _FREE:
+        is_id = name == "mov" and any(text.startswith(("%tid", "%ctaid")) for text in one.read)
+        return {"other": 1.0} if name == "bra" or is_id else {}
+    if name in {"bar", "barrier", "membar", "fence", "shfl", "vote", "match", "redux"}:
+        return {"other": 1.0}
+    if name == "call":
+        return _CALL
+    if name == "cvt":
+        return _count_conversion(one)
+    if one.is_float and name not in {"selp", "setp"}:
+        if name in {"div", "sqrt", "rcp", "rsqrt"} and not {"approx", "full"} & set(one.parts):
+            root = "sqrt" in name
+            return (_ROOT_WIDE if root else _DIVIDE_WIDE) if bits == 64 else (  # noqa: PLR2004
+                _ROOT if root else _DIVIDE)  # fmt: skip
+        if name == "div":
+            return {"fp32": 2 if "full" in one.parts else 1, "special": 1}
+        if name in _APPROXIMATE:
+            extra = 1.0 if name in {"sin", "cos", "sqrt"} else 0.0
+            return {"special": 1.0, "fp32": extra}
+        lanes = 2.0 if one.parts[-1].endswith("x2") else 1.0
+        return {"fp64" if bits == 64 else "fp32": lanes}  # noqa: PLR2004
+    if name in {"div", "rem"}:
+        return _INTEGER_DIVIDE[64 if bits == 64 else 32]  # noqa: PLR2004
+    if name == "setp" and one.parts[-1] == "f64":
+        return {"fp64": 1.0}
+    times = 2.0 if bits == 64 and name not in {"setp", "selp"} else 1.0  # noqa: PLR2004
+    if name in {"mul", "mad"}:
+        return {"fp32": 1.0} if "wide" in one.parts or bits < 64 else {"fp32": 4.0}  # noqa: PLR2004
+    return {"int": times}
+
+
+def _count_conversion(one: Instruction) -> Slots:
+    kinds = [part for part in one.parts if re.fullmatch(r"[fsu]\d+", part)]
+    target, source = kinds[0], kinds[-1]
+    if "f" not in target and "f" not in source:
+        # Only widening a signed number takes an instruction.
+        return {"int": 1.0} if (source, target) == ("s32", "s64") else {}
+    return {"special": 1.0}
+
+
+def _count_access(one: Instruction, private_bytes: int, fixed: set[str], width: int) -> Slots:
+    space = next((part for part in one.parts if part in {"shared", "param", "const", "local"}), "")
+    lanes = next((int(part[1:]) for part in one.parts if re.fullmatch(r"v\d", part)), 1)
+    size = lanes * one.bits // 8
+    if space == "param" or (space == "const" and not one.read):
+        return {}
+    if space == "local":
+        if not _is_indexed(one, fixed):
+            return {}
+        return {"other": min(_SELECTS * private_bytes / size, _MOST_SELECTS)}
+    if space == "shared" and one.name in {"ld", "st"}:
+        return {"other": 1.0, "wavefronts": max(size * width / _LOCAL_BYTES, 1.0)}
+    return {"other": 1.0}
+
+
+def _measure_chain(block: Sequence[Instruction]) -> tuple[float, float]:
+    """Measure the longest chain of instructions that wait for one another.
+
+    Returns
+    -------
+    cycles, rounds : float
+        Of arithmetic and local memory, and loads of global memory one after the other.
+    """
+    ready: dict[str, tuple[float, float]] = {}
+    most_cycles = most_rounds = 0.0
+    for one in block:
+        cycles = max((ready[text][0] for text in one.read if text in ready), default=0.0)
+        rounds = max((ready[text][1] for text in one.read if text in ready), default=0.0)
+        if one.name in {"ld", "ldu", "atom"}:
+            if "shared" in one.parts:
+                cycles += _LATENCY["local"]
+            elif "param" not in one.parts and "const" not in one.parts and "local" not in one.parts:
+                rounds += 1
+        elif one.name in {"bar", "barrier"}:
+            cycles += _LATENCY["barrier"]
+        elif one.name not in _FREE:
+            slots = _count(one, 0, set(), 32)
+            kind = max(slots, key=slots.__getitem__, default="int")
+            cycles += _LATENCY.get(kind, 4) * max(1.0, slots.get(kind, 1.0))
+        for text in one.written:
+            ready[text] = cycles, rounds
+        most_cycles, most_rounds = max(most_cycles, cycles), max(most_rounds, rounds)
+    return most_cycles, most_rounds
