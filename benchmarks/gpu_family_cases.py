@@ -192,7 +192,7 @@ def list_rows(table: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Case
             family_name = "ktt_coulomb3d_part"
         else:
             family_name = family
-        boosted = family == "simple_kernels_multi" and device == "RTX2080Ti"
+        boosted = family in {"simple_kernels_multi", "ktt_pnpoly"} and device == "RTX2080Ti"
         yield Case(
             family=family_name, device=f"{device} boost" if boosted else device,
             id=f"{table['id']}/{name}", launch=launch, measured=measured,

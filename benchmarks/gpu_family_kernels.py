@@ -208,7 +208,8 @@ for (int t = 0; t < {tile}; t++)
     if (i + {block} * t < {points}) C[i + {block} * t] = {"n[t]" if cross == 0 else "n[t] & 1"};"""
     buffers = (("C", "int32", points), ("P", "float32x2", points), ("V", "float32x2", vertices))
     items = -(-points // tile)
-    return launch(body, buffers, (items,), (block,), registers)
+    exact = ("-cl-fp32-correctly-rounded-divide-sqrt",)  # as CUDA divides
+    return launch(body, buffers, (items,), (block,), registers, exact)
 
 
 def add_vectors(count: int, block: int, registers: int) -> ModelledLaunch:

@@ -21,6 +21,7 @@ IntArray = npt.NDArray[np.int64]
 Value = int | IntArray | None
 """Of a register: the same for all work-items, one for each, or not known."""
 _MOST_STEPS: Final = 30_000
+_MOST_TURNS: Final = 1 << 40
 _LABEL: Final = re.compile(r"^(\$[\w$]+):")
 _LINE: Final = re.compile(r"^\s+(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*?);")
 _REGISTER: Final = re.compile(r"%[a-zA-Z]\w*(?:\.[xyz])?")
@@ -197,6 +198,15 @@ def _find_slices(blocks: Sequence[_Block]) -> None:
         block.slice = [one for one in block.instructions if needed.intersection(one.written)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What is known when a turn of a loop begins, and what the turn before has compared."""
+
+    registers: dict[str, Value]
+    visits: npt.NDArray[np.float64]
+    compared: list[tuple[int, int]]
+
+
 class _WorkGroup:
     """The work-items of one work-group on their way through the blocks."""
 
@@ -213,6 +223,13 @@ class _WorkGroup:
         self._registers: dict[str, Value] = {}
         self._size = shape.local[0] * shape.local[1] * shape.local[2]
         self._warps = -(-self._size // warp_width)
+        self._starts = {
+            target for place, one in enumerate(blocks) if one.target or one.otherwise
+            for target in (self._find(one.target, place), self._find(one.otherwise, place))
+            if target <= place
+        }  # fmt: skip
+        self._turns: dict[int, _Turn] = {}
+        self._compared: list[tuple[int, int]] = []
         self.follows_data = False
 
     def run(self, group: int) -> npt.NDArray[np.float64] | None:
@@ -230,15 +247,14 @@ class _WorkGroup:
             place = min(waiting, key=lambda one: (one in barriers, one))
             mask = waiting.pop(place)
             block = self._blocks[place]
-            before = dict(self._registers) if block.condition and mask is None else {}
+            if place in self._starts and mask is None and not waiting:
+                self._skip(place, visits)
             self._execute(block, mask)
             warps = self._count_warps(mask)
             visits[place] += warps
             ways = self._branch(place, block, mask)
             if ways is None:
                 return None
-            if ways == [(place, None)]:
-                visits[place] += warps * self._skip(block, before)
             for target, part in ways:
                 if target >= len(self._blocks):
                     continue
@@ -286,7 +302,10 @@ class _WorkGroup:
         value = self._registers.get(name)
         if value is None:
             self.follows_data = True
-            return None if min(taken, other) <= place else [(min(taken, other), mask)]
+            nearer, farther = sorted((taken, other))
+            if nearer > place:
+                return [(nearer, mask)]
+            return [(farther, mask)] if self._returns(farther, nearer) else None
         if not isinstance(value, np.ndarray):
             return [(taken if bool(value) == wanted else other, mask)]
         own = value.astype(np.bool_) == wanted
@@ -299,42 +318,50 @@ class _WorkGroup:
                 ways.append((target, inside))
         return ways
 
+    def _returns(self, place: int, start: int) -> bool:
+        """Tell whether a block lies in the loop that another one starts."""
+        return place > start and any(
+            start in (self._find(one.target, number), self._find(one.otherwise, number))
+            for number, one in enumerate(self._blocks) if number >= place and one.target
+        )  # fmt: skip
+
     def _find(self, label: str, place: int) -> int:
         if label == "end":
             return len(self._blocks)
         return self._labels[label] if label else place + 1
 
-    def _skip(self, block: _Block, before: Mapping[str, Value]) -> int:
-        """Go on to the last turn of a loop of one block that all work-items make alike.
+    def _skip(self, place: int, visits: npt.NDArray[np.float64]) -> None:
+        """Go on to the last turns of an innermost loop that all work-items make alike.
 
-        Counters grow by the same step each turn; the comparison at the end tells how many are left.
+        Counters grow by the same step each turn; the comparisons of a turn tell how many are left.
         """
-        own = {one.written[0] for one in block.slice}
+        turn = _Turn(registers=dict(self._registers), visits=visits.copy(), compared=self._compared)
+        self._compared = []
+        before, self._turns = self._turns.get(place), {place: turn}
+        if before is None:
+            return
         steps: dict[str, int] = {}
-        for name in own:
-            old, new = before.get(name), self._registers[name]
-            if not isinstance(new, int) or not isinstance(old, int):
-                return 0
-            steps[name] = new - old
-        assert block.condition is not None
-        last = next(one for one in block.slice if one.written[0] == block.condition[0])
-        if last.name != "setp" or not {"and", "or", "xor"}.isdisjoint(last.parts):
-            return 0
-        left, right = (self._operand(text) for text in last.operands[1:3])
-        if not isinstance(left, int) or not isinstance(right, int):
-            return 0
-        ahead = right - left
-        step = steps.get(last.operands[1], 0) - steps.get(last.operands[2], 0)
-        if not step or ahead * step <= 0:
-            return 0
-        # Turns after which the comparison may come out otherwise; the last two are made one by one.
-        turns = abs(ahead) // abs(step) - 2
-        if turns <= 0:
-            return 0
-        for name, each in steps.items():
-            if not isinstance(self._registers[name], bool):
-                self._registers[name] = int(self._registers[name] or 0) + each * turns
-        return turns
+        for name, new in turn.registers.items():
+            old = before.registers.get(name)
+            if isinstance(new, int) and isinstance(old, int):
+                steps[name] = new - old
+            elif new is not old:
+                return
+        pairs = list(zip(before.compared, turn.compared, strict=False))
+        left = _MOST_TURNS if len(before.compared) == len(turn.compared) else 0
+        for (low, high), (own, other) in pairs:
+            ahead, step = other - own, (own - low) - (other - high)
+            if step:
+                # The last two turns are made one by one, whatever the comparison is.
+                left = min(left, abs(ahead) // abs(step) - 2 if ahead * step > 0 else _MOST_TURNS)
+        if not pairs or not 0 < left < _MOST_TURNS:
+            return
+        for name, step in steps.items():
+            value = turn.registers[name]
+            if step and isinstance(value, int):
+                self._registers[name] = value + step * left
+        visits += (turn.visits - before.visits) * left
+        self._turns = {}
 
     def _evaluate(self, one: Instruction) -> Value:
         if one.name == "ld":
@@ -345,6 +372,8 @@ class _WorkGroup:
         values = [self._operand(text) for text in one.operands[1:]]
         if any(value is None for value in values):
             return None
+        if one.name == "setp" and isinstance(values[0], int) and isinstance(values[1], int):
+            self._compared.append((values[0], values[1]))
         return act(one, values)
 
     def _load(self, one: Instruction) -> Value:

@@ -15,10 +15,10 @@ _DEPOT: Final = re.compile(r"\.local \S+ \d+ \.b8\s+\S+\[(\d+)\]")
 _FREE: Final = frozenset({"mov", "cvta", "neg", "abs", "bra", "ret", "prefetch"})
 """Copies and signs, which become part of other instructions; branches count one slot below."""
 _FMA: Final = frozenset({"add", "sub", "mul", "fma", "mad"})
-# Instructions of a precise division or root: NVIDIA's CUDA binary utilities show them; V100 takes
-# 7.5 and 9.6 cycles of a warp's fp64 instruction for those of fp64 (gpu-benches).
-_DIVIDE: Final[Slots] = {"fp32": 7, "special": 1, "int": 1}
-_ROOT: Final[Slots] = {"fp32": 5, "special": 1, "int": 1}
+# Instructions of a correctly rounded division or root: of fp32 by counters of an RTX 2080 Ti, of fp64
+# V100 takes 7.5 and 9.6 cycles of a warp's instruction (gpu-benches).
+_DIVIDE: Final[Slots] = {"fp32": 10, "special": 1, "int": 4, "other": 10}
+_ROOT: Final[Slots] = _DIVIDE
 _DIVIDE_WIDE: Final[Slots] = {"fp64": 7.5, "special": 1, "int": 4}
 _ROOT_WIDE: Final[Slots] = {"fp64": 9.6, "special": 1, "int": 4}
 _INTEGER_DIVIDE: Final[Mapping[int, Slots]] = {
@@ -125,6 +125,8 @@ def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) ->
     name, bits = one.name, one.bits
     if name in {"ld", "ldu", "st", "atom", "red"}:
         return _count_access(one, private_bytes, fixed, width)
+    if one.parts[-1] == "pred" and name in {"and", "or", "xor", "not"}:
+        return {}  # part of the comparison before
     if name in _FREE:
         is_id = name == "mov" and any(text.startswith(("%tid", "%ctaid")) for text in one.read)
         return {"other": 1.0} if name == "bra" or is_id else {}

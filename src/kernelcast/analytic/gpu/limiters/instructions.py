@@ -160,6 +160,8 @@ def time_issue(
     longest = own[max(arithmetic, key=arithmetic.__getitem__)] if arithmetic else 0.0
     lanes_per_s = family.issued_lanes * rates.compute_units * rates.clock_hz / plan.private_factor
     each_s = demands.warps * rates.warp_width / lanes_per_s
+    if demands.work is not None:
+        return every * each_s, min(every * each_s, max(arithmetic.values(), default=0.0))
     return every * each_s, (every - longest) * each_s
 
 
