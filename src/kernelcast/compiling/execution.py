@@ -1,25 +1,23 @@
 """Counts what warps execute of PTX: blocks by following the control flow of some work-groups.
 
 Of the code only what branches depend on is evaluated, for all work-items of a work-group at once:
-ids, scalar arguments and what is computed of them. Warps that part run one side after the other, the
-side that stands first in the text first, as GPUs reconverge. What depends on data is not followed.
+ids, scalar arguments and what is computed of them. Warps that part run one side after the other,
+that which stands first in the text first, as GPUs reconverge. What depends on data is not followed.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.compiling.compilation import Compiled
 
-IntArray = npt.NDArray[np.int64]
-Value = int | IntArray | None
-"""Of a register: the same for all work-items, one for each, or not known."""
+Value = Any
+"""Of a register: an int that all work-items have, an array with one for each, None if not known."""
 _MOST_STEPS: Final = 30_000
 _MOST_TURNS: Final = 1 << 40
 _LABEL: Final = re.compile(r"^(\$[\w$]+):")
@@ -262,7 +260,7 @@ class _WorkGroup:
                 if target in waiting and (known is None or part is None):
                     waiting[target] = None
                 else:
-                    waiting[target] = part if known is None else known | part
+                    waiting[target] = part if known is None or part is None else known | part
         return None
 
     def _start(self, group: int) -> None:
@@ -399,7 +397,7 @@ class _WorkGroup:
 
 def _wrap(value: Value, bits: int, *, signed: bool = True) -> Value:
     """Keep so many bits of a number."""
-    if value is None or bits >= 64:  # noqa: PLR2004 - numbers near 2**63 do not occur in counters
+    if value is None or bits >= 64:
         return value
     low = value & ((1 << bits) - 1)
     if not signed:
@@ -427,7 +425,7 @@ def _arithmetic(
             big = [np.asarray(value, dtype=object) for value in own[:2]]
             high = (big[0] * big[1]) >> bits
             found = int(high) if high.ndim == 0 else high.astype(np.int64)
-            return _wrap(found if len(own) == 2 else found + own[2], bits)  # noqa: PLR2004
+            return _wrap(found if len(own) == 2 else found + own[2], bits)
         return _wrap(act(*own), bits if not widens else 64)
 
     return apply
@@ -462,20 +460,16 @@ def _set(one: Instruction, values: list[Value]) -> Value:
     first, second = (_wrap(value, bits, signed=signed) for value in values[:2])
     found = _COMPARE[one.parts[1]](first, second)
     for word, act in (("and", lambda a, b: a & b), ("or", lambda a, b: a | b)):
-        if word in one.parts and len(values) > 2:  # noqa: PLR2004 - a third one is combined
+        if word in one.parts and len(values) > 2:
             found = act(found, values[2])
     return found
 
 
 def _shift_right(a: Value, b: Value) -> Value:
-    assert a is not None
-    assert b is not None
     return a >> np.minimum(b, 63) if isinstance(b, np.ndarray) else a >> min(b, 63)
 
 
 def _shift_left(a: Value, b: Value) -> Value:
-    assert a is not None
-    assert b is not None
     return a << np.minimum(b, 63) if isinstance(b, np.ndarray) else a << min(b, 63)
 
 
@@ -484,7 +478,6 @@ def _divide(a: Value, b: Value) -> Value:
         safe = np.where(np.equal(b, 0), 1, b)
         return np.where(np.less(a, 0) != np.less(safe, 0), -(np.abs(a) // np.abs(safe)),
                         np.abs(a) // np.abs(safe))  # fmt: skip
-    assert a is not None
     if not b:
         return None
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -497,7 +490,6 @@ def _remain(a: Value, b: Value) -> Value:
 
 def _negate(one: Instruction, values: list[Value]) -> Value:
     value = values[0]
-    assert value is not None
     if one.parts[-1] == "pred":
         return ~value.astype(np.bool_) if isinstance(value, np.ndarray) else not value
     return _wrap(~value, one.bits)

@@ -20,7 +20,7 @@ class WarpWork:
     fp64: float
     integer: float
     special: float
-    """Slots of each pipe of a GPU's compute unit: instructions, those of several passes as often."""
+    """Slots of each pipe of a compute unit: instructions, those of several passes as often."""
     issued: float
     """All slots, of memory and branches too."""
     local_wavefronts: float

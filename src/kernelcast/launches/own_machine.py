@@ -95,7 +95,7 @@ def model_own_launch(
     from kernelcast.launches.modelling.launches import model_launch
 
     launch = model_launch(problem, ndrange, counters=counters, recorded=recorded)
-    found = estimate_analytically(launch, machine)
+    found = estimate_analytically(launch, machine, problem)
     if machine.id == stand_in:
         note = (
             f"{device_id} was not calibrated: the shipped description of {machine.name} stands in"

@@ -118,7 +118,7 @@ class DeviceModel:
         if self.machine.kind is DeviceKind.CPU:
             cost = cost_launch(kernel, ndrange, self._cpu())
             return cost.seconds, cost.limiter
-        estimate = estimate_analytically(kernel.launch(ndrange), self.machine)
+        estimate = estimate_analytically(kernel.launch(ndrange), self.machine, problem)
         return estimate.seconds, estimate.limiter
 
     def _cpu(self) -> CpuDevice:

@@ -1,4 +1,4 @@
-"""Reads what a warp does of compiled code: slots of each pipe, wavefronts of local memory, waits."""
+"""What a warp does by compiled code: slots of each pipe, wavefronts of local memory, waits."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,9 @@ _LOCAL_BYTES: Final = 128
 """A wavefront of local memory, of 32 banks."""
 _DEPOT: Final = re.compile(r"\.local \S+ \d+ \.b8\s+\S+\[(\d+)\]")
 _FREE: Final = frozenset({"mov", "cvta", "neg", "abs", "bra", "ret", "prefetch"})
-"""Copies and signs, which become part of other instructions; branches count one slot below."""
-_FMA: Final = frozenset({"add", "sub", "mul", "fma", "mad"})
-# Instructions of a correctly rounded division or root: of fp32 by counters of an RTX 2080 Ti, of fp64
-# V100 takes 7.5 and 9.6 cycles of a warp's instruction (gpu-benches).
+"""Copies and signs, which become part of other instructions; branches take one slot."""
+# Instructions of a correctly rounded division or root: of fp32 by counters of an RTX 2080 Ti, of
+# fp64 a V100 takes 7.5 and 9.6 cycles of a warp's instruction (gpu-benches).
 _DIVIDE: Final[Slots] = {"fp32": 10, "special": 1, "int": 4, "other": 10}
 _ROOT: Final[Slots] = _DIVIDE
 _DIVIDE_WIDE: Final[Slots] = {"fp64": 7.5, "special": 1, "int": 4}
@@ -113,20 +112,31 @@ def _is_indexed(one: Instruction, fixed: set[str]) -> bool:
 
 
 def _find_folded(block: Sequence[Instruction]) -> set[int]:
-    """Find additions that one instruction does together with the product before (IMAD.WIDE)."""
+    """Find what other instructions do as well.
+
+    A product takes a sum with it (IMAD.WIDE), a comparison takes one condition that it is combined
+    with, and negated conditions are read as they are.
+    """
     wide = {one.written[0] for one in block if "wide" in one.parts}
-    return {
-        place for place, one in enumerate(block)
-        if one.name == "add" and one.bits == 64 and wide.intersection(one.read)  # noqa: PLR2004
-    }  # fmt: skip
+    compared: set[str] = set()
+    folded = set()
+    for place, one in enumerate(block):
+        if one.name == "setp":
+            compared.update(one.written)
+        elif one.parts[-1] == "pred":
+            own = compared.intersection(one.read)
+            if own or one.name == "not":
+                folded.add(place)
+                compared.difference_update(sorted(own)[:1])
+        elif one.name == "add" and one.bits == 64 and wide.intersection(one.read):
+            folded.add(place)
+    return folded
 
 
 def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) -> Slots:
     name, bits = one.name, one.bits
     if name in {"ld", "ldu", "st", "atom", "red"}:
         return _count_access(one, private_bytes, fixed, width)
-    if one.parts[-1] == "pred" and name in {"and", "or", "xor", "not"}:
-        return {}  # part of the comparison before
     if name in _FREE:
         is_id = name == "mov" and any(text.startswith(("%tid", "%ctaid")) for text in one.read)
         return {"other": 1.0} if name == "bra" or is_id else {}
@@ -139,7 +149,7 @@ def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) ->
     if one.is_float and name not in {"selp", "setp"}:
         if name in {"div", "sqrt", "rcp", "rsqrt"} and not {"approx", "full"} & set(one.parts):
             root = "sqrt" in name
-            return (_ROOT_WIDE if root else _DIVIDE_WIDE) if bits == 64 else (  # noqa: PLR2004
+            return (_ROOT_WIDE if root else _DIVIDE_WIDE) if bits == 64 else (
                 _ROOT if root else _DIVIDE)  # fmt: skip
         if name == "div":
             return {"fp32": 2 if "full" in one.parts else 1, "special": 1}
@@ -147,14 +157,14 @@ def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) ->
             extra = 1.0 if name in {"sin", "cos", "sqrt"} else 0.0
             return {"special": 1.0, "fp32": extra}
         lanes = 2.0 if one.parts[-1].endswith("x2") else 1.0
-        return {"fp64" if bits == 64 else "fp32": lanes}  # noqa: PLR2004
+        return {"fp64" if bits == 64 else "fp32": lanes}
     if name in {"div", "rem"}:
-        return _INTEGER_DIVIDE[64 if bits == 64 else 32]  # noqa: PLR2004
+        return _INTEGER_DIVIDE[64 if bits == 64 else 32]
     if name == "setp" and one.parts[-1] == "f64":
         return {"fp64": 1.0}
-    times = 2.0 if bits == 64 and name not in {"setp", "selp"} else 1.0  # noqa: PLR2004
+    times = 2.0 if bits == 64 and name not in {"setp", "selp"} else 1.0
     if name in {"mul", "mad"}:
-        return {"fp32": 1.0} if "wide" in one.parts or bits < 64 else {"fp32": 4.0}  # noqa: PLR2004
+        return {"fp32": 1.0} if "wide" in one.parts or bits < 64 else {"fp32": 4.0}
     return {"int": times}
 
 

@@ -2,15 +2,18 @@
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from kernelcast.analytic.gpu.architectures import find_architecture
+from kernelcast.analytic.gpu.code import read_work
 from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
 from kernelcast.compiling.execution import Shape
 from kernelcast.compiling.options import read_options
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 
@@ -54,10 +57,7 @@ def add_code(
     """
     try:
         target = find_target(machine)
-        compiled = _compile(problem, target if str(target).startswith("sm_") else _PTX)
-        # Addresses and shapes of a kernel are read by another room; this one takes the text alone.
-        from kernelcast.analytic.gpu.code import read_work
-
+        compiled = _compile(problem.kernel, target if str(target).startswith("sm_") else _PTX)
         ndrange = launch.ndrange
         shape = Shape(
             local=_pad(ndrange.known_local_size, 1), groups=_pad(ndrange.group_counts, 1),
@@ -73,21 +73,23 @@ def add_code(
         work = read_work(compiled, problem.kernel.name, shape, arguments)
         registers = launch.registers
         if registers is None:
-            own = compiled if str(target).startswith("sm_") else _compile(problem, target)
+            own = compiled if str(target).startswith("sm_") else _compile(problem.kernel, target)
             facts = read_facts(own, problem.kernel.name)
             registers = facts.registers.value
     except KernelcastError as error:
         note = f"instructions and registers: from the source, as {error}"
         return replace(launch, notes=(*launch.notes, note))
-    notes = () if work else ("instructions: from the source, since data decide how often loops run",)
+    notes = (
+        () if work else ("instructions: from the source, since data decide how often loops run",)
+    )
     return replace(launch, work=work, registers=registers, notes=(*launch.notes, *notes))
 
 
 _PTX: Final = Target.ptx("sm_80")
 
 
-def _compile(problem: Problem, target: Target) -> Compiled:
-    kernel = problem.kernel
+@lru_cache(maxsize=32)
+def _compile(kernel: Kernel, target: Target) -> Compiled:
     return compile_kernel(
         kernel.source, kernel.build_options, target, source_name=kernel.source_name,
         include_folders=read_options(kernel.build_options).folders,

@@ -9,6 +9,7 @@ from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.folding import AXES
+from kernelcast.launches.modelling.gpu_code import add_code
 from kernelcast.launches.modelling.launches import find_unknown
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -109,6 +110,8 @@ def configure_launch(
     source: LaunchSource, machine: MachineDescription, launch: ModelledLaunch, folds: Folds
 ) -> Configuration:
     """Ask for a launch that the source gave."""
+    if source.problem is not None and not folds:
+        launch = add_code(launch, source.problem, machine)
     volumes = model_volumes(launch, machine, source.hit_rates)
     return Configuration(
         local_size=launch.ndrange.known_local_size,

@@ -59,10 +59,14 @@ _BARRIER_CYCLES = 30
 
 def time_local(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
     """Compute the time of local memory, in seconds: 32 banks of 4 bytes deliver once a cycle."""
-    cycles = demands.work.local_wavefronts if demands.work else sum(
-        times * max(one.bytes * rates.warp_width / _BANKS_BYTES, 1.0)
-        for one, times in demands.executed.memory.items()
-        if one.space is MemorySpace.LOCAL
+    cycles = (
+        demands.work.local_wavefronts
+        if demands.work
+        else sum(
+            times * max(one.bytes * rates.warp_width / _BANKS_BYTES, 1.0)
+            for one, times in demands.executed.memory.items()
+            if one.space is MemorySpace.LOCAL
+        )
     )
     per_s = rates.compute_units * rates.clock_hz / plan.private_factor
     return cycles * demands.patterns.local_ways * demands.warps / per_s
