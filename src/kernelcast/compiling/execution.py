@@ -459,9 +459,8 @@ def _set(one: Instruction, values: list[Value]) -> Value:
     signed = signed and one.parts[1] not in {"lo", "ls", "hi", "hs"}
     first, second = (_wrap(value, bits, signed=signed) for value in values[:2])
     found = _COMPARE[one.parts[1]](first, second)
-    for word, act in (("and", lambda a, b: a & b), ("or", lambda a, b: a | b)):
-        if word in one.parts and len(values) > 2:
-            found = act(found, values[2])
+    if len(values) > 2:  # a condition that the comparison is combined with
+        return found & values[2] if "and" in one.parts else found | values[2]
     return found
 
 

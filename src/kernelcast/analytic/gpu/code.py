@@ -28,7 +28,7 @@ _CALL: Final[Slots] = {"int": 20}
 _MOST_SELECTS: Final = 8.0
 _SELECTS: Final = 0.25
 """An element of a private array by an index that is not constant: selections among the array's
-elements in registers, as counters of an RTX 2080 Ti show, at most what an access to memory takes."""
+elements in registers, as an RTX 2080 Ti's counters show, at most what an access to memory takes."""
 _INDEX: Final = 10.0
 """Instructions for each index of such accesses, of the same counters."""
 # Cycles until a result can be used: V100 to H100, public microbenchmarks.

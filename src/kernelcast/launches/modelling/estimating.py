@@ -31,7 +31,8 @@ def estimate_analytically(
         and was not recorded.
     """
     if isinstance(launch, Problem):
-        launch, problem = model_launch(launch), launch
+        problem = launch
+        launch = model_launch(problem)
     if machine.kind is DeviceKind.CPU:
         return estimate_cpu(launch, machine)
     if machine.kind is DeviceKind.GPU:

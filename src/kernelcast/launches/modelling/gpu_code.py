@@ -91,7 +91,8 @@ _PTX: Final = Target.ptx("sm_80")
 @lru_cache(maxsize=32)
 def _compile(kernel: Kernel, target: Target) -> Compiled:
     return compile_kernel(
-        kernel.source, kernel.build_options, target, source_name=kernel.source_name,
+        kernel.source, kernel.build_options, target, dialect=kernel.dialect,
+        source_name=kernel.source_name,
         include_folders=read_options(kernel.build_options).folders,
     )  # fmt: skip
 

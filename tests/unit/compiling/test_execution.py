@@ -1,0 +1,126 @@
+"""What warps execute of PTX, by kernels whose counts are known."""
+
+import pytest
+
+from kernelcast.analytic.gpu.code import read_work
+from kernelcast.compiling import Target, compile_kernel
+from kernelcast.compiling.execution import Executed, Shape, count_executed
+
+SOURCE = """
+kernel void product(global const float *a, global const float *b, global float *c, int n)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    if (x >= n || y >= n) return;
+    float s = 0;
+    for (int k = 0; k < n; k++) s += a[y * n + k] * b[k * n + x];
+    c[y * n + x] = s;
+}
+kernel void sum(global float *a, local float *t)
+{
+    int l = get_local_id(0);
+    t[l] = a[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int s = get_local_size(0) / 2; s > 0; s /= 2) {
+        if (l < s) t[l] += t[l + s];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (l == 0) a[get_group_id(0)] = t[0];
+}
+kernel void triangle(global float *a, int n)
+{
+    int i = get_global_id(0);
+    float s = 0;
+    for (int j = 0; j <= i; j++) s += a[j * n + i];
+    a[i] = s;
+}
+kernel void walk(global const int *next, global int *steps)
+{
+    int i = get_global_id(0), n = 0;
+    while (i != 0) { i = next[i]; n++; }
+    steps[get_global_id(0)] = n;
+}
+kernel void choose(global float *a)
+{
+    float e[16];
+    for (int i = 0; i < 16; i++) e[i] = a[i];
+    for (int k = 0; k < 64; k++) {
+        #pragma unroll 1
+        for (int i = 0; i < 16; i++) e[i] = e[i] * e[i] + a[k];
+    }
+    for (int i = 0; i < 16; i++) a[i + get_global_id(0)] = e[i];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """The kernels as PTX."""
+    return compile_kernel(SOURCE, (), Target.ptx("sm_80"))
+
+
+def make_shape(local: tuple[int, int, int], groups: tuple[int, int, int]) -> Shape:
+    """Make the index space of so many work-groups."""
+    items = tuple(n * by for n, by in zip(local, groups, strict=True))
+    return Shape(local=local, groups=groups, offset=(0, 0, 0), items=items, dimensions=3)
+
+
+def count(executed: Executed, name: str, part: str = "") -> float:
+    """Count instructions of a name over all visits."""
+    return sum(
+        visits * sum(one.name == name and (not part or part in one.parts) for one in block)
+        for visits, block in zip(executed.visits, executed.blocks, strict=True)
+    )
+
+
+@pytest.mark.parametrize("n", [48, 4096])
+def test_a_loop_runs_as_often_as_its_argument_says(compiled, n):
+    """Loops that the compiler unrolls execute every turn, those left over included."""
+    shape = make_shape((16, 16, 1), (-(-n // 16), -(-n // 16), 1))
+    found = count_executed(compiled, "product", shape, [None, None, None, n], 32)
+    assert found is not None
+    assert count(found, "fma") == pytest.approx(n)
+    assert count(found, "ld", "global") == pytest.approx(2 * n)
+
+
+def test_warps_that_take_no_part_do_not_count(compiled):
+    """In a reduction of 256 work-items the half that adds needs fewer warps each time."""
+    found = count_executed(compiled, "sum", make_shape((256, 1, 1), (99, 1, 1)), [None, None], 32)
+    assert found is not None
+    # 128 work-items need 4 of 8 warps, then 2, then 1 for all smaller halves.
+    assert count(found, "add", "f32") == pytest.approx((4 + 2 + 6) / 8)
+    assert count(found, "bar") == pytest.approx(1 + 8)
+
+
+def test_a_warp_runs_as_long_as_its_last_work_item(compiled):
+    """Places of the launch are averaged; the longest lane of a warp decides."""
+    found = count_executed(
+        compiled, "triangle", make_shape((32, 1, 1), (600, 1, 1)), [None, 19200], 32
+    )
+    assert found is not None
+    lasts = [32 * (group + 1) for group in (100, 300, 500)]
+    assert count(found, "add", "f32") == pytest.approx(sum(lasts) / 3, rel=0.01)
+
+
+def test_loops_that_data_end_have_no_answer(compiled):
+    """What follows a list runs until the list ends."""
+    shape = make_shape((32, 1, 1), (10, 1, 1))
+    assert count_executed(compiled, "walk", shape, [None, None], 32) is None
+    assert read_work(compiled, "walk", shape, [None, None]) is None
+
+
+def test_arrays_by_an_index_that_varies_cost_selections(compiled):
+    """An element of a private array is no register where its index is a loop's counter."""
+    found = read_work(compiled, "choose", make_shape((32, 1, 1), (10, 1, 1)), [None])
+    assert found is not None
+    assert found.fp32 == pytest.approx(64 * 16, rel=0.1)
+    assert found.issued > 3 * found.fp32
+
+
+def test_work_is_that_of_warps(compiled):
+    """Waits for memory and local memory's wavefronts are those of a warp."""
+    shape = make_shape((256, 1, 1), (99, 1, 1))
+    found = read_work(compiled, "sum", shape, [None, None])
+    assert found is not None
+    # A store each, two loads and a store for each addition, a load at the end.
+    assert found.local_wavefronts == pytest.approx(1 + 3 * 12 / 8 + 1 / 8)
+    assert found.load_rounds == pytest.approx(1.0)
