@@ -66,7 +66,8 @@ def box_2d(radius: int, local_size: Sequence[int], *, in_l1: bool = False) -> Mo
     if in_l1:
         body = (
             f"int x = G(0) % 128 + 1024, y = G(1) % 64 + 1024, p = y * {side} + x;\n"
-            f"double s = {total};\nif (G(0) == 99999) A[p] = s;"  # never met, which compilers do not know
+            f"double s = {total};\n"
+            "if (G(0) == 99999) A[p] = s;"  # never met, which compilers do not know
         )
     else:
         end = side - radius

@@ -3,7 +3,7 @@
 import pytest
 
 from kernelcast.analytic.gpu.code import read_work
-from kernelcast.compiling import Target, compile_kernel
+from kernelcast.compiling import Compiled, Target, compile_kernel
 from kernelcast.compiling.execution import Executed, Shape, count_executed
 
 SOURCE = """
@@ -53,7 +53,7 @@ kernel void choose(global float *a)
 
 
 @pytest.fixture(scope="module")
-def compiled():
+def compiled() -> Compiled:
     """The kernels as PTX."""
     return compile_kernel(SOURCE, (), Target.ptx("sm_80"))
 
@@ -73,7 +73,7 @@ def count(executed: Executed, name: str, part: str = "") -> float:
 
 
 @pytest.mark.parametrize("n", [48, 4096])
-def test_a_loop_runs_as_often_as_its_argument_says(compiled, n):
+def test_a_loop_runs_as_often_as_its_argument_says(compiled: Compiled, n: int) -> None:
     """Loops that the compiler unrolls execute every turn, those left over included."""
     shape = make_shape((16, 16, 1), (-(-n // 16), -(-n // 16), 1))
     found = count_executed(compiled, "product", shape, [None, None, None, n], 32)
@@ -82,7 +82,7 @@ def test_a_loop_runs_as_often_as_its_argument_says(compiled, n):
     assert count(found, "ld", "global") == pytest.approx(2 * n)
 
 
-def test_warps_that_take_no_part_do_not_count(compiled):
+def test_warps_that_take_no_part_do_not_count(compiled: Compiled) -> None:
     """In a reduction of 256 work-items the half that adds needs fewer warps each time."""
     found = count_executed(compiled, "sum", make_shape((256, 1, 1), (99, 1, 1)), [None, None], 32)
     assert found is not None
@@ -91,7 +91,7 @@ def test_warps_that_take_no_part_do_not_count(compiled):
     assert count(found, "bar") == pytest.approx(1 + 8)
 
 
-def test_a_warp_runs_as_long_as_its_last_work_item(compiled):
+def test_a_warp_runs_as_long_as_its_last_work_item(compiled: Compiled) -> None:
     """Places of the launch are averaged; the longest lane of a warp decides."""
     found = count_executed(
         compiled, "triangle", make_shape((32, 1, 1), (600, 1, 1)), [None, 19200], 32
@@ -101,14 +101,14 @@ def test_a_warp_runs_as_long_as_its_last_work_item(compiled):
     assert count(found, "add", "f32") == pytest.approx(sum(lasts) / 3, rel=0.01)
 
 
-def test_loops_that_data_end_have_no_answer(compiled):
+def test_loops_that_data_end_have_no_answer(compiled: Compiled) -> None:
     """What follows a list runs until the list ends."""
     shape = make_shape((32, 1, 1), (10, 1, 1))
     assert count_executed(compiled, "walk", shape, [None, None], 32) is None
     assert read_work(compiled, "walk", shape, [None, None]) is None
 
 
-def test_arrays_by_an_index_that_varies_cost_selections(compiled):
+def test_arrays_by_an_index_that_varies_cost_selections(compiled: Compiled) -> None:
     """An element of a private array is no register where its index is a loop's counter."""
     found = read_work(compiled, "choose", make_shape((32, 1, 1), (10, 1, 1)), [None])
     assert found is not None
@@ -116,7 +116,7 @@ def test_arrays_by_an_index_that_varies_cost_selections(compiled):
     assert found.issued > 3 * found.fp32
 
 
-def test_work_is_that_of_warps(compiled):
+def test_work_is_that_of_warps(compiled: Compiled) -> None:
     """Waits for memory and local memory's wavefronts are those of a warp."""
     shape = make_shape((256, 1, 1), (99, 1, 1))
     found = read_work(compiled, "sum", shape, [None, None])
