@@ -80,7 +80,7 @@ def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
     """
     ptxas = find_ptxas()
     if ptxas is None:
-        msg = "no ptxas was found; install it with `pip install nvidia-cuda-nvcc`"
+        msg = "no ptxas was found; install it with `pip install 'kernelcast[cuda]'`"
         raise MissingExtraError(msg)
     architecture = choose_processor(processor, _list_processors(ptxas))
     status = ptxas.stat()

@@ -24,7 +24,7 @@ from support.corpus_kernels import list_kernels
 
 KERNELS = list_kernels()
 needs_ptxas = pytest.mark.skipif(
-    find_ptxas() is None, reason="no ptxas: pip install nvidia-cuda-nvcc"
+    find_ptxas() is None, reason="no ptxas: the extra cuda has it"
 )
 needs_math = pytest.mark.skipif(
     libraries.find_libclc(CodeFormat.AMD) is None, reason="no libclc: apt-get install libclc-15"
