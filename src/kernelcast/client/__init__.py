@@ -9,12 +9,12 @@ from kernelcast.client.answers import (
     StoredObservation,
     StoredRows,
 )
-from kernelcast.client.client import Client, read_problem_file
+from kernelcast.client.client import AsyncClient, Client, read_problem_file
 from kernelcast.client.errors import ConnectionFailedError, ServiceError, WrongServiceError
-from kernelcast.client.identity import ServiceIdentity
-from kernelcast.client.transport import Patience
+from kernelcast.client.transport import Patience, ServiceIdentity
 
 __all__ = [
+    "AsyncClient",
     "Client",
     "ConnectionFailedError",
     "Device",

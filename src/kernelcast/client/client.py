@@ -1,11 +1,12 @@
-"""The client."""
+"""The clients: requests that coroutines await, and the same requests for programs that wait."""
 
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
 import httpx
 import yaml
@@ -20,8 +21,13 @@ from kernelcast.client.answers import (
     StoredRows,
 )
 from kernelcast.client.errors import ConnectionFailedError, ServiceError
-from kernelcast.client.identity import ServiceIdentity
-from kernelcast.client.transport import Patience, Transport
+from kernelcast.client.transport import (
+    AsyncHttp,
+    BlockingHttp,
+    Patience,
+    ServiceIdentity,
+    Transport,
+)
 from kernelcast.records.errors import ProblemFileError
 
 DEFAULT_URL: Final = "http://127.0.0.1:8372"
@@ -31,9 +37,52 @@ TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
 Problem = Mapping[str, Any] | str
 """The keys of a problem file with the source as `code`, or the digest of a problem sent before."""
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-class Client:
-    """Asks a predictor service.
+
+class _Asking:
+    """What both clients have: a connection, and how requests become answers."""
+
+    _http: type[AsyncHttp | BlockingHttp]
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        token: str | None = None,
+        patience: Patience | None = None,
+        transport: httpx.AsyncBaseTransport | httpx.BaseTransport | None = None,
+    ) -> None:
+        known = token or os.environ.get(TOKEN_VARIABLE) or None
+        self._transport = Transport(url, known, patience or Patience(), self._http, transport)
+
+    async def _listen(self, job_id: str) -> AsyncIterator[Job]:
+        async with self._transport.stream(f"/v1/jobs/{job_id}/events") as lines:
+            event = ""
+            async for line in lines:
+                name, _, content = line.partition(": ")
+                if name == "event":
+                    event = content
+                elif name == "data" and event == "error":
+                    told = json.loads(content)["error"]
+                    raise ServiceError(503, told["code"], told["message"], told["detail"])
+                elif name == "data":
+                    yield Job.read(json.loads(content))
+
+    async def _start(self, path: str, asked: Mapping[str, Any], key: str | None) -> Job:
+        headers = {"idempotency-key": key or uuid.uuid4().hex}
+        return Job.read(await self._transport.ask("POST", path, asked, headers=headers))
+
+    async def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+        return await self._transport.ask("GET", path, params=params)
+
+    async def _post(self, path: str, content: Any) -> Any:  # noqa: ANN401 - JSON
+        return await self._transport.ask("POST", path, content)
+
+
+class AsyncClient(_Asking):
+    """Asks a predictor service from coroutines.
 
     Parameters
     ----------
@@ -43,43 +92,36 @@ class Client:
         Where the service needs one; what `TOKEN_VARIABLE` holds when left out.
     patience : Patience, optional
         Timeouts, and how often a request is sent again when the service is busy or away.
-    transport : httpx.BaseTransport, optional
+    transport : httpx.AsyncBaseTransport, optional
         For tests.
 
     Notes
     -----
-    Threads share one client. Close it, or use it as a context manager. Another instance at the same
-    address, as after a restart, is a warning in the log ``kernelcast.client``.
+    Coroutines of one loop share one client. Close it, or use it as a context manager. Another
+    instance at the same address, as after a restart, is a warning in the log
+    ``kernelcast.client``.
 
     Examples
     --------
-    >>> with Client() as client:  # doctest: +SKIP
-    ...     answers = client.estimate(read_problem_file("examples/triad.yaml"))
-    ...     fastest = min(answers, key=lambda one: one.seconds)
+    >>> async def ask() -> list[EstimateAnswer]:
+    ...     async with AsyncClient() as client:
+    ...         problem = read_problem_file("examples/triad.yaml")
+    ...         return await client.estimate(problem)
     """
 
-    def __init__(
-        self,
-        url: str = DEFAULT_URL,
-        *,
-        token: str | None = None,
-        patience: Patience | None = None,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        known = token or os.environ.get(TOKEN_VARIABLE) or None
-        self._transport = Transport(url, known, patience or Patience(), transport)
+    _http = AsyncHttp
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close all connections."""
-        self._transport.close()
+        await self._transport.close()
 
-    def identify(self) -> ServiceIdentity:
+    async def identify(self) -> ServiceIdentity:
         """Ask which service answers; every other method does so before its first request.
 
         Raises
@@ -89,9 +131,9 @@ class Client:
         ConnectionFailedError
             If nobody answers.
         """
-        return self._transport.identify()
+        return await self._transport.identify()
 
-    def devices(self) -> tuple[Device, ...]:
+    async def devices(self) -> tuple[Device, ...]:
         """Describe the devices of the service's host.
 
         Raises
@@ -99,24 +141,25 @@ class Client:
         ServiceError, ConnectionFailedError, WrongServiceError
             As every method.
         """
-        return tuple(map(Device.read, self._get("/v1/devices")["devices"]))
+        return tuple(map(Device.read, (await self._get("/v1/devices"))["devices"]))
 
-    def machines(self) -> tuple[Machine, ...]:
+    async def machines(self) -> tuple[Machine, ...]:
         """List machine descriptions: of devices that were calibrated, and those shipped."""
-        return tuple(map(Machine.read, self._get("/v1/machines")["machines"]))
+        return tuple(map(Machine.read, (await self._get("/v1/machines"))["machines"]))
 
-    def machine(self, name: str) -> Mapping[str, Any]:
+    async def machine(self, name: str) -> Mapping[str, Any]:
         """Give a machine description, as its YAML file has it."""
-        found: Mapping[str, Any] = self._get(f"/v1/machines/{name}")["machine"]
+        found: Mapping[str, Any] = (await self._get(f"/v1/machines/{name}"))["machine"]
         return found
 
-    def send_problem(self, problem: Mapping[str, Any]) -> str:
+    async def send_problem(self, problem: Mapping[str, Any]) -> str:
         """Send a problem once; give the digest that names it from then on."""
-        digest: str = self._post("/v1/problems", dict(problem))["problem_digest"]
+        digest: str = (await self._post("/v1/problems", dict(problem)))["problem_digest"]
         return digest
 
-    def estimate(
+    async def estimate(
         self,
+        /,
         problem: Problem,
         *,
         devices: Sequence[str] = (),
@@ -144,10 +187,11 @@ class Client:
         ServiceError
             If no device can answer, or the request is refused.
         """
-        return self.estimate_many([problem], devices=devices, **options)
+        return await AsyncClient.estimate_many(self, [problem], devices=devices, **options)
 
-    def estimate_many(
+    async def estimate_many(
         self,
+        /,
         problems: Sequence[Problem],
         *,
         devices: Sequence[str] = (),
@@ -155,9 +199,10 @@ class Client:
     ) -> list[EstimateAnswer]:
         """Predict several problems; answers are devices within problems."""
         asked = {"problems": [_refer(one) for one in problems], "devices": list(devices), **options}
-        return [EstimateAnswer.read(one) for one in self._post("/v1/estimates", asked)["estimates"]]
+        found = await self._post("/v1/estimates", asked)
+        return [EstimateAnswer.read(one) for one in found["estimates"]]
 
-    def observe(self, observations: Sequence[Mapping[str, Any]]) -> StoredRows:
+    async def observe(self, observations: Sequence[Mapping[str, Any]]) -> StoredRows:
         """Tell how long launches have really taken; they are stored when this returns.
 
         Parameters
@@ -167,10 +212,16 @@ class Client:
             a ``key`` gets one, so that a batch that is sent again is not stored twice.
         """
         keyed = [{"key": uuid.uuid4().hex, **one} for one in observations]
-        found = self._post("/v1/observations", {"observations": keyed})
+        found = await self._post("/v1/observations", {"observations": keyed})
         return StoredRows.read(found)
 
-    def observations(self, *, most: int = 100, **wanted: Any) -> tuple[StoredObservation, ...]:  # noqa: ANN401 - parameters of the query
+    async def observations(
+        self,
+        /,
+        *,
+        most: int = 100,
+        **wanted: Any,  # noqa: ANN401 - parameters of the query
+    ) -> tuple[StoredObservation, ...]:
         """List observations.
 
         Parameters
@@ -182,10 +233,16 @@ class Client:
             ``flag`` (each one value or several), ``measured_from``, ``measured_before``,
             ``least_seconds``, ``most_seconds``; all where nothing is said.
         """
-        found = self._get("/v1/observations", {"most": most, **wanted})["observations"]
+        found = (await self._get("/v1/observations", {"most": most, **wanted}))["observations"]
         return tuple(map(StoredObservation.read, found))
 
-    def remove_observations(self, *, dry_run: bool = False, **wanted: Any) -> int:  # noqa: ANN401 - parameters of the query
+    async def remove_observations(
+        self,
+        /,
+        *,
+        dry_run: bool = False,
+        **wanted: Any,  # noqa: ANN401 - parameters of the query
+    ) -> int:
         """Remove observations, which are chosen as `observations` chooses; give how many.
 
         Parameters
@@ -196,16 +253,16 @@ class Client:
             Which; at least one parameter.
         """
         params = {"most": 0, "dry_run": dry_run, **wanted}
-        found = self._transport.ask("DELETE", "/v1/observations", params=params)
+        found = await self._transport.ask("DELETE", "/v1/observations", params=params)
         count: int = found["count" if dry_run else "removed"]
         return count
 
-    def remove_observation(self, key: str) -> StoredObservation:
+    async def remove_observation(self, key: str) -> StoredObservation:
         """Remove one observation by its key in the store; give what it was."""
-        found = self._transport.ask("DELETE", f"/v1/observations/{key}")
+        found = await self._transport.ask("DELETE", f"/v1/observations/{key}")
         return StoredObservation.read(found["observations"][0])
 
-    def correct_observation(self, key: str, **changes: Any) -> StoredObservation:  # noqa: ANN401 - JSON
+    async def correct_observation(self, /, key: str, **changes: Any) -> StoredObservation:  # noqa: ANN401 - JSON
         """Correct one observation by its key in the store; its launch stays.
 
         Parameters
@@ -216,28 +273,28 @@ class Client:
             ``seconds`` or ``durations_seconds``, ``measured_at`` (ISO 8601 with its time zone),
             ``is_first_launch``, ``is_contaminated``, ``is_doubted``.
         """
-        found = self._transport.ask("PATCH", f"/v1/observations/{key}", content=changes)
+        found = await self._transport.ask("PATCH", f"/v1/observations/{key}", content=changes)
         return StoredObservation.read(found)
 
-    def models(self) -> tuple[Model, ...]:
+    async def models(self) -> tuple[Model, ...]:
         """List learned models."""
-        return tuple(map(Model.read, self._get("/v1/models")["models"]))
+        return tuple(map(Model.read, (await self._get("/v1/models"))["models"]))
 
-    def model_report(self, name: str, version: str | None = None) -> Mapping[str, Any]:
+    async def model_report(self, name: str, version: str | None = None) -> Mapping[str, Any]:
         """Say what a model has learned from and how good it was found to be."""
         params = None if version is None else {"version": version}
-        found: Mapping[str, Any] = self._get(f"/v1/models/{name}/report", params)
+        found: Mapping[str, Any] = await self._get(f"/v1/models/{name}/report", params)
         return found
 
-    def activate_model(self, name: str, version: str | None) -> Model:
+    async def activate_model(self, name: str, version: str | None) -> Model:
         """Use a version whatever is trained later; None uses the latest again."""
-        return Model.read(self._post(f"/v1/models/{name}/activate", {"version": version}))
+        return Model.read(await self._post(f"/v1/models/{name}/activate", {"version": version}))
 
-    def roll_back_model(self, name: str) -> Model:
+    async def roll_back_model(self, name: str) -> Model:
         """Make the version before the latest the latest."""
-        return Model.read(self._post(f"/v1/models/{name}/rollback", None))
+        return Model.read(await self._post(f"/v1/models/{name}/rollback", None))
 
-    def start_job(
+    async def start_job(
         self, kind: str, options: Mapping[str, Any] | None = None, *, key: str | None = None
     ) -> Job:
         """Start a job.
@@ -251,9 +308,17 @@ class Client:
         key : str, optional
             A second request with it starts nothing; given one of its own when left out.
         """
-        return self._start("/v1/jobs", {"kind": kind, "options": dict(options or {})}, key)
+        return await self._start("/v1/jobs", {"kind": kind, "options": dict(options or {})}, key)
 
-    def compare(self, first: str, second: str, *, key: str | None = None, **options: Any) -> Job:  # noqa: ANN401 - JSON
+    async def compare(
+        self,
+        /,
+        first: str,
+        second: str,
+        *,
+        key: str | None = None,
+        **options: Any,  # noqa: ANN401 - JSON
+    ) -> Job:
         """Start a job that compares two models on what neither has seen.
 
         Parameters
@@ -265,63 +330,140 @@ class Client:
         **options
             ``devices``, ``split``, ``shortest_seconds``, ``least_work_groups``, ``resamples``.
         """
-        return self._start("/v1/comparisons", {"first": first, "second": second, **options}, key)
+        asked = {"first": first, "second": second, **options}
+        return await self._start("/v1/comparisons", asked, key)
 
-    def comparisons(self) -> tuple[Job, ...]:
+    async def comparisons(self) -> tuple[Job, ...]:
         """List comparisons, newest first."""
-        return tuple(map(Job.read, self._get("/v1/comparisons")["jobs"]))
+        return tuple(map(Job.read, (await self._get("/v1/comparisons"))["jobs"]))
 
-    def jobs(self, *, kind: str | None = None, state: str | None = None) -> tuple[Job, ...]:
+    async def jobs(self, *, kind: str | None = None, state: str | None = None) -> tuple[Job, ...]:
         """List jobs, newest first."""
         asked = {name: one for name, one in (("kind", kind), ("state", state)) if one is not None}
-        return tuple(map(Job.read, self._get("/v1/jobs", asked)["jobs"]))
+        return tuple(map(Job.read, (await self._get("/v1/jobs", asked))["jobs"]))
 
-    def job(self, job_id: str) -> Job:
+    async def job(self, job_id: str) -> Job:
         """Show where a job stands."""
-        return Job.read(self._get(f"/v1/jobs/{job_id}"))
+        return Job.read(await self._get(f"/v1/jobs/{job_id}"))
 
-    def job_result(self, job_id: str) -> Any:  # noqa: ANN401 - depends on the kind
+    async def job_result(self, job_id: str) -> Any:  # noqa: ANN401 - depends on the kind
         """Give what a job has come to, as plain values."""
-        return self._get(f"/v1/jobs/{job_id}/result")["result"]
+        return (await self._get(f"/v1/jobs/{job_id}/result"))["result"]
 
-    def cancel_job(self, job_id: str) -> Job:
+    async def cancel_job(self, job_id: str) -> Job:
         """Have a job end; what it has measured stays."""
-        return Job.read(self._post(f"/v1/jobs/{job_id}/cancel", None))
+        return Job.read(await self._post(f"/v1/jobs/{job_id}/cancel", None))
 
-    def follow_job(self, job_id: str) -> Iterator[Job]:
+    async def follow_job(self, job_id: str) -> AsyncIterator[Job]:
         """Give a job whenever it changes, until it ends; also when the service starts anew."""
         while True:
             try:
-                for job in self._listen(job_id):
+                async for job in self._listen(job_id):
                     yield job
                     if job.is_over:
                         return
             except ConnectionFailedError:
                 pass
-            self._get(f"/v1/jobs/{job_id}")  # waits for the service, and gives up in the end
+            await self._get(f"/v1/jobs/{job_id}")  # waits for the service, and gives up in the end
 
-    def _listen(self, job_id: str) -> Iterator[Job]:
-        with self._transport.stream(f"/v1/jobs/{job_id}/events") as lines:
-            event = ""
-            for line in lines:
-                name, _, content = line.partition(": ")
-                if name == "event":
-                    event = content
-                elif name == "data" and event == "error":
-                    told = json.loads(content)["error"]
-                    raise ServiceError(503, told["code"], told["message"], told["detail"])
-                elif name == "data":
-                    yield Job.read(json.loads(content))
 
-    def _start(self, path: str, asked: Mapping[str, Any], key: str | None) -> Job:
-        headers = {"idempotency-key": key or uuid.uuid4().hex}
-        return Job.read(self._transport.ask("POST", path, content=asked, headers=headers))
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine whose requests block: it ends without having waited for anything."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        return cast("T", ended.value)
+    coroutine.close()
+    msg = "a request that blocks has waited"
+    raise AssertionError(msg)
 
-    def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
-        return self._transport.ask("GET", path, params=params)
 
-    def _post(self, path: str, content: Any) -> Any:  # noqa: ANN401 - JSON
-        return self._transport.ask("POST", path, content=content)
+def _blocking(
+    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Client", P], T]:
+    @wraps(method)
+    def ask(self: "Client", /, *args: P.args, **options: P.kwargs) -> T:
+        return _run(method(cast("AsyncClient", self), *args, **options))
+
+    return ask
+
+
+def _iterating(
+    method: Callable[Concatenate[AsyncClient, P], AsyncIterator[T]],
+) -> Callable[Concatenate["Client", P], Iterator[T]]:
+    @wraps(method)
+    def ask(self: "Client", /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
+        answers: Any = method(cast("AsyncClient", self), *args, **options)
+        try:
+            while True:
+                yield _run(anext(answers))
+        except StopAsyncIteration:
+            return
+        finally:
+            _run(answers.aclose())
+
+    return ask
+
+
+class Client(_Asking):
+    """Asks a predictor service: the methods of `AsyncClient`, which return when answers are there.
+
+    Parameters
+    ----------
+    url : str
+        Of the service.
+    token : str, optional
+        Where the service needs one; what `TOKEN_VARIABLE` holds when left out.
+    patience : Patience, optional
+        Timeouts, and how often a request is sent again when the service is busy or away.
+    transport : httpx.BaseTransport, optional
+        For tests.
+
+    Notes
+    -----
+    Threads share one client. Close it, or use it as a context manager. Another instance at the same
+    address, as after a restart, is a warning in the log ``kernelcast.client``.
+
+    Examples
+    --------
+    >>> with Client() as client:  # doctest: +SKIP
+    ...     answers = client.estimate(read_problem_file("examples/triad.yaml"))
+    ...     fastest = min(answers, key=lambda one: one.seconds)
+    """
+
+    _http = BlockingHttp
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    close = _blocking(AsyncClient.close)
+    identify = _blocking(AsyncClient.identify)
+    devices = _blocking(AsyncClient.devices)
+    machines = _blocking(AsyncClient.machines)
+    machine = _blocking(AsyncClient.machine)
+    send_problem = _blocking(AsyncClient.send_problem)
+    estimate = _blocking(AsyncClient.estimate)
+    estimate_many = _blocking(AsyncClient.estimate_many)
+    observe = _blocking(AsyncClient.observe)
+    observations = _blocking(AsyncClient.observations)
+    remove_observations = _blocking(AsyncClient.remove_observations)
+    remove_observation = _blocking(AsyncClient.remove_observation)
+    correct_observation = _blocking(AsyncClient.correct_observation)
+    models = _blocking(AsyncClient.models)
+    model_report = _blocking(AsyncClient.model_report)
+    activate_model = _blocking(AsyncClient.activate_model)
+    roll_back_model = _blocking(AsyncClient.roll_back_model)
+    start_job = _blocking(AsyncClient.start_job)
+    compare = _blocking(AsyncClient.compare)
+    comparisons = _blocking(AsyncClient.comparisons)
+    jobs = _blocking(AsyncClient.jobs)
+    job = _blocking(AsyncClient.job)
+    job_result = _blocking(AsyncClient.job_result)
+    cancel_job = _blocking(AsyncClient.cancel_job)
+    follow_job = _iterating(AsyncClient.follow_job)
 
 
 def _refer(problem: Problem) -> dict[str, Any]:

@@ -1,25 +1,75 @@
 """Sends requests, again where that is safe and may help."""
 
+import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
+import cattrs
 import httpx
 
-from kernelcast.client.errors import ConnectionFailedError, ServiceError
-from kernelcast.client.identity import INSTANCE_HEADER, ServiceIdentity
+from kernelcast.client.errors import ConnectionFailedError, ServiceError, WrongServiceError
 from kernelcast.records.errors import InputError
 
+INSTANCE_HEADER: Final = "x-kernelcast-instance"
+"""Names the instance in answers."""
+_CONVERTER: Final = cattrs.Converter(detailed_validation=False)
+_API: Final = "1"
+"""First part of the API's versions that this client speaks."""
 _log = logging.getLogger("kernelcast.client")
 
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 _HEALTH: Final = "/health"
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceIdentity:
+    """What a service says of itself."""
+
+    instance: str
+    """Drawn when the service starts."""
+    version: str
+    """Of kernelcast."""
+    api: str
+    """Version of its API."""
+    started_at: str
+    """In ISO 8601, UTC."""
+    pid: int
+    """Of the process that was started, on the service's host."""
+
+    @classmethod
+    def read(cls, url: str, content: Any) -> Self:  # noqa: ANN401 - whoever answers says anything
+        """Read what answers at a service's address.
+
+        Raises
+        ------
+        WrongServiceError
+            If it is no kernelcast service, or speaks another API.
+        """
+        told = content if isinstance(content, dict) else {}
+        try:
+            found = _CONVERTER.structure(told, cls)
+        except (KeyError, TypeError, ValueError):
+            found = None
+        if found is None or told.get("service") != "kernelcast":
+            msg = (
+                f"service {url}: what answers at /health is no kernelcast service, or an older one "
+                "that does not say so; give the address of `kernelcast serve`"
+            )
+            raise WrongServiceError(msg)
+        if found.api.partition(".")[0] != _API:
+            msg = (
+                f"service {url}: kernelcast {found.version} speaks version {found.api} of the API, "
+                f"this client {_API}.x; install the same version of both"
+            )
+            raise WrongServiceError(msg)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +82,8 @@ class Patience:
     """For a connection, in seconds."""
     retries: int = 4
     """How often a request is sent again."""
-    sleep: Callable[[float], None] = time.sleep
-    """Waits; for tests."""
+    sleep: Callable[[float], object] | None = None
+    """Waits in place of the clock; for tests."""
 
     def __post_init__(self) -> None:
         if min(self.timeout_s, self.connect_s) <= 0 or self.retries < 0:
@@ -44,8 +94,71 @@ class Patience:
             raise InputError(msg)
 
 
+class BlockingHttp:
+    """Requests that return when they are answered: their coroutines end without having waited."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - httpx's
+        self._http = httpx.Client(**settings)
+
+    async def request(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 - httpx's
+        """Send a request."""
+        return self._http.request(method, path, **content)
+
+    @asynccontextmanager
+    async def stream(self, path: str, timeout: httpx.Timeout) -> AsyncIterator[httpx.Response]:
+        """Open an answer that goes on."""
+        with self._http.stream("GET", path, timeout=timeout) as answer:
+            if not answer.is_success:
+                answer.read()
+            yield answer
+
+    async def lines(self, answer: httpx.Response) -> AsyncIterator[str]:
+        """Read an answer line by line."""
+        for line in answer.iter_lines():
+            yield line
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+
+class AsyncHttp:
+    """Requests that let other coroutines run until they are answered."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - httpx's
+        self._http = httpx.AsyncClient(**settings)
+
+    async def request(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 - httpx's
+        """Send a request."""
+        return await self._http.request(method, path, **content)
+
+    @asynccontextmanager
+    async def stream(self, path: str, timeout: httpx.Timeout) -> AsyncIterator[httpx.Response]:
+        """Open an answer that goes on."""
+        async with self._http.stream("GET", path, timeout=timeout) as answer:
+            if not answer.is_success:
+                await answer.aread()
+            yield answer
+
+    def lines(self, answer: httpx.Response) -> AsyncIterator[str]:
+        """Read an answer line by line."""
+        return answer.aiter_lines()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+
 class Transport:
-    """A connection to a service; threads share one.
+    """A connection to a service; threads, or the coroutines of a loop, share one.
 
     Every request may be sent again: estimates change nothing, observations and jobs have keys.
     """
@@ -55,7 +168,8 @@ class Transport:
         url: str,
         token: str | None,
         patience: Patience,
-        transport: httpx.BaseTransport | None = None,
+        http: type[BlockingHttp | AsyncHttp],
+        transport: object = None,
     ) -> None:
         self._patience = patience
         self._url = url
@@ -63,7 +177,7 @@ class Transport:
         self._is_checked = False
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         try:
-            self._http = httpx.Client(
+            self._http = http(
                 base_url=url,
                 headers=headers,
                 timeout=httpx.Timeout(patience.timeout_s, connect=patience.connect_s),
@@ -73,53 +187,51 @@ class Transport:
             msg = f"service {url!r}: {error}; expected a URL such as http://127.0.0.1:8372"
             raise InputError(msg) from error
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close all connections."""
-        self._http.close()
+        await self._http.close()
 
-    def identify(self) -> ServiceIdentity:
+    async def identify(self) -> ServiceIdentity:
         """Ask which service answers."""
         self._is_checked = False
-        answer = self._send("GET", _HEALTH, None, None, None)
+        answer = await self._send("GET", _HEALTH, None, None, None)
         if not answer.is_success:
             raise read_error(answer)
         return self._take_identity(answer)
 
-    def ask(
+    async def ask(
         self,
         method: str,
         path: str,
-        *,
         content: Any = None,  # noqa: ANN401 - JSON
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:  # noqa: ANN401 - JSON
         """Send a request and give the JSON of its answer."""
-        answer = self._send(method, path, content, params, headers)
+        answer = await self._send(method, path, content, params, headers)
         if answer.is_success:
             return answer.json()
         raise read_error(answer)
 
-    @contextmanager
-    def stream(self, path: str) -> Iterator[Iterator[str]]:
+    @asynccontextmanager
+    async def stream(self, path: str) -> AsyncIterator[AsyncIterator[str]]:
         """Open a stream of lines; it may be silent for as long as it likes."""
         timeout = httpx.Timeout(self._patience.timeout_s, connect=self._patience.connect_s)
         try:
-            self._check_service()
-            with self._http.stream("GET", path, timeout=timeout) as answer:
+            await self._check_service()
+            async with self._http.stream(path, timeout) as answer:
                 if not answer.is_success:
-                    answer.read()
                     raise read_error(answer)
-                yield answer.iter_lines()
+                yield self._http.lines(answer)
         except httpx.TransportError as error:
             self._is_checked = False
             raise self._explain(error) from error
 
-    def _check_service(self) -> None:
+    async def _check_service(self) -> None:
         """See who answers before the first request, and after the connection was lost."""
         if self._is_checked:
             return
-        answer = self._http.get(_HEALTH)
+        answer = await self._http.request("GET", _HEALTH)
         if answer.status_code not in _AGAIN:  # else the request will be told the same
             self._take_identity(answer)
 
@@ -144,7 +256,7 @@ class Transport:
         if told and self._service is not None and told != self._service.instance:
             self._is_checked = False
 
-    def _send(
+    async def _send(
         self,
         method: str,
         path: str,
@@ -156,8 +268,8 @@ class Transport:
             is_last = attempt == self._patience.retries
             try:
                 if path != _HEALTH:
-                    self._check_service()
-                answer = self._http.request(
+                    await self._check_service()
+                answer = await self._http.request(
                     method, path, json=content, params=params, headers=headers
                 )
                 self._notice(answer)
@@ -165,21 +277,25 @@ class Transport:
                 self._is_checked = False
                 if is_last:
                     raise self._explain(error) from error
-                self._wait(attempt, None)
+                await self._wait(attempt, None)
                 continue
             if is_last or answer.status_code not in _AGAIN:
                 return answer
-            self._wait(attempt, answer.headers.get("retry-after"))
+            await self._wait(attempt, answer.headers.get("retry-after"))
         msg = "no attempt was made"
         raise AssertionError(msg)
 
-    def _wait(self, attempt: int, told: str | None) -> None:
+    async def _wait(self, attempt: int, told: str | None) -> None:
         """Wait as long as the service says, else longer each time; never all clients at once."""
         pause_s = _FIRST_PAUSE_S * 2.0**attempt
         if told is not None and told.isdigit():
             pause_s = float(told)
         jitter = random.uniform(0.8, 1.2)
-        self._patience.sleep(min(pause_s, _LONGEST_PAUSE_S) * jitter)
+        seconds = min(pause_s, _LONGEST_PAUSE_S) * jitter
+        if self._patience.sleep is None:
+            await self._http.sleep(seconds)
+        else:
+            self._patience.sleep(seconds)
 
     def _explain(self, error: httpx.TransportError) -> ConnectionFailedError:
         msg = f"service {self._url}: {type(error).__name__}: {error or 'no answer'}; is it running?"

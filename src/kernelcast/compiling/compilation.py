@@ -107,7 +107,7 @@ class Compiled:
         advice = (
             "images, samplers, pipes and printf are compiled by a driver of OpenCL only"
             if never
-            else "install libdevice (a CUDA toolkit or the extra cuda) or libclc, or do without them"
+            else "install libdevice (the extra cuda, or a CUDA toolkit) or libclc"
         )
         names = ", ".join(never or self.missing)
         msg = f"{self.target}: no library here has the built-in functions {names}; {advice}"

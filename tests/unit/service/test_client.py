@@ -1,5 +1,7 @@
 """The client speaks with the service as it is."""
 
+import asyncio
+import json
 import pickle
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.client import (
+    AsyncClient,
     Client,
     ConnectionFailedError,
     ServiceError,
@@ -64,6 +67,7 @@ _HEALTH = {
     "status": "ok", "service": "kernelcast", "instance": "one", "version": "1", "api": "1.1.0",
     "started_at": "2026-01-01T00:00:00+00:00", "pid": 7,
 }  # fmt: skip
+_JOB = {"id": "a", "kind": "train", "state": "queued", "progress": {}}
 _GOOD = httpx.Response(200, json={"devices": []})
 
 
@@ -177,3 +181,48 @@ def test_senseless_patience_is_refused() -> None:
     """Times are positive."""
     with pytest.raises(InputError):
         Patience(timeout_s=0)
+
+
+def test_coroutines_ask_at_the_same_time() -> None:
+    """Sends the second question while the first is not answered yet, with one method for both."""
+    waiting, most = [0], [0]
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/health":
+            return httpx.Response(200, json=_HEALTH)
+        waiting[0] += 1
+        most[0] = max(most[0], waiting[0])
+        await asyncio.sleep(0.02)
+        waiting[0] -= 1
+        return httpx.Response(200, json={"devices": [], "jobs": []})
+
+    async def ask() -> None:
+        async with AsyncClient("http://service", transport=httpx.MockTransport(answer)) as client:
+            assert await asyncio.gather(client.devices(), client.jobs()) == [(), ()]
+
+    asyncio.run(ask())
+    assert most == [2]
+
+
+def test_coroutines_wait_for_a_busy_service_and_follow_a_job() -> None:
+    """Sends a request again when the service says, and gives a job until it ends."""
+    waits: list[float] = []
+    events = "".join(
+        f"event: job\ndata: {json.dumps({**_JOB, 'state': state})}\n\n"
+        for state in ("running", "done")
+    )
+    busy = httpx.Response(503, headers={"retry-after": "7"})
+    left = [busy, httpx.Response(200, json=_JOB), httpx.Response(200, text=events)]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_asked = request.url.path == "/health"
+        return httpx.Response(200, json=_HEALTH) if is_asked else left.pop(0)
+
+    async def follow() -> list[str]:
+        patience, transport = Patience(sleep=waits.append), httpx.MockTransport(answer)
+        async with AsyncClient("http://service", patience=patience, transport=transport) as client:
+            job = await client.job("a")
+            return [job.state, *[one.state async for one in client.follow_job("a")]]
+
+    assert asyncio.run(follow()) == ["queued", "running", "done"]
+    assert 5 < waits[0] < 9
