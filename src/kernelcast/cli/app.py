@@ -67,7 +67,7 @@ def _follows_interrupt(error: BaseException) -> bool:
     cls=_Commands,
     places="""
         balance balance:balance
-        calibrate calibrate.command:calibrate
+        calibrate calibrate:calibrate
         collect collect.command:collect_command
         compare compare:compare
         compile compile:compile_command

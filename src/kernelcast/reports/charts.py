@@ -83,12 +83,19 @@ class Figure:
     """Charts that are drawn together."""
 
     charts: tuple[Chart, ...]
+    name: str = ""
+    """In words and dashes, for names of files and addresses."""
     title: str = ""
     caption: str = ""
     """What it shows, in a sentence or two."""
     columns: int = 2
     heights: tuple[float, ...] = (3.8,)
     """Of the rows, in inches; the last holds for those that follow. A page is 8 inches wide."""
+
+    def list_heights(self) -> list[float]:
+        """List the heights of all rows, in inches."""
+        rows = -(-len(self.charts) // min(self.columns, len(self.charts)))
+        return [self.heights[min(row, len(self.heights) - 1)] for row in range(rows)]
 
     def list_points(self) -> Iterator[tuple[str, float, float, float | None, float | None]]:
         """List what is drawn: series, x, y and the ends of the interval."""

@@ -131,8 +131,7 @@ def _draw(
 ) -> "Iterator[Canvas]":
     from matplotlib.figure import Figure as Canvas
 
-    rows = -(-len(figure.charts) // min(figure.columns, len(figure.charts)))
-    heights = [figure.heights[min(row, len(figure.heights) - 1)] for row in range(rows)]
+    heights = figure.list_heights()
     with figure_style(**{"svg.fonttype": fonttype}):
         canvas = Canvas(figsize=(WIDTH_INCHES, sum(heights)), layout="constrained")
         draw_charts(canvas, *figure.charts, columns=figure.columns, heights=heights)

@@ -11,8 +11,8 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
+from kernelcast.records.plain import to_plain
 from kernelcast.records.traits import Trait
-from kernelcast.reports.plain import to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class NumberPair:
         return bool(low <= other_high and other_low <= high)
 
     def to_row(self) -> dict[str, object]:
-        """Give both numbers with their intervals and sources, and how they compare."""
+        """List both numbers with their intervals and sources, and how they compare."""
         row: dict[str, object] = {"name": self.name}
         for which, one in (("first", self.first), ("second", self.second)):
             for name in ("value", "low", "high", "source", "origin"):
@@ -62,7 +62,7 @@ def compare_machines(first: MachineDescription, second: MachineDescription) -> l
 
 
 def list_numbers(machine: MachineDescription) -> dict[str, Trait[Any]]:
-    """Give each number of a description by its keys; curves are left out."""
+    """List each number of a description by its keys; curves are left out."""
     return dict(_walk("", machine))
 
 

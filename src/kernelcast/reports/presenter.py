@@ -55,7 +55,7 @@ Unit = Literal[
 `number` is a column of texts that stand at the right, as numbers do.
 """
 _WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
-    "text": str, "number": str,
+    "text": str, "number": "{}".format,
     "s": lambda seconds: numbers.format_seconds(seconds) if seconds else "0",
     "share": numbers.format_share,
     "signed share": lambda share: numbers.format_share(share, signed=True),

@@ -6,7 +6,7 @@ from datetime import date
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import InstructionFacts, MachineDescription
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.reports.machine.quality import find_age_days, list_doubts
+from kernelcast.reports.machine import find_age_days, list_doubts
 
 TODAY = date(2026, 6, 1)
 

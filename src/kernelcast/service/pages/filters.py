@@ -7,7 +7,7 @@ from typing import Any, Final, ParamSpec
 from urllib.parse import urlencode
 
 from kernelcast.reports import numbers
-from kernelcast.reports.machine.quantities import unit_of
+from kernelcast.reports.machine import unit_of
 
 P = ParamSpec("P")
 NOTHING: Final = "\N{EN DASH}"

@@ -4,55 +4,44 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kernelcast.records.machine import MachineDescription
-from kernelcast.reports.charts import Axis, Chart, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.drawing import draw_charts
-from kernelcast.reports.machine import ReportFigure
-from kernelcast.reports.machine.charts import find_height, make_charts
 from kernelcast.service.pages.filters import write_digits, write_rate
-from kernelcast.service.pages.pictures import Cell, Picture
+from kernelcast.service.pages.pictures import Picture
 
-_COLUMNS: Final = ("curve", "x quantity", "x", "y quantity", "y", "low", "high")
 _MOST_TOLD: Final = 8
 _COMPUTING = ("fp32", "fp64")
 _LEAST, _MOST = 1 / 64, 1024.0
 _USUAL_BYTES = 4
 
 
-def make_picture(figure: ReportFigure, machine: MachineDescription) -> Picture:
+def make_picture(figure: Figure, machine: MachineDescription) -> Picture:
     """Make the picture of curves that belong together."""
-    charts = make_charts(figure, machine)
     return Picture(
-        name=f"{machine.id}-{figure.kind}",
+        name=f"{machine.id}-{figure.name}",
         alternative=_tell(figure, machine),
         caption=figure.caption,
-        columns=_COLUMNS,
-        rows=list(_list_points(figure)),
-        draw=lambda drawn: draw_charts(drawn, *charts),
-        height_inches=find_height(figure),
-        chart=charts[0] if len(charts) == 1 else None,
+        columns=("curve", "x", "y", "low", "high"),
+        rows=list(figure.list_points()),
+        draw=lambda drawn: draw_charts(drawn, *figure.charts),
+        height_inches=sum(figure.list_heights()),
+        chart=figure.charts[0] if len(figure.charts) == 1 else None,
     )
 
 
-def _list_points(figure: ReportFigure) -> Iterator[Sequence[Cell]]:
-    for curve in (one for panel in figure.panels for one in panel):
-        low, high = (one or (None,) * len(curve.x) for one in (curve.low, curve.high))
-        for point in zip(curve.x, curve.y, low, high, strict=True):
-            x, y, least, most = point
-            yield (curve.name, curve.x_name, x, curve.y_name, y, least, most)
-
-
-def _tell(figure: ReportFigure, machine: MachineDescription) -> str:
+def _tell(figure: Figure, machine: MachineDescription) -> str:
     """Say where each curve begins and ends."""
-    curves = [one for panel in figure.panels for one in panel]
+    curves = [one for chart in figure.charts for one in chart.series if one.kind == "line"]
+    ends = [(one.name, one.points[0], one.points[-1]) for one in curves[:_MOST_TOLD]]
     told = [
-        f"{one.name}: {write_digits(one.y[0])} at {write_digits(one.x[0])}, "
-        f"{write_digits(one.y[-1])} at {write_digits(one.x[-1])}"
-        for one in curves[:_MOST_TOLD]
+        f"{name}: {write_digits(first.y)} at {write_digits(first.x)}, {write_digits(last.y)} at "
+        f"{write_digits(last.x)}"
+        for name, first, last in ends
     ]
     more = f" and {len(curves) - _MOST_TOLD} more curves" if len(curves) > _MOST_TOLD else ""
-    first = curves[0]
+    chart = figure.charts[0]
     return (
-        f"{figure.title} of {machine.name}: {first.y_name} over {first.x_name}. "
+        f"{figure.title} of {machine.name}: {chart.y.title} over {chart.x.title}. "
         f"{'; '.join(told)}{more}. The CSV file has all points."
     )
 

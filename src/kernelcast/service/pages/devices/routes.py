@@ -14,8 +14,14 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.machine import list_headlines, make_tables, plan_figures
-from kernelcast.reports.machine.quality import find_age_days, list_doubts
+from kernelcast.reports.machine import (
+    describe_machine,
+    find_age_days,
+    list_doubts,
+    list_headlines,
+    plan_figures,
+)
+from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, message_of, refuse_unknown
 from kernelcast.service.known_machines import list_shipped, read_calibration, read_named
@@ -100,7 +106,7 @@ async def send_figure(
 ) -> Response:
     """Send a picture of a description's curves, or their points."""
     machine = await run_in_thread(read_named, name)
-    figure = next((one for one in plan_figures(machine) if one.kind == kind), None)
+    figure = next((one for one in plan_figures(machine) if one.name == kind), None)
     if figure is None:
         refuse_unknown("figure", kind)
     return await respond(make_picture(figure, machine), ending, theme)
@@ -173,11 +179,11 @@ def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
         "roofline": None if roofline is None else link(roofline, f"/devices/roofline?{query}"),
         "headlines": list_headlines(machine),
         **_judge(machine),
-        "tables": make_tables(machine),
+        "numbers": make_html(*describe_machine(machine, has_figures=False), level=2),
         "figures": [
             (
                 one.title,
-                link(make_picture(one, machine), f"/devices/machines/{name}/figures/{one.kind}"),
+                link(make_picture(one, machine), f"/devices/machines/{name}/figures/{one.name}"),
             )
             for one in plan_figures(machine)
         ],

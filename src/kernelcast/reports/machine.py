@@ -1,0 +1,473 @@
+"""What people are told of a machine description: tables, figures, and what speaks against it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from kernelcast.records.machine import Curve, MachineDescription
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.charts import Unit as AxisUnit
+from kernelcast.reports.machine_comparison import list_numbers
+from kernelcast.reports.presenter import Cell, Part, Section, Table, Unit, Value, save_page
+
+MARKS: Final = {
+    TraitSource.MEASURED: "", TraitSource.REPORTED: "r", TraitSource.COMPUTED: "c",
+    TraitSource.PUBLISHED: "p", TraitSource.ASSUMED: "a",
+}  # fmt: skip
+"""Letters behind a number that tell its source; measured ones have none."""
+_DECIMAL: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SCALES: Final[Mapping[str, Sequence[tuple[float, str]]]] = {
+    "_bytes_per_s": [(scale, f"{letter}B/s") for scale, letter in _DECIMAL],
+    "_per_s": [(scale, f"{letter}op/s") for scale, letter in _DECIMAL],
+    "_hz": [(scale, f"{letter}Hz") for scale, letter in _DECIMAL],
+    "_bytes": ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")),
+    "_s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps")),
+}
+"""Scales and units by the end of a number's key."""
+_DEVICE_NUMBERS: Final = {
+    "compute_units": "compute units", "warp_width": "warp width", "clock_hz": "clock",
+    "max_work_group_size": "largest work-group",
+    "max_work_groups_per_unit": "work-groups per compute unit",
+    "max_work_items_per_unit": "work-items per compute unit",
+    "local_memory_bytes": "local memory per compute unit",
+    "registers": "registers per compute unit",
+}  # fmt: skip
+_CACHE_NUMBERS: Final = {
+    "size_bytes": "size", "reported_size_bytes": "size that the\nsystem reports",
+    "line_bytes": "line", "ways": "ways", "shared_by": "compute units\nthat share it",
+    "latency_s": "latency", "load_bytes_per_s": "loads", "copy_bytes_per_s": "copy",
+}  # fmt: skip
+_WIDEST: Final = 0.2
+"""Half of a 95 % interval over its number; undisturbed calibrations stay far below."""
+_LONGEST_DAYS: Final = 180
+_SLACK: Final = 1.1
+_LOG_FROM: Final = 12.0
+_AXIS_UNITS: Final[Mapping[str, AxisUnit]] = {
+    "bytes per second": "B/s", "per second": "op/s", "seconds": "s", "bytes": "B",
+}  # fmt: skip
+
+
+def unit_of(key: str, largest: float) -> tuple[float, str]:
+    """Choose the scale and unit in which a number with that key is best read.
+
+    Examples
+    --------
+    >>> unit_of("load_bytes_per_s", 2.5e10), unit_of("latency_s", 3e-9), unit_of("ways", 8)
+    ((1000000000.0, 'GB/s'), (1e-09, 'ns'), (1.0, ''))
+    """
+    scales = next((found for end, found in _SCALES.items() if key.endswith(end)), ((1.0, ""),))
+    # What rounds to the next unit is read in it: 1000 ns is 1 us.
+    return next((one for one in scales if abs(largest) >= 0.9995 * one[0]), scales[-1])
+
+
+def _write_number(value: float) -> str:
+    """Write a number with three digits; larger ones whole.
+
+    Examples
+    --------
+    >>> _write_number(1536), _write_number(12.345), _write_number(0.5), _write_number(48.0)
+    ('1536', '12.3', '0.5', '48')
+    """
+    is_whole = float(value).is_integer() or abs(value) >= 1000
+    return f"{value:.0f}" if is_whole else f"{value:.3g}"
+
+
+def write_trait(key: str, trait: Trait[Any] | None) -> str:
+    """Write a number of a description in the unit that its key ends in; a dash for none."""
+    if trait is None:
+        return "-"
+    scale, unit = unit_of(key, trait.value)
+    return f"{_write_number(trait.value / scale)} {unit}".strip()
+
+
+def write_interval(key: str, trait: Trait[Any]) -> str:
+    """Write a number's interval in its unit; empty where it has none.
+
+    Examples
+    --------
+    >>> clock = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
+    >>> write_trait("clock_hz", clock), write_interval("clock_hz", clock)
+    ('1.5 GHz', '1.4 - 1.6')
+    """
+    if trait.low is None or trait.high is None:
+        return ""
+    scale, _ = unit_of(key, trait.value)
+    return f"{_write_number(trait.low / scale)} - {_write_number(trait.high / scale)}"
+
+
+def _show(
+    key: str, trait: Trait[Any] | None, clock_hz: float | None = None, label: str = ""
+) -> Value:
+    """Make the cell of a number: its interval and source on pages, a letter on terminals."""
+    if trait is None:
+        return None
+    text = label + write_trait(key, trait)
+    if clock_hz is not None:
+        text += f" = {_write_number(trait.value * clock_hz)} cy"
+    remark = " ".join(filter(None, (write_interval(key, trait), str(trait.source))))
+    return Cell(text, remark=remark, hint=trait.origin, mark=MARKS[trait.source])
+
+
+def _show_levels(key: str, traits: Mapping[int, Trait[float]], clock_hz: float | None) -> Value:
+    """Show numbers by how many independent instructions a kernel has."""
+    cells = (
+        _show(key, trait, clock_hz, f"ILP {level}: ") for level, trait in sorted(traits.items())
+    )
+    return [cell for cell in cells if isinstance(cell, Cell)]
+
+
+def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -> list[Part]:
+    """Describe a machine: the microbenchmarks paper's Table III and figures, and the rest.
+
+    Parameters
+    ----------
+    machine : MachineDescription
+        Calibrated here, or one that came with kernelcast.
+    has_figures : bool
+        Whether the figures of its curves are among the parts.
+    """
+    first = [_list_computations(machine), _list_memories(machine), _list_bandwidths(machine),
+             _list_caches(machine)]  # fmt: skip
+    last = [
+        _list_traits("Device", (
+            (title, key, getattr(machine, key)) for key, title in _DEVICE_NUMBERS.items()
+        )),
+        _list_traits("Other costs", (
+            (_name_cost(name), name, one) for name, one in machine.costs.items()
+        )),
+    ]  # fmt: skip
+    figures = plan_figures(machine) if has_figures else []
+    return [
+        *(one for one in first if _has_rows(one)),
+        *(Section(title=one.title, parts=[one]) for one in figures),
+        *(one for one in last if _has_rows(one)),
+        *([Section(title="Not obtained", parts=[machine.not_obtained])]
+          if machine.not_obtained else []),
+    ]  # fmt: skip
+
+
+def _has_rows(section: Section) -> bool:
+    return any(isinstance(one, Table) and one.rows for one in section.parts)
+
+
+def list_sources(machine: MachineDescription) -> str:
+    """Explain the letters behind a machine's numbers; empty where all are measured."""
+    sources = {trait.source for trait in list_numbers(machine).values()}
+    letters = [f"({MARKS[one]}) {one}" for one in TraitSource if one in sources and MARKS[one]]
+    measured = "no letter: measured; " if TraitSource.MEASURED in sources else ""
+    return f"{measured}{', '.join(letters)}" if letters else ""
+
+
+def save_machine_page(path: Path, machines: Sequence[MachineDescription]) -> None:
+    """Write descriptions to a page of its own."""
+    articles = []
+    for machine in machines:
+        day = f"calibrated {machine.calibrated_on}" if machine.calibrated_on else ""
+        about = (str(machine.kind), machine.id, machine.platform, machine.driver, day)
+        hint = (
+            "Below each number: its 95 % interval and its source; point at the source for its "
+            "origin. Sizes of caches and memories are in powers of two, rates in powers of ten."
+        )
+        articles.append(Section(
+            title=machine.name, about=" \N{MIDDLE DOT} ".join(filter(None, about)),
+            parts=[hint, *describe_machine(machine)],
+        ))  # fmt: skip
+    save_page(path, "Calibration: " + ", ".join(one.id for one in machines), *articles)
+
+
+def _list_traits(title: str, rows: Iterable[tuple[str, str, Trait[Any] | None]]) -> Section:
+    cells = [(name, _show(key, trait)) for name, key, trait in rows if trait is not None]
+    return Section(title=title, parts=[Table(columns={"": "text", "value": "number"}, rows=cells)])
+
+
+def _list_computations(machine: MachineDescription) -> Section:
+    clock = None if machine.clock_hz is None else machine.clock_hz.value
+    table = Table(
+        columns={
+            "instruction": "text", "performance": "number", "issue latency": "number",
+            "completion latency": "number", "ridge point\nwork-items": "number",
+        },
+        rows=[
+            (
+                one.name, _show("peak_per_s", one.peak_per_s),
+                _show_levels("issue_latency_s", one.issue_latency_s, clock),
+                _show_levels("completion_latency_s", one.completion_latency_s, clock),
+                _show("ridge_work_items", one.ridge_work_items),
+            )
+            for one in machine.instructions
+        ],
+        note="Latencies are per instruction of a warp (on CPUs: of a work-item), by the number of "
+        "independent instructions (ILP); the ridge point is the number of concurrent work-items "
+        "per compute unit that reach 95 % of the peak.",
+    )  # fmt: skip
+    return Section(title="Computations", parts=[table])
+
+
+def _list_memories(machine: MachineDescription) -> Section:
+    clock = None if machine.clock_hz is None else machine.clock_hz.value
+    table = Table(
+        columns={"": "text", "loads, best element": "number", "copy": "number",
+                 "latency": "number"},
+        rows=[
+            (
+                f"{one.space} memory",
+                _show("load_bytes_per_s", _find_best(one.load_bytes_per_s.values())),
+                _show("copy_bytes_per_s", one.copy_bytes_per_s),
+                _show("latency_s", one.latency_s, clock),
+            )
+            for one in machine.memories
+        ],
+        note="Bandwidth of all compute units together; the latency is that of a dependent load.",
+    )  # fmt: skip
+    return Section(title="Memories", parts=[table])
+
+
+def _find_best(traits: Iterable[Trait[float]]) -> Trait[float] | None:
+    return max(traits, key=lambda one: one.value, default=None)
+
+
+def _list_bandwidths(machine: MachineDescription) -> Section:
+    spaces = [one for one in machine.memories if len(one.load_bytes_per_s) > 1]
+    sizes = sorted({size for one in spaces for size in one.load_bytes_per_s})
+    columns: dict[str, Unit] = {f"{one.space} memory": "number" for one in spaces}
+    key = "load_bytes_per_s"
+    rows = [
+        (f"{size} B", *(_show(key, one.load_bytes_per_s.get(size)) for one in spaces))
+        for size in sizes
+    ]
+    table = Table(columns={"element": "text", **columns}, rows=rows)
+    return Section(title="Load bandwidth by element size", parts=[table])
+
+
+def _list_caches(machine: MachineDescription) -> Section:
+    clock = None if machine.clock_hz is None else machine.clock_hz.value
+    rows: list[list[Value]] = []
+    for cache in machine.caches:
+        words = ("victim" if cache.is_victim else "", "inclusive" if cache.is_inclusive else "",
+                 cache.write_policy)  # fmt: skip
+        about = ", ".join(filter(None, words))
+        rows.append([f"{cache.name} ({about})" if about else cache.name])
+        for key in _CACHE_NUMBERS:
+            clock_hz = clock if key == "latency_s" else None
+            rows[-1].append(_show(key, getattr(cache, key), clock_hz))
+    columns: dict[str, Unit] = {"": "text", **dict.fromkeys(_CACHE_NUMBERS.values(), "number")}
+    return Section(title="Caches", parts=[Table(columns=columns, rows=rows)])
+
+
+def _name_cost(name: str) -> str:
+    """Say what a cost is of.
+
+    Examples
+    --------
+    >>> _name_cost("transfer_to_device_bytes_per_s"), _name_cost("launch_s")
+    ('transfer to device, bandwidth', 'launch')
+    """
+    for end, words in (("_bytes_per_s", ", bandwidth"), ("_per_s", ""), ("_s", "")):
+        if name.endswith(end):
+            return name.removesuffix(end).replace("_", " ") + words
+    return name.replace("_", " ")
+
+
+def list_headlines(machine: MachineDescription) -> list[tuple[str, str]]:
+    """List the few numbers by which people know a device."""
+    headlines = []
+    single, memory = machine.instruction("fp32"), machine.memory("global")
+    if single is not None and single.peak_per_s is not None:
+        headlines.append(("single precision", write_trait("peak_per_s", single.peak_per_s)))
+    if memory is not None and memory.load_bytes_per_s:
+        best = _find_best(memory.load_bytes_per_s.values())
+        headlines.append(("loads from memory", write_trait("load_bytes_per_s", best)))
+    sizes = [
+        f"{one.name} {write_trait('size_bytes', one.size_bytes)}"
+        for one in machine.caches
+        if one.size_bytes is not None
+    ]
+    return headlines + ([("caches", ", ".join(sizes))] if sizes else [])
+
+
+def plan_figures(machine: MachineDescription) -> list[Figure]:
+    """Sort a description's curves into the figures of the microbenchmarks paper."""
+    by_kind: dict[str, list[Curve]] = {}
+    for curve in machine.curves:
+        if len(curve.x) > 1:
+            kind, _, rest = curve.name.partition("/")
+            kind = "walk elsewhere" if kind == "walk" and rest != "global" else kind
+            by_kind.setdefault(kind, []).append(curve)
+    kinds = (*_FIGURES, *sorted(by_kind.keys() - _FIGURES.keys()))
+    return [
+        figure
+        for kind in kinds
+        if kind in by_kind and (figure := _plan(kind, by_kind[kind], machine)).charts
+    ]
+
+
+def _plan(kind: str, curves: Sequence[Curve], machine: MachineDescription) -> Figure:
+    title, caption = _FIGURES.get(kind, (kind.capitalize().replace("_", " "), ""))
+    is_panelled = kind in {"latency", "walk elsewhere"}
+    panels: dict[str, list[Curve]] = {}
+    for curve in curves:
+        if kind == "roofline" and "/ilp" in curve.name:
+            continue  # Fig. 3 shows them
+        parts = curve.name.split("/")
+        panel = parts[1] if is_panelled and len(parts) > 1 else ""
+        panels.setdefault(panel or f"{curve.x_name}, {curve.y_name}", []).append(curve)
+    walked = machine if kind == "walk" else None
+    return Figure(
+        name=re.sub(r"[ _]", "-", kind), title=title, caption=caption,
+        charts=tuple(
+            _chart(own, panel.replace("_", " ") if is_panelled else "", walked)
+            for panel, own in panels.items()
+        ),
+        heights=(4.2,) if len(panels) == 1 else (2.7,),
+    )  # fmt: skip
+
+
+def _chart(curves: Sequence[Curve], title: str, walked: MachineDescription | None) -> Chart:
+    """Chart curves that share axes."""
+    lines = []
+    for curve in curves:
+        low, high = (ends or (None,) * len(curve.x) for ends in (curve.low, curve.high))
+        points = [
+            Point(x=x, y=y, low=least, high=most)
+            for x, y, least, most in zip(curve.x, curve.y, low, high, strict=True)
+        ]
+        lines.append(Series(name=_label(curve, curves), kind="line", points=points))
+    levels = () if walked is None else _list_levels(walked, curves[0])
+    return Chart(
+        x=_make_axis(curves[0].x_name, [value for one in curves for value in one.x]),
+        y=_make_axis(curves[0].y_name, [value for one in curves for value in one.y]),
+        series=(*lines, *levels), title=title,
+    )  # fmt: skip
+
+
+def _label(curve: Curve, curves: Sequence[Curve]) -> str:
+    """Name a curve by what tells it from its neighbours."""
+    names = [one.name.split("/") for one in curves]
+    mine = curve.name.split("/")
+    telling = [
+        part
+        for place, part in enumerate(mine)
+        if len({one[place] if place < len(one) else "" for one in names}) > 1
+    ]
+    text = " ".join(telling) or mine[-1]
+    return re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " ")
+
+
+def _list_levels(machine: MachineDescription, walk: Curve) -> Iterator[Series]:
+    """List the caches within a walk, each as its latency up to its size."""
+    for cache in machine.caches:
+        size = None if cache.size_bytes is None else float(cache.size_bytes.value)
+        if size is None or not min(walk.x) < size < max(walk.x):
+            continue
+        latency_s = max(walk.y) if cache.latency_s is None else float(cache.latency_s.value)
+        points = [Point(x=size, y=latency_s), Point(x=size, y=min(walk.y))]
+        if cache.latency_s is not None:
+            points.insert(0, Point(x=min(walk.x), y=latency_s))
+        yield Series(name=cache.name, kind="guide", points=points)
+
+
+def _make_axis(name: str, values: Sequence[float]) -> Axis:
+    """Make an axis; it goes by factors where its numbers are far apart."""
+    unit: AxisUnit = next((unit for words, unit in _AXIS_UNITS.items() if words in name), "")
+    is_log = min(values) > 0 and max(values) > _LOG_FROM * min(values)
+    return Axis(title=name, unit=unit, is_log=is_log)
+
+
+_FIGURES: Final = {
+    "roofline": (
+        "Occupancy roofline",
+        "Rate over the work-items that are active on each compute unit, by kind of instruction, "
+        "with one chain of dependent instructions (the paper's Fig. 2).",
+    ),
+    "latency": (
+        "Time per instruction",
+        "Time per instruction and warp over the concurrency, for 1, 2 and 4 independent "
+        "instructions in the kernel: completion latency at the left, issue latency at the right "
+        "(Fig. 3).",
+    ),
+    "divergence": (
+        "Divergence",
+        "Rate of a kernel with four branches over the number of consecutive work-items that take "
+        "the same one (Fig. 5).",
+    ),
+    "bandwidth": (
+        "Bandwidth of global memory",
+        "Loads over the number of loads in a work-item, in loops whose length the compiler knows, "
+        "does not know, or has unrolled (Fig. 6); bandwidth by element size is in the table.",
+    ),
+    "walk": (
+        "Random walk through global memory",
+        "Latency of a dependent load over the size of the array (Fig. 7); dashed: the levels that "
+        "were found, each up to its size.",
+    ),
+    "walk elsewhere": (
+        "Random walk through the other memories",
+        "Latency of a dependent load over the size of the array (Fig. 7).",
+    ),
+    "working_sets": (
+        "Bandwidth by working set",
+        "Bandwidth of all compute units together over the data that they read again and again.",
+    ),
+    "saturation": (
+        "Saturation",
+        "Bandwidth of global memory over the work-items that are active on each compute unit.",
+    ),
+    "barrier": ("Barriers", "Cost of a barrier by the size of the work-group."),
+    "dispatch": ("Dispatch", "Time of launches of empty work-groups over their number."),
+}  # fmt: skip
+"""Titles and captions by what was measured, in the order of a report."""
+
+
+def list_doubts(machine: MachineDescription, today: date | None = None) -> list[str]:
+    """Say what speaks against the numbers of a calibration; nothing of good ones.
+
+    Parameters
+    ----------
+    today : date, optional
+        The day that its age is counted to.
+    """
+    doubts = []
+    peaks = {one.name: one.peak_per_s for one in machine.instructions}
+    single, double = peaks.get("fp32"), peaks.get("fp64")
+    if single is not None and double is not None and double.value > _SLACK * single.value:
+        doubts.append(
+            "it was disturbed: double precision is faster than single precision, which cannot be"
+        )
+    widths = [
+        (one.high - one.low) / 2 / abs(one.value)
+        for one in _list_judged(machine)
+        if one is not None and one.source is TraitSource.MEASURED
+        and one.low is not None and one.high is not None and one.value
+    ]  # fmt: skip
+    if widths and median(widths) > _WIDEST:
+        share = f"{median(widths) * 100:.0f} %"
+        doubts.append(f"it was disturbed: half of its numbers are known to {share} only")
+    age = find_age_days(machine, today)
+    if age is not None and age > _LONGEST_DAYS:
+        doubts.append(f"it is {age} days old: drivers and clocks may have changed since")
+    if machine.not_obtained:
+        doubts.append(f"{len(machine.not_obtained)} numbers could not be obtained")
+    return doubts
+
+
+def find_age_days(machine: MachineDescription, today: date | None = None) -> int | None:
+    """Count the days since a calibration; None where its day is not known."""
+    try:
+        day = date.fromisoformat(machine.calibrated_on[:10])
+    except ValueError:
+        return None
+    return ((today or datetime.now(UTC).date()) - day).days
+
+
+def _list_judged(machine: MachineDescription) -> Iterator[Trait[Any] | None]:
+    """List the numbers whose intervals tell whether a calibration was disturbed."""
+    yield from (one.peak_per_s for one in machine.instructions)
+    for cache in machine.caches:
+        yield from (cache.latency_s, cache.load_bytes_per_s, cache.copy_bytes_per_s)
+    for memory in machine.memories:
+        yield from (*memory.load_bytes_per_s.values(), memory.copy_bytes_per_s, memory.latency_s)
+    yield from machine.costs.values()
