@@ -120,13 +120,12 @@ def _list_problems(
         yield name, read_problem(EXAMPLES / name / f"{name}.yaml")
     if chooses:
         return
-    kernels = [(kernel, app.suite) for app in find_applications() for kernel in app.kernels]
+    kernels = [kernel for app in find_applications() for kernel in app.kernels]
     rng.shuffle(kernels)
     settings = CollectionSettings(sizes=1, shortest_s=0.9 * GOAL_S, longest_s=1.1 * GOAL_S)
-    for kernel, suite in kernels:
+    for kernel in kernels:
         task = KernelTask(
             kernel=kernel,
-            suite=suite,
             device_id=session.description.id,
             settings=settings,
             cache_folder=folder,

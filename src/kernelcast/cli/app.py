@@ -68,7 +68,7 @@ def _follows_interrupt(error: BaseException) -> bool:
     places="""
         balance balance:balance
         calibrate calibrate:calibrate
-        collect collect.command:collect_command
+        collect collect:collect_command
         compare compare:compare
         compile compile:compile_command
         corpus corpus:corpus

@@ -18,7 +18,7 @@ from kernelcast.collection.progress import (
 )
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.device import DeviceDescription
-from kernelcast.training_data.applications import CorpusKernel, find_applications
+from kernelcast.training_data.applications import CorpusKernel
 
 _NO_FP64 = "the device has no double precision"
 
@@ -73,12 +73,10 @@ def collect(
 
 def list_jobs(order: CollectionOrder) -> list[KernelJob]:
     """List every kernel on every device, device by device."""
-    suites = {one.folder.name: one.suite.value for one in find_applications()}
     ends_s = None if order.budget_s is None else time.time() + order.budget_s
     return [
         KernelJob(
             kernel=kernel,
-            suite=suites[kernel.application],
             device=device,
             settings=order.settings,
             retries_failures=order.retries_failures,
@@ -115,6 +113,7 @@ class _Watch:
     ) -> None:
         self._report = report
         self._total = len(order.kernels) * len(order.devices)
+        self._foretold_s = order.settings.foretell_s(order.kernels) / max(len(order.kernels), 1)
         self._done = 0
         self._rows_before = 0
         self._durations_s: list[float] = []
@@ -146,6 +145,7 @@ class _Watch:
                 done=self._done,
                 total=self._total,
                 rows=outcome.measured,
-                remaining_s=fmean(self._durations_s) * left if self._durations_s else None,
+                remaining_s=left
+                * (fmean(self._durations_s) if self._durations_s else self._foretold_s),
             )
         )

@@ -51,8 +51,6 @@ class KernelJob:
     """One kernel on one device."""
 
     kernel: CorpusKernel
-    suite: str
-    """Its application's suite."""
     device: DeviceDescription
     settings: CollectionSettings
     retries_failures: bool = False
@@ -184,6 +182,8 @@ def _find_done(job: KernelJob, store: Store) -> frozenset[str]:
 
 def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:
     """Give the sizes that are known: another device's rows', or those chosen before."""
+    if job.kernel.sizes:
+        return job.kernel.sizes
     if job.sizes_of is None:
         return storage.plans.read(job.device, job.kernel, job.settings)
     wanted = Selection(
@@ -201,7 +201,6 @@ def _run_child(
 ) -> None:
     task = KernelTask(
         kernel=job.kernel,
-        suite=job.suite,
         device_id=job.device.id,
         settings=job.settings,
         cache_folder=storage.cache_folder,

@@ -43,8 +43,6 @@ class KernelTask:
     """What to collect."""
 
     kernel: CorpusKernel
-    suite: str
-    """Where its application's namesake comes from."""
     device_id: str
     settings: CollectionSettings
     cache_folder: Path
@@ -131,7 +129,7 @@ def _plan(
         name=task.kernel.stem,
         digest=prepared.problem.kernel.digest,
         application=task.kernel.application,
-        suite=task.suite,
+        suite=task.kernel.suite,
     )
     identity = LaunchIdentity(
         kernel=kernel,

@@ -1,8 +1,14 @@
 """How observations are collected."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kernelcast.records.errors import InputError
+
+if TYPE_CHECKING:
+    from kernelcast.training_data.applications import CorpusKernel
 
 DEFAULT_ROW_TIMEOUT_S = 120.0
 
@@ -29,7 +35,7 @@ class CollectionSettings:
     """Launches with fewer are left out."""
     runs: int = 5
     """Whole runs of each launch; as many again where they disagree."""
-    multiples: int = 5
+    multiples: int = 0
     """Sampling points up to this multiple of saturation and its successor (Fig. 15: 1,2 to 5,6)."""
     counts: bool = True
     """Whether an instrumented copy of the kernel is run to count; else the source tells counts."""
@@ -49,6 +55,21 @@ class CollectionSettings:
     were chosen for another device may be. None: no launch is."""
     row_timeout_s: float = DEFAULT_ROW_TIMEOUT_S
     """Time limit of one row, in seconds."""
+
+    def foretell_s(self, kernels: "Sequence[CorpusKernel]") -> float:
+        """Foretell what a collection of kernels takes on a device, within a factor of two or so.
+
+        Whole runs dominate; a build, samples and counting take a second or two a row, and the
+        search for sizes as much as two rows.
+        """
+        run_s = math.sqrt(self.shortest_s * self.longest_s)
+        row_s = (self.runs + 1) * run_s + 2.0 + 0.2 * self.multiples * self.window_sets
+        rows = 0.0
+        for one in kernels:
+            sizes = len(one.sizes) or self.sizes
+            others = len(one.local_sizes[: self.local_sizes]) - 1
+            rows += sizes + others * -(-sizes // 2) + (0 if one.sizes else 2)
+        return rows * row_s
 
     def __post_init__(self) -> None:
         whole = {

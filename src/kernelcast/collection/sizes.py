@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelcast.collection.settings import CollectionSettings
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.private_files import write_private
@@ -57,9 +58,13 @@ class SizePlans:
 def _digest(device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings) -> str:
     """Hash what sizes depend on: driver, files of the application, wanted times."""
     told = hashlib.sha256()
-    for path in sorted(kernel.problem_path.parent.glob("*")):
-        if path.is_file():
-            told.update(path.name.encode() + b"\0" + path.read_bytes())
+    if kernel.suite:
+        for path in sorted(kernel.problem_path.parent.glob("*")):
+            if path.is_file():
+                told.update(path.name.encode() + b"\0" + path.read_bytes())
+    else:  # other files of the folder belong to other kernels, or are data
+        told.update(kernel.problem_path.read_bytes())
+        told.update(read_problem(kernel.problem_path).kernel.digest.encode())
     wanted = [device.driver, settings.sizes, settings.shortest_s, settings.longest_s]
     told.update(json.dumps(wanted).encode())
     return told.hexdigest()

@@ -39,7 +39,7 @@ def test_size_and_local_size_replace_the_usual_ones(tmp_path: Path) -> None:
 
 def test_local_size_of_other_dimensions_is_refused(tmp_path: Path) -> None:
     """Refuses a local size that the problem file cannot express."""
-    with pytest.raises(InputError, match="no parameter is called LOCAL1"):
+    with pytest.raises(InputError, match="problem file makes it"):
         prepare_launch(NBODY, {}, local_size=(8, 8), cache_folder=tmp_path)
 
 

@@ -52,7 +52,9 @@ def prepare_launch(
     InputError
         If parameters or local size do not fit the problem file.
     """
-    chosen = dict(parameters) | dict(zip(LOCAL_PARAMETERS, local_size, strict=False))
+    known = read_parameters(kernel.problem_path)
+    extents = dict(zip(LOCAL_PARAMETERS, local_size, strict=False))
+    chosen = dict(parameters) | {name: one for name, one in extents.items() if name in known}
     complete = _read_whole_numbers(kernel, chosen)
     folder, made = _make_inputs(kernel, complete, cache_folder)
     chosen |= made

@@ -2,6 +2,7 @@
 
 from kernelcast.training_data.applications.loading import (
     InputMaker,
+    choose_kernels,
     find_applications,
     find_kernels,
     load_input_maker,
@@ -20,6 +21,7 @@ __all__ = [
     "InputMaker",
     "SizeRange",
     "Suite",
+    "choose_kernels",
     "find_applications",
     "find_kernels",
     "load_input_maker",

@@ -66,7 +66,7 @@ def read_application(folder: Path) -> Application:
     suite = section.take("suite", str)
     if suite not in set(Suite):
         section.fail(f"suite: expected one of {', '.join(Suite)}; found {suite!r}")
-    kernels = tuple(_read_kernel(item, folder) for item in section.take("kernels", list))
+    kernels = tuple(_read_kernel(item, folder, suite) for item in section.take("kernels", list))
     if not kernels:
         section.fail("kernels: expected at least one, found none")
     return Application(
@@ -78,7 +78,7 @@ def read_application(folder: Path) -> Application:
     )
 
 
-def _read_kernel(content: Any, folder: Path) -> CorpusKernel:  # noqa: ANN401 - YAML
+def _read_kernel(content: Any, folder: Path, suite: str) -> CorpusKernel:  # noqa: ANN401 - YAML
     section = _Section(content, _KERNEL_KEYS, f"{folder / DESCRIPTION}: kernels")
     problem_path = folder / section.take("problem", str)
     if not problem_path.is_file():
@@ -86,6 +86,7 @@ def _read_kernel(content: Any, folder: Path) -> CorpusKernel:  # noqa: ANN401 - 
     try:
         return CorpusKernel(
             application=folder.name,
+            suite=suite,
             problem_path=problem_path,
             size=_read_size(section.take("size", dict), folder),
             local_sizes=_read_local_sizes(section),

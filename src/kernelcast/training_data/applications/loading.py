@@ -2,7 +2,7 @@
 
 import fnmatch
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TypeAlias, cast
@@ -44,11 +44,18 @@ def find_kernels(*patterns: str) -> tuple[CorpusKernel, ...]:
     ['blackscholes/blackscholes']
     """
     kernels = tuple(kernel for one in find_applications() for kernel in one.kernels)
+    return choose_kernels(kernels, patterns, "the corpus", "; `kernelcast corpus ls` lists them")
+
+
+def choose_kernels(
+    kernels: Sequence[CorpusKernel], patterns: Sequence[str], where: str, advice: str = ""
+) -> tuple[CorpusKernel, ...]:
+    """Choose the kernels that match a pattern, as `find_kernels` does; none takes all."""
     found: dict[str, CorpusKernel] = {}
     for pattern in patterns or ("*",):
         matching = {one.name: one for one in kernels if _matches(one, pattern)}
         if not matching:
-            msg = f"no kernel of the corpus matches {pattern!r}; `kernelcast corpus ls` lists them"
+            msg = f"no kernel of {where} matches {pattern!r}{advice}"
             raise InputError(msg)
         found |= matching
     return tuple(found.values())
@@ -65,7 +72,8 @@ def load_reference(kernel: CorpusKernel) -> Reference:
 
 def load_input_maker(kernel: CorpusKernel) -> InputMaker | None:
     """Import what makes the .npy files of a kernel's application; None if it has none."""
-    if not (kernel.problem_path.parent / "inputs.py").is_file():
+    folder = kernel.problem_path.parent
+    if folder.parent != Path(corpus.__path__[0]) or not (folder / "inputs.py").is_file():
         return None
     return cast("InputMaker", _import(kernel.application, "inputs").make)
 

@@ -97,6 +97,10 @@ class CorpusKernel:
     """What makes it larger."""
     local_sizes: tuple[tuple[int, ...], ...]
     """Local sizes it is meant for, usual one first."""
+    suite: str = ""
+    """Its application's suite; empty for kernels of one's own."""
+    sizes: tuple[int, ...] = ()
+    """Values of the size parameter that it is collected at; empty: searched on each device."""
     table_2: str | None = None
     """Its name in Table 2 of the sampling paper."""
     uses_fp64: bool = False
@@ -121,8 +125,8 @@ class CorpusKernel:
 
     @property
     def name(self) -> str:
-        """Name within the corpus: ``application/stem``."""
-        return f"{self.application}/{self.stem}"
+        """Name within the corpus: ``application/stem``; the stem of a kernel without one."""
+        return f"{self.application}/{self.stem}".lstrip("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,327 @@
+"""``kernelcast collect``."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.cli.data.options import store_option
+from kernelcast.cli.terminal import ExitStatus, complain, show, show_json
+from kernelcast.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
+
+if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
+    from kernelcast.collection.collection import CollectionOrder
+    from kernelcast.collection.progress import CollectionOutcome, CollectionProgress, DeviceOutcome
+    from kernelcast.records.device import DeviceDescription
+    from kernelcast.reports.presenter import Part
+    from kernelcast.training_data.applications import CorpusKernel
+    from kernelcast.training_data.store import Store
+
+_DEFAULTS = CollectionSettings()
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|m|min|h)?")
+_UNITS_S = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+# Another device may take this many times as long at the same size.
+_TOO_LONG = 4.0
+
+
+def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    """Read ``90``, ``90s``, ``30m`` or ``1.5h`` as seconds."""
+    if text is None:
+        return None
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or float(match["number"]) == 0:
+        msg = f"{text!r}: give a time such as 90s, 30m or 1.5h"
+        raise click.BadParameter(msg)
+    return float(match["number"]) * _UNITS_S[match["unit"]]
+
+
+def parse_sizes(
+    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, tuple[int, ...]]:
+    """Read ``N`` or ``N=1024,2048``; values may be arithmetic, such as ``2**14``."""
+    from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
+
+    found = {}
+    for text in texts:
+        name, _equals, values = text.partition("=")
+        try:
+            sizes = tuple(int(evaluate(one)) for one in values.split(",") if one)
+        except (ArithmeticProblem, ValueError) as error:
+            msg = f"{text!r}: expected NAME or NAME=NUMBER,NUMBER,... ({error})"
+            raise click.BadParameter(msg) from error
+        found[name.strip()] = sizes
+    return found
+
+
+def _number(flags: str, says: str, default: int, least: int = 1) -> Any:  # noqa: ANN401 - the field has the type
+    return option.given(flags, says, type=click.IntRange(min=least), default=default)
+
+
+def _above_zero(flags: str, says: str, default: float) -> Any:  # noqa: ANN401 - the field has the type
+    return option.given(flags, says, type=option.POSITIVE, default=default)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectOptions:
+    """The options of ``kernelcast collect``."""
+
+    device_ids: tuple[str, ...] = option.use(option.device)
+    patterns: tuple[str, ...] = option.given(
+        "--kernels GLOB",
+        "Kernels of the corpus (`kernelcast corpus ls`), or of --problems, such as 'nbody' or "
+        "'npb_*/*'; may be repeated.  [default: all kernels]",
+    )
+    problems: Path | None = option.given(
+        "--problems DIR",
+        "Collect the problem files in this folder instead of the corpus. Each folder in it is a "
+        "family of kernels; sizes are searched, see --size.",
+        type=option.FOLDER,
+    )
+    own_sizes: Mapping[str, tuple[int, ...]] = option.given(
+        "--size NAME[=N,...]",
+        "For --problems: the parameter that makes kernels larger, and the values to collect at; "
+        "may be repeated.  [default: the first that adds work-groups, values searched]",
+        multiple=True, type=str, callback=parse_sizes,
+    )  # fmt: skip
+    sizes: int = _number(
+        "--sizes K",
+        "Sizes of each kernel; other local sizes than the usual one get every other size.",
+        _DEFAULTS.sizes,
+    )
+    local_sizes: int = _number(
+        "--local-sizes L",
+        "Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
+        "collection with more adds the others.",
+        _DEFAULTS.local_sizes,
+    )
+    least_work_groups: int = _number(
+        "--least-work-groups N", "Leave launches with fewer out.", _DEFAULTS.least_work_groups
+    )
+    runs: int = _number(
+        "--runs N", "Whole runs of each launch; twice as many where they disagree.", _DEFAULTS.runs
+    )
+    multiples: int = _number(
+        "--multiples K",
+        "Sample at 1 and 2 up to K and K + 1 times saturation too, for the study of sampling "
+        "points; estimates do not need it.",
+        _DEFAULTS.multiples,
+        least=0,
+    )
+    counts: bool = option.given(
+        "--counters/--no-counters",
+        "Count by an instrumented run, or from the source alone, which is sooner done.",
+        default=_DEFAULTS.counts,
+    )
+    shortest_s: float = _above_zero(
+        "--shortest SECONDS",
+        "Shortest time of a whole launch that sizes are chosen for.",
+        _DEFAULTS.shortest_s,
+    )
+    longest_s: float = _above_zero(
+        "--longest SECONDS",
+        "Longest time of a whole launch that sizes are chosen for.",
+        _DEFAULTS.longest_s,
+    )
+    most_others: float = _above_zero(
+        "--most-others PROCESSORS",
+        "Flag rows beside which other programs kept more processors busy, on average: models do "
+        "not learn from these.",
+        _DEFAULTS.most_others,
+    )
+    worst_noise: float = _above_zero(
+        "--worst-noise SHARE",
+        "Flag rows whose whole runs differ by more, likewise (half their 10-90 % spread over the "
+        "median).",
+        _DEFAULTS.worst_noise,
+    )
+    sizes_of: str | None = option.given(
+        "--sizes-of ID",
+        "Collect at the sizes of this device's rows in the store, so that both devices have the "
+        "same launches and can be ranked; those that take over four times the longest time are "
+        "left out. An id or its beginning.  [default: sizes chosen for each device]",
+    )
+    budget_s: float | None = option.given(
+        "--time-budget TIME", "Begin no further row after this time, such as 30m or 2h.",
+        type=str, callback=parse_duration,
+    )  # fmt: skip
+    resume: bool = option.given(
+        "--resume",
+        "Go on where an earlier collection ended. That is what always happens: rows that are "
+        "there are not measured again, unless they were disturbed or are of an earlier sampler.",
+    )
+    retries_failures: bool = option.given(
+        "--retry-failures", "Try launches again that failed in an earlier collection."
+    )
+    place: str | None = option.use(store_option)
+    scheduler: str | None = option.given(
+        "--scheduler ADDRESS",
+        "Collect over a Dask cluster, such as tcp://host:8786: one worker per machine, rows into "
+        "a store that all of them reach; needs kernelcast[cluster].",
+    )
+    seed: int = option.use(option.seed)
+    row_timeout_s: float = _above_zero(
+        "--timeout SECONDS", "Time limit of one row.", DEFAULT_ROW_TIMEOUT_S
+    )
+    as_json: bool = option.given(
+        "--json", "Print JSON instead of a table: a list, one object per device."
+    )
+
+
+@option.command(
+    CollectOptions, "collect",
+    short="Measure kernels, of the corpus or your own: samples, features, whole runs.",
+)  # fmt: skip
+def collect_command(options: CollectOptions) -> ExitStatus:
+    """Measure kernels of the corpus, or your own, and keep what models learn from.
+
+    Of each kernel at each size: features, samples of a few work-groups, whole runs. Each row is
+    stored as soon as it is measured, in transactions: Ctrl-C and kill lose the row in progress at
+    most, and the same command goes on. A kernel that crashes or hangs becomes a failure record.
+    Devices are measured one after the other; let nothing else run beside. What it will take is
+    told at the start; errors and progress go to standard error.
+
+    Exit status: 0 when all rows are there, 1 when some failed, 2 for bad input, 130 after Ctrl-C.
+    """
+    kernels, left_out = _find_kernels(options)  # a wrong name is told before anything is opened
+    for path, why in left_out.items():
+        complain(f"{path} is left out: {why}")
+    outcome = _collect(options, kernels)
+    for one in outcome.devices:
+        for name, error in one.errors.items():
+            complain(f"{one.device_id}: {name}: {error}")
+        for failure in one.failures:
+            launch = failure.launch
+            complain(f"{launch.kernel.label} {dict(launch.parameters)}: {failure.message}")
+    if options.as_json:
+        show_json([outcome_to_json(one) for one in outcome.devices])
+    else:
+        show(*present_outcome(outcome))
+    if outcome.is_interrupted:
+        return ExitStatus.INTERRUPTED
+    failed = any(one.failures or one.errors for one in outcome.devices)
+    return ExitStatus.FAILED if failed else ExitStatus.ANSWERED
+
+
+def _find_kernels(options: CollectOptions) -> "tuple[tuple[CorpusKernel, ...], dict[str, str]]":
+    from kernelcast.collection.own_problems import find_problems
+    from kernelcast.training_data.applications import choose_kernels, find_kernels
+
+    if options.problems is None:
+        if options.own_sizes:
+            msg = "--size is for --problems; the corpus has its own sizes"
+            raise click.UsageError(msg)
+        return find_kernels(*options.patterns), {}
+    kernels, left_out = find_problems(options.problems, options.own_sizes)
+    return choose_kernels(kernels, options.patterns, str(options.problems)), left_out
+
+
+def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "CollectionOutcome":
+    from kernelcast.collection.cluster import collect_on_cluster, find_cluster_devices
+    from kernelcast.collection.collection import collect
+    from kernelcast.collection.kernel_rows import RowStorage
+    from kernelcast.collection.sizes import SizePlans
+    from kernelcast.launches.data_folder import data_folder
+    from kernelcast.launches.data_store import open_data_store
+    from kernelcast.launches.devices import choose_devices
+    from kernelcast.workers.cluster import connect
+
+    with open_data_store(options.place) as store:
+        if options.scheduler is not None:
+            with connect(options.scheduler) as client:
+                devices = find_cluster_devices(client, options.device_ids)
+                order = _make_order(options, kernels, devices, store)
+                with _telling(options, order) as report:
+                    return collect_on_cluster(order, store, client, report=report)
+        folder = data_folder()
+        storage = RowStorage(
+            store=store, plans=SizePlans(folder=folder / "collection"),
+            cache_folder=folder / "corpus",
+        )  # fmt: skip
+        order = _make_order(options, kernels, tuple(choose_devices(options.device_ids)), store)
+        with _telling(options, order) as report:
+            return collect(order, storage, report=report)
+
+
+def _make_order(
+    options: CollectOptions, kernels: "tuple[CorpusKernel, ...]",
+    devices: "tuple[DeviceDescription, ...]", store: "Store",
+) -> "CollectionOrder":  # fmt: skip
+    from kernelcast.collection.collection import CollectionOrder
+    from kernelcast.sampling.device_ids import match_device_id
+    from kernelcast.training_data.store import Selection
+    from kernelcast.training_data.summary import summarise_store
+
+    settings, sizes_of = option.pick(CollectionSettings, options), options.sizes_of
+    if sizes_of is not None:
+        settings = replace(settings, too_long=_TOO_LONG)
+        known = [one.group for one in summarise_store(store, Selection())]
+        sizes_of = match_device_id(sizes_of, known)
+    return option.pick(
+        CollectionOrder, options, kernels=kernels, devices=devices, settings=settings,
+        sizes_of=sizes_of,
+    )  # fmt: skip
+
+
+@contextmanager
+def _telling(options: CollectOptions, order: "CollectionOrder") -> Iterator[Any]:
+    """Say what the collection will take, and show where it stands."""
+    from kernelcast.cli.progress_bar import progress_bar
+    from kernelcast.reports.numbers import format_duration
+
+    foretold_s = order.settings.foretell_s(order.kernels) * len(order.devices)
+    limit = "" if order.budget_s is None else f", {format_duration(order.budget_s)} at most"
+    complain(
+        f"{len(order.kernels)} kernels on {len(order.devices)} devices: about "
+        f"{format_duration(foretold_s)} where nothing is there yet{limit}"
+    )
+    with progress_bar(is_wanted=not options.as_json) as tell:
+
+        def report(at: "CollectionProgress") -> None:
+            where = f"{at.kernel}: {at.stage} ({at.device_id}, {at.rows} rows)"
+            tell(at.done, at.total, where, at.remaining_s)
+
+        yield report
+
+
+def present_outcome(outcome: "CollectionOutcome") -> "Iterator[Part]":
+    """Present what a collection has come to, and what was left out and why."""
+    from kernelcast.reports.presenter import Table
+
+    titles = ("kernels", "rows measured", "there already", "disturbed", "failed", "left out")
+    yield Table(
+        columns={"device": "text", **dict.fromkeys(titles, "whole")},
+        rows=[
+            (one.device_id, one.kernels, one.measured, one.present, one.disturbed,
+             len(one.failures) + len(one.errors), len(one.skipped))
+            for one in outcome.devices
+        ],
+    )  # fmt: skip
+    for one in outcome.devices:
+        yield from (f"{one.device_id}: {name} left out: {why}" for name, why in one.skipped.items())
+        if one.disturbed:
+            yield (
+                f"{one.device_id}: {one.disturbed} of {one.measured} rows are flagged as "
+                "contaminated, since runs differed or other programs were at work (--worst-noise, "
+                "--most-others): no model learns from them; the same command measures them anew"
+            )
+    if outcome.is_out_of_time:
+        yield "the time budget is spent; the same command goes on where this one ended"
+
+
+def outcome_to_json(one: "DeviceOutcome") -> dict[str, Any]:
+    """Give what ``--json`` prints of a device."""
+    from kernelcast.records.plain import to_plain
+
+    return {
+        **to_plain(replace(one, failures=[])),
+        "failures": [
+            {"kernel": failure.launch.kernel.label, "kind": failure.kind,
+             "parameters": dict(failure.launch.parameters), "message": failure.message}
+            for failure in one.failures
+        ],
+    }  # fmt: skip

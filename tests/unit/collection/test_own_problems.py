@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kernelcast.cli import app
+from kernelcast.cli.collect import present_outcome
+from kernelcast.collection.own_problems import find_problems, guess_size
+from kernelcast.collection.progress import CollectionOutcome, DeviceOutcome
+from kernelcast.collection.settings import CollectionSettings
+from kernelcast.records.errors import InputError
+
+PROBLEM = """\
+code: kernel void {name}(global float *x) {{ x[get_global_id(0)] += 1; }}
+kernel: {name}
+global_size: ["{{N}} * {{REPEATS}}"]
+local_size: [32]
+parameters: {{FACTOR: 3, N: 4096, REPEATS: 2}}
+args: [{{buffer: float32, count: "{{N}} * {{REPEATS}}", init: zeros}}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Make a folder with two kernels, one of them in a folder of its own, and another file."""
+    (tmp_path / "solver").mkdir()
+    (tmp_path / "scale.yaml").write_text(PROBLEM.format(name="scale"), encoding="utf-8")
+    (tmp_path / "solver/step.yaml").write_text(PROBLEM.format(name="step"), encoding="utf-8")
+    (tmp_path / "notes.yaml").write_text("a: 1", encoding="utf-8")
+    return tmp_path
+
+
+def test_problem_files_are_kernels_and_folders_are_families(folder: Path) -> None:
+    """Sizes are searched along the first parameter that adds work-groups; others say why not."""
+    kernels, left_out = find_problems(folder)
+    assert [one.name for one in kernels] == ["scale", "solver/step"]
+    assert [one.application for one in kernels] == ["", "solver"]
+    for one in kernels:
+        assert (one.size.parameter, one.size.multiple_of, one.sizes) == ("N", 32, ())
+        assert one.local_sizes == ((32,),)
+        assert one.size.least < 4096 < one.size.most
+    (why,) = left_out.values()
+    assert "unknown key" in why
+
+
+def test_sizes_may_be_given(folder: Path) -> None:
+    """A parameter alone says what is searched along, with values what is collected."""
+    kernels, _ = find_problems(folder, {"REPEATS": ()})
+    assert {one.size.parameter for one in kernels} == {"REPEATS"}
+    kernels, _ = find_problems(folder, {"N": (8192, 1024)})
+    assert {one.sizes for one in kernels} == {(1024, 8192)}
+    with pytest.raises(InputError, match="name one of them by --size"):
+        find_problems(folder, {"N": (), "REPEATS": ()})
+
+
+def test_a_kernel_of_one_size_says_what_it_lacks(folder: Path) -> None:
+    """A parameter that changes nothing cannot make a launch larger."""
+    with pytest.raises(InputError, match="FACTOR does not"):
+        guess_size(folder / "scale.yaml", "FACTOR")
+    with pytest.raises(InputError, match="no problem files"):
+        find_problems(folder / "solver", {"FACTOR": ()})
+    with pytest.raises(InputError, match="is no folder"):
+        find_problems(folder / "scale.yaml")
+
+
+def test_what_a_collection_takes_grows_with_its_rows(folder: Path) -> None:
+    """Told before it begins: given sizes need no search, more runs take longer."""
+    searched, _ = find_problems(folder)
+    given, _ = find_problems(folder, {"N": (1024,)})
+    settings = CollectionSettings(sizes=4)
+    assert settings.foretell_s(given) < settings.foretell_s(searched)
+    assert settings.foretell_s(searched) < CollectionSettings(sizes=4, runs=9).foretell_s(searched)
+
+
+def test_what_is_left_out_or_flagged_has_a_reason() -> None:
+    """A number in a table would leave its reader guessing."""
+    one = DeviceOutcome(
+        device_id="fake", skipped={"sgemm/sgemm_nt": "128 work-groups"}, measured=5, disturbed=5
+    )
+    _, left_out, flagged = present_outcome(CollectionOutcome(devices=[one]))
+    assert left_out == "fake: sgemm/sgemm_nt left out: 128 work-groups"
+    assert isinstance(flagged, str)
+    assert flagged.startswith("fake: 5 of 5 rows are flagged as contaminated")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--size", "N"], "--size is for --problems"),
+        (["--problems", ".", "--size", "N=x"], "expected NAME or NAME=NUMBER"),
+        (["--problems", "nothing"], "is no folder"),
+        (["--kernels", "nothing_at_all"], "no kernel of the corpus matches"),
+        (["--time-budget", "soon"], "such as 90s"),
+    ],
+)
+def test_wrong_words_are_told(words: list[str], told: str) -> None:
+    """Before any device is looked for."""
+    result = CliRunner().invoke(app, ["collect", *words])
+    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
