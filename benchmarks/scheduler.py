@@ -233,26 +233,19 @@ def make_graphs(names: Sequence[tuple[str, int]]) -> Iterator[Graph]:
         yield Graph(tasks, before)
 
 
-def place_tasks(graph: Graph, devices: Sequence[str], times: Times) -> list[tuple[int, str]]:
-    """Schedule a graph by HEFT: the tasks in the order of their rank, each with its device."""
-    ranks = [0.0] * len(graph.tasks)
-    for task in reversed(range(len(graph.tasks))):
-        mean_s = sum(times[*graph.tasks[task], device] for device in devices) / len(devices)
-        behind = [ranks[later] for later, some in enumerate(graph.before) if task in some]
-        ranks[task] = mean_s + max(behind, default=0.0)
-    free = dict.fromkeys(devices, 0.0)
-    ends: dict[int, float] = {}
-    placed = []
-    for task in sorted(range(len(ranks)), key=lambda task: -ranks[task]):
-        ready_s = max((ends[earlier] for earlier in graph.before[task]), default=0.0)
-        finish = {
-            device: max(ready_s, free[device]) + times[*graph.tasks[task], device]
-            for device in devices
-        }
-        device = min(finish, key=finish.__getitem__)
-        free[device] = ends[task] = finish[device]
-        placed.append((task, device))
-    return placed
+def place_graph(graph: Graph, devices: Sequence[str], times: Times) -> list[tuple[int, str]]:
+    """Schedule a graph by HEFT: the tasks in the order of their starts, each with its device."""
+    from kernelcast.scheduling.placement import Task, place_tasks
+
+    tasks = [
+        Task(
+            name=str(number),
+            times={device: times[*launch, device] for device in devices},
+            after=tuple(map(str, graph.before[number])),
+        )
+        for number, launch in enumerate(graph.tasks)
+    ]
+    return [(int(name), placement.device) for name, placement in place_tasks(tasks).items()]
 
 
 def simulate(graph: Graph, placed: Sequence[tuple[int, str]], times: Times) -> float:
@@ -269,8 +262,8 @@ def simulate(graph: Graph, placed: Sequence[tuple[int, str]], times: Times) -> f
 def judge(graphs: Sequence[Graph], devices: Sequence[str], told: Times, true: Times) -> float:
     """Give the geometric mean of makespans over the oracle's."""
     ratios = [
-        simulate(graph, place_tasks(graph, devices, told), true)
-        / simulate(graph, place_tasks(graph, devices, true), true)
+        simulate(graph, place_graph(graph, devices, told), true)
+        / simulate(graph, place_graph(graph, devices, true), true)
         for graph in graphs
     ]
     return float(np.exp(np.mean(np.log(ratios))))
@@ -321,7 +314,7 @@ def measure() -> dict[str, Any]:
         by_id = {place.id: place for place in places}
         for graph in graphs:
             chosen.update(
-                (graph.tasks[n], device) for n, device in place_tasks(graph, devices, first)
+                (graph.tasks[n], device) for n, device in place_graph(graph, devices, first)
             )
         for name, device in sorted(chosen):
             by_id[device].run(name)

@@ -1,5 +1,6 @@
 """What Python programs ask and tell: predictors, launches of their own objects, problem files."""
 
+import asyncio
 import contextlib
 import dataclasses
 import gc
@@ -449,6 +450,16 @@ def test_problems_and_launches_are_compared(
         times = {entry.device_id: entry.kernel_s for entry in problems}
         assert times[fastest.entry.device_id] == min(times.values())
         assert str(fastest).startswith(f"{fastest.entry.device_id} (by kernel alone")
+        placement = fastest.placement
+        assert (placement.device, placement.start_s) == (fastest.entry.device_id, 0.0)
+        assert placement.end_s == fastest.seconds
+        assert 0.5 / len(problems) < placement.confidence <= 1.0
+
+        async def ask_at_once() -> list[kernelcast.Estimate]:
+            return await asyncio.gather(*(predictor.aestimate(asked, one) for one in device_ids))
+
+        awaited = {one.device_id: one for one in asyncio.run(ask_at_once())}
+        assert {*awaited} == {*device_ids}
         assert "no answer from" in str(predictor.fastest([entries[-2], wrong]))
         one, other = problems[0].estimate, problems[-1].estimate
         assert one is not None

@@ -1,8 +1,8 @@
 """Answers that a scheduler compares: one launch on one device, with all that it costs."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import NormalDist
 
@@ -14,6 +14,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 
 _NORMAL = NormalDist()
+_QUANTILES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,19 @@ class LaunchEstimate:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where and when a launch, or a task, is expected to run."""
+
+    device: str
+    """Id of the device."""
+    start_s: float
+    end_s: float
+    """In seconds from now."""
+    confidence: float
+    """Probability that it would end on no other device sooner."""
+
+
 class Compared(StrEnum):
     """What times of devices were compared."""
 
@@ -97,12 +111,25 @@ class FastestLaunch:
         out then, too.
     unknown_transfers, unanswered : tuple of str
         Ids of devices whose transfers are not known, and of those that have no answer.
+    confidence : float
+        Probability that no other device that answers takes less time, by their intervals.
     """
 
     entry: LaunchEstimate
     compared: Compared
     unknown_transfers: tuple[str, ...] = ()
     unanswered: tuple[str, ...] = ()
+    confidence: float = 1.0
+
+    @property
+    def placement(self) -> Placement:
+        """The launch on its device from now on."""
+        return Placement(
+            device=self.entry.device_id,
+            start_s=0.0,
+            end_s=self.seconds,
+            confidence=self.confidence,
+        )
 
     @property
     def seconds(self) -> float:
@@ -187,7 +214,65 @@ def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
         )
         for one in answered
     ]
-    return min(found, key=lambda one: one.seconds)
+    best = min(found, key=lambda one: one.seconds)
+    times = {
+        one.entry.device_id: (
+            one.entry.estimate.expected,
+            one.seconds - one.entry.estimate.expected.seconds,
+        )
+        for one in found
+        if one.entry.estimate is not None
+    }
+    return replace(best, confidence=find_confidence(times, best.entry.device_id))
+
+
+def find_confidence(
+    times: Mapping[str, tuple[float | Estimate | Interval, float]], chosen: str
+) -> float:
+    """Find the probability that what is chosen of several ends first.
+
+    Parameters
+    ----------
+    times : mapping of str to (float or Estimate or Interval, float)
+        Times, log-normal as of `compare_estimates` and independent, and how many seconds after now
+        each begins.
+    chosen : str
+        One of them.
+
+    Examples
+    --------
+    >>> a = Interval(seconds=1.0, low=0.8, high=1.25, coverage=0.9)
+    >>> b = Interval(seconds=1.2, low=0.9, high=1.6, coverage=0.9)
+    >>> abs(find_confidence({"a": (a, 0.0), "b": (b, 0.0)}, "a") - compare_estimates(a, b)) < 1e-3
+    True
+    >>> round(find_confidence({"a": (a, 0.0), "b": (a, 0.0), "c": (a, 0.0)}, "b"), 3)
+    0.333
+    """
+    laid = {}
+    for name, (time, start_s) in times.items():
+        interval = time.expected if isinstance(time, Estimate) else time
+        if isinstance(interval, Interval):
+            laid[name] = interval.seconds, _deviation(interval), start_s
+        else:
+            laid[name] = interval, 0.0, start_s
+    seconds, sigma, begin_s = laid.pop(chosen)
+    probability = 0.0
+    for number in range(_QUANTILES):
+        z = _NORMAL.inv_cdf((number + 0.5) / _QUANTILES)
+        end_s = begin_s + seconds * math.exp(sigma * z)
+        probability += math.prod(_exceed(end_s, *other) for other in laid.values()) / _QUANTILES
+    return probability
+
+
+def _exceed(end_s: float, seconds: float, sigma: float, start_s: float) -> float:
+    """Tell the probability that something ends later; one half where it surely ends then."""
+    left_s = end_s - start_s
+    if left_s <= 0:
+        return 1.0
+    gap = math.log(seconds / left_s)
+    if sigma == 0:
+        return 0.5 if gap == 0 else float(gap > 0)
+    return _NORMAL.cdf(gap / sigma)
 
 
 def compare_estimates(one: Estimate | Interval, other: Estimate | Interval) -> float:

@@ -1,5 +1,6 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -193,6 +194,22 @@ class Predictor:
         if name is not None:
             self._answers.remember_live(name, request, known)
         return self._answers.require(known, request)
+
+    async def aestimate(
+        self,
+        launch: "Problem | Launch",
+        device: str | DeviceDescription | None = None,
+        *,
+        within_s: float | None = None,
+        in_background: bool | None = None,
+    ) -> Estimate:
+        """Predict as `estimate`, in a thread: other coroutines run meanwhile.
+
+        A coroutine that is cancelled leaves the answer to the next one that asks.
+        """
+        return await asyncio.to_thread(
+            self.estimate, launch, device, within_s=within_s, in_background=in_background
+        )
 
     def estimate_many(
         self,

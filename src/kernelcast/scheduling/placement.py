@@ -1,0 +1,231 @@
+"""Places tasks that wait for each other on devices, by estimates: HEFT.
+
+H. Topcuoglu, S. Hariri, M. Wu: Performance-effective and low-complexity task scheduling for
+heterogeneous computing. IEEE TPDS 13(3), 2002, section 5.1.
+"""
+
+import bisect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from statistics import fmean
+from typing import Any
+
+from kernelcast.predictor.launch_estimates import Placement, find_confidence
+from kernelcast.records.errors import InputError
+from kernelcast.records.estimates import Estimate, Interval
+
+Time = float | Interval | Estimate
+"""A time in seconds, alone or with its interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Something to run on one of several devices.
+
+    Parameters
+    ----------
+    name : str
+        Unlike that of any other task.
+    times : mapping of str to float, Interval or Estimate
+        What it takes on each device that can run it, in seconds, by the device's id.
+    after : tuple of str
+        Names of the tasks that have to end first.
+    """
+
+    name: str
+    times: Mapping[str, Time]
+    after: tuple[str, ...] = ()
+
+
+def _find_start(busy: Sequence[tuple[float, float]], ready_s: float, seconds: float) -> float:
+    """Find the first gap of a length between begins and ends that begins when all is ready."""
+    start_s = ready_s
+    for begin_s, end_s in busy:
+        if start_s + seconds <= begin_s:
+            break
+        start_s = max(start_s, end_s)
+    return start_s
+
+
+def place_tasks(
+    tasks: Sequence[Task],
+    *,
+    move_s: Callable[[Task, Task, str, str], float] = lambda *_: 0.0,
+    free_s: Mapping[str, float] | None = None,
+) -> dict[str, Placement]:
+    """Place tasks where each ends first, those with the most work behind them first.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        In any order.
+    move_s : callable, optional
+        Tells what moving data takes, in seconds: from a task to one after it, from the first
+        one's device to the second one's. It is asked of two different devices only.
+    free_s : mapping of str to float, optional
+        When devices have ended what they do now, in seconds; the others are free at 0.
+
+    Returns
+    -------
+    dict of str to Placement
+        By the tasks' names, in the order of their starts.
+
+    Raises
+    ------
+    InputError
+        If tasks wait for each other in a circle or for one that is not there, two have one name,
+        or one has no device.
+
+    Examples
+    --------
+    >>> placed = place_tasks([
+    ...     Task(name="a", times={"cpu": 2.0, "gpu": 1.0}),
+    ...     Task(name="b", times={"cpu": 2.0, "gpu": 1.5}),
+    ...     Task(name="c", times={"cpu": 9.0, "gpu": 1.0}, after=("a",)),
+    ... ])
+    >>> [(name, one.device, one.start_s, one.end_s) for name, one in placed.items()]
+    [('a', 'gpu', 0.0, 1.0), ('b', 'cpu', 0.0, 2.0), ('c', 'gpu', 1.0, 2.0)]
+    """
+    by_name = {task.name: task for task in tasks}
+    behind = _find_later(tasks, by_name)
+    seconds = {
+        task.name: {device: _take_seconds(one) for device, one in task.times.items()}
+        for task in tasks
+    }
+    ranks: dict[str, float] = {}
+    for name in behind:
+        after_s = [
+            ranks[later] + _mean_move(by_name[name], by_name[later], move_s)
+            for later in behind[name]
+        ]
+        ranks[name] = fmean(seconds[name].values()) + max(after_s, default=0.0)
+    busy: dict[str, list[tuple[float, float]]] = {}
+    for device, end_s in (free_s or {}).items():
+        busy[device] = [(0.0, end_s)]
+    placed: dict[str, Placement] = {}
+    # Equal ranks stay in an order in which nothing precedes what it waits for.
+    order = [*ranks][::-1]
+    for name in sorted(order, key=lambda name: -ranks[name]):
+        task, starts_s = by_name[name], {}
+        for device in task.times:
+            ready_s = max(
+                (placed[one].end_s + _move(by_name[one], task, placed[one].device, device, move_s)
+                 for one in task.after), default=0.0,
+            )  # fmt: skip
+            starts_s[device] = _find_start(busy.get(device, ()), ready_s, seconds[name][device])
+        ends_s = {device: start_s + seconds[name][device] for device, start_s in starts_s.items()}
+        best = min(ends_s, key=lambda device: ends_s[device])
+        rivals = {device: (task.times[device], start_s) for device, start_s in starts_s.items()}
+        placed[name] = Placement(
+            device=best, start_s=starts_s[best], end_s=ends_s[best],
+            confidence=find_confidence(rivals, best),
+        )  # fmt: skip
+        bisect.insort(busy.setdefault(best, []), (placed[name].start_s, placed[name].end_s))
+    return dict(sorted(placed.items(), key=lambda item: item[1].start_s))
+
+
+def _find_later(tasks: Sequence[Task], by_name: Mapping[str, Task]) -> dict[str, list[str]]:
+    """List the tasks that wait for each, last tasks first."""
+    if len(by_name) < len(tasks):
+        msg = f"{len(tasks)} tasks have {len(by_name)} names; give each one of its own"
+        raise InputError(msg)
+    for task in tasks:
+        missing = [name for name in task.after if name not in by_name]
+        if missing or not task.times:
+            what = f"waits for {missing[0]!r}, which is no task" if missing else "has no device"
+            raise InputError(f"task {task.name!r}: {what}")
+    try:
+        order = [*TopologicalSorter({task.name: task.after for task in tasks}).static_order()]
+    except CycleError as error:
+        msg = f"tasks wait for each other in a circle: {' after '.join(error.args[1])}"
+        raise InputError(msg) from None
+    later: dict[str, list[str]] = {name: [] for name in reversed(order)}
+    for task in tasks:
+        for name in task.after:
+            later[name].append(task.name)
+    return later
+
+
+def _take_seconds(time: Time) -> float:
+    if isinstance(time, Estimate):
+        return time.expected.seconds
+    return time.seconds if isinstance(time, Interval) else time
+
+
+def _move(
+    task: Task, later: Task, source: str, target: str,
+    move_s: Callable[[Task, Task, str, str], float],
+) -> float:  # fmt: skip
+    return 0.0 if source == target else move_s(task, later, source, target)
+
+
+def _mean_move(task: Task, later: Task, move_s: Callable[[Task, Task, str, str], float]) -> float:
+    return fmean(_move(task, later, one, other, move_s) for one in task.times
+                 for other in later.times)  # fmt: skip
+
+
+def submit_options(
+    placements: Mapping[str, Placement], workers: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Any]]:
+    """Make what `distributed.Client.submit` is given for each task, so that Dask does as placed.
+
+    Parameters
+    ----------
+    placements : mapping of str to Placement
+        By the tasks' names, as of `place_tasks`.
+    workers : mapping of str to sequence of str
+        Addresses of the workers that use each device, by its id.
+
+    Returns
+    -------
+    dict of str to dict
+        ``workers`` and ``priority``: what starts earlier goes first.
+
+    Examples
+    --------
+    >>> placed = place_tasks([Task(name="a", times={"gpu": 1.0})])
+    >>> submit_options(placed, {"gpu": ["tcp://127.0.0.1:4711"]})
+    {'a': {'workers': ['tcp://127.0.0.1:4711'], 'priority': -0.0}}
+    """
+    return {
+        name: {"workers": list(addresses), "priority": -placement.start_s}
+        for name, placement, addresses in _find_workers(placements, workers)
+    }
+
+
+def worker_orders(
+    placements: Mapping[str, Placement], workers: Mapping[str, int]
+) -> dict[str, dict[str, int]]:
+    """Make the fields of each task's ``struct starpu_task`` that have StarPU do as placed.
+
+    Parameters
+    ----------
+    placements : mapping of str to Placement
+        By the tasks' names, as of `place_tasks`.
+    workers : mapping of str to int
+        StarPU's number of the worker that uses each device, by the device's id.
+
+    Returns
+    -------
+    dict of str to dict
+        ``execute_on_a_specific_worker``, ``workerid`` and ``workerorder``, which counts from 1.
+    """
+    counts: dict[int, int] = {}
+    orders = {}
+    for name, _, worker in _find_workers(placements, workers):
+        counts[worker] = counts.get(worker, 0) + 1
+        orders[name] = {
+            "execute_on_a_specific_worker": 1, "workerid": worker, "workerorder": counts[worker],
+        }  # fmt: skip
+    return orders
+
+
+def _find_workers(
+    placements: Mapping[str, Placement], workers: Mapping[str, Any]
+) -> Iterator[tuple[str, Placement, Any]]:
+    for name, placement in sorted(placements.items(), key=lambda item: item[1].start_s):
+        if placement.device not in workers:
+            msg = f"{name!r} is placed on {placement.device}, which no worker uses"
+            raise InputError(msg)
+        yield name, placement, workers[placement.device]
