@@ -320,6 +320,43 @@ def test_observations_answer_and_can_be_taken_back(api: Api) -> None:
     assert 'kernelcast_observations_total{outcome="added"} 5.0' in text
 
 
+def test_answers_are_kept_and_compared(api: Api) -> None:
+    """Each with what was observed then; error, coverage and cost by device, tier and week."""
+    problem = {**SCALE, "global_size": [4096], "name": "remembered"}
+    asked: Plain = {"problem": problem, "devices": [api.device]}
+    for _ in range(3):
+        (answer,) = api.call("POST /v1/estimates", asked)["estimates"]
+    report = {"key": "seen", "problem": problem, "device": api.device,
+              "seconds": answer["seconds"]}  # fmt: skip
+    api.call("POST /v1/observations", {"observations": [report]})
+    (kept,) = [
+        one
+        for one in api.call("GET /v1/answers", params={"kernel": "scale"})["answers"]
+        if one["problem"] == "remembered"
+    ]
+    assert (kept["seconds"], kept["low"], kept["asked"]) == (answer["seconds"], answer["low"], 3)
+    assert kept["cost_s"] == pytest.approx(answer["cost"]["seconds"])
+    seen = wait_until(
+        lambda: api.call("GET /v1/answers", params={"observed": "true"})["answers"],
+        lambda answers: kept["id"] in [one["id"] for one in answers],
+    )
+    (compared,) = [one for one in seen if one["id"] == kept["id"]]
+    assert compared["measured_s"] == answer["seconds"]
+    assert compared["error"] == pytest.approx(answer["now"]["slowdown"] - 1 if answer["now"] else 0)
+    both: list[Plain] = []
+    cursor: str | None = None
+    while cursor is not None or not both:
+        params = {"limit": 2} | ({} if cursor is None else {"next": cursor})
+        part = api.call("GET /v1/answers", params=params)
+        both, cursor = [*both, *part["answers"]], part["next"]
+    assert both == api.call("GET /v1/answers", params={"limit": 1000})["answers"]
+    api.refuse(422, "invalid_request", "GET /v1/answers", params={"next": "9" * 30})
+    rows = api.call("GET /v1/accuracy", params={"by": ["device", "tier", "week"]})["rows"]
+    assert {row["device_id"] for row in rows} == {api.device}
+    assert sum(row["observed"] for row in rows) >= 1
+    assert all(row["cost_s"] is None or row["cost_s"] >= 0 for row in rows)
+
+
 def test_unknown_parameters_are_refused_on_every_route(api: Api) -> None:
     """422 names the parameter, all that the route takes and the nearest; nothing is done."""
     described = api.send("GET /v1/openapi.json").json()["paths"]
@@ -551,6 +588,9 @@ def test_the_client_does_all_of_it(api: Api, trained: str) -> None:
         assert client.remove_observations(device="far-away", dry_run=True) == 4
         assert len(client.observations(device="far-away")) == 4
         assert client.remove_observation(row.key).key == row.key
+        assert answer.seconds in [one.seconds for one in client.answers(kernel="scale")]
+        assert list(client.answers_frame(kernel="scale")["kernel"].unique()) == ["scale"]
+        assert api.device in set(client.accuracy("device", "week")["device_id"])
         assert client.remove_observations(device="far-away") == 3
         assert "v100" in [one.name for one in client.machines()]
         assert "V100" in client.machine("v100")["name"]

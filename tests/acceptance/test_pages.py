@@ -26,17 +26,16 @@ Fields = Mapping[str, str | Sequence[str]]
 HEADINGS = {
     "/": ("Home", "kernelcast"),
     "/lab": ("Lab", "Lab"),
-    "/lab/conditions": ("Layer conditions", "Layer conditions"),
     "/devices": ("Devices", "Devices"),
     "/devices/compared?machine=a100&machine=v100": ("Devices compared", "Devices compared"),
     "/devices/machines/v100": ("Tesla V100-PCIE-32GB", "Tesla V100-PCIE-32GB"),
     "/accuracy": ("Accuracy", "Accuracy"),
-    "/observations": ("Observations", "Observations"),
+    "/accuracy/compare": ("Compare", "Accuracy"),
+    "/accuracy/models": ("Models", "Accuracy"),
+    "/kernels": ("Kernels", "Kernels"),
+    "/kernels/devices": ("Kernels by device", "Kernels"),
     f"/kernels/of?name={ROWS_KERNEL}": (ROWS_KERNEL, ROWS_KERNEL),
-    "/comparing": ("Compare", "Compare"),
     "/jobs": ("Jobs", "Jobs"),
-    "/models": ("Models", "Models"),
-    "/estimates": ("Estimates", "Estimates"),
     "/audit": ("Audit log", "Audit log"),
     "/docs": ("API", "API"),
 }
@@ -50,17 +49,6 @@ LAB: Fields = {
     'buffer: float32, count: "{N}"\nscalar: float32, value: 0.5',
     "machine": "v100",
     "method": "analytic",
-}
-STENCIL: Fields = {
-    "constants": "n = 1000",
-    "loops": "y in range(1, n - 1)\nx in range(1, n - 1)",
-    "arrays": "double a[n][n]\ndouble b[n][n]",
-    "loads": "a[y*n + x]\na[y*n + x - 1]\na[y*n + x + 1]\na[(y - 1)*n + x]\na[(y + 1)*n + x]",
-    "stores": "b[y*n + x]",
-    "element": "double",
-    "caches": "32 KiB, 1 MiB",
-    "line_bytes": "64",
-    "size": "n",
 }
 
 
@@ -228,7 +216,7 @@ def test_every_page_has_its_title_and_all_that_it_loads(browser: Browser) -> Non
         assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
         assert f"<title>{title} - kernelcast</title>" in page
         assert f"<h1>{heading}</h1>" in page
-        for label in ("Home", "Lab", "Devices", "Accuracy", "Observations", "Compare", "Jobs"):
+        for label in ("Home", "Kernels", "Devices", "Accuracy", "Jobs", "Lab"):
             assert f">{label}</a>" in page
         loaded = re.findall(r'(?:href|src)="(/[^"#]*)', page)
         targets |= {
@@ -292,14 +280,18 @@ def test_devices_and_machines_with_their_numbers(browser: Browser, device: dict[
 def test_observations_and_a_kernel_show_the_stores_numbers(
     browser: Browser, api: httpx.Client
 ) -> None:
-    """Each launch once with its time, a kernel over sizes with predictions and history."""
-    rows = api.get("/v1/observations", params={"most": 1000}).json()["observations"]
-    listed = list_rows(browser.open("/observations"), "launches")
-    times = [float(re.findall(r'data-value="([^"]+)"', row)[0]) for row in listed]
-    known = {row["seconds"] for row in rows if not row["flags"]}
-    assert 40 < len(times) <= len(rows)
-    assert set(times) <= {row["seconds"] for row in rows}
-    assert known <= set(times)
+    """Observations newest first in parts, a kernel over sizes with predictions and history."""
+    rows = api.get("/v1/observations", params={"limit": 1000}).json()["observations"]
+    times, path = [], "/kernels?show=collected"
+    while path:
+        page = browser.open(html.unescape(path))
+        times += [
+            float(re.findall(r'data-value="([^"]+)"', row)[0]) for row in list_rows(page, "entries")
+        ]
+        path = "".join(re.findall(r'rel="next" href="([^"]+)"', page))
+    assert times == [row["seconds"] for row in rows if row["origin"] == "collected"]
+    assert "Nothing is like this." in browser.open("/kernels?kernel=nothing")
+    assert "give a day such as" in browser.open("/kernels?since=soon", status=422)
     own = [row for row in rows if row["kernel"] == ROWS_KERNEL]
     page = browser.open(f"/kernels/of?name={ROWS_KERNEL}")
     sizes = list_rows(page, "sizes")
@@ -366,9 +358,9 @@ def test_the_lab_answers_what_is_typed(
     assert answer["is_kept"]
     assert answer["seconds"] == float(seconds[1])
     assert answer["kernel"] == "scale"
-    (listed,) = list_rows(browser.open("/estimates"), "answers")
+    (listed,) = list_rows(browser.open("/kernels?show=estimates"), "entries")
     assert "scale" in listed
-    assert device["name"] in listed or device["id"] in listed
+    assert device["id"] in listed
     assert "What the newest rests on" in browser.open("/kernels/of?name=scale")
     source = read(browser.show("/lab/source", LAB))
     assert "The source, annotated" in source
@@ -398,26 +390,14 @@ def test_the_lab_answers_what_is_typed(
         assert told in read(complaint[1])
 
 
-def test_layer_conditions(browser: Browser) -> None:
-    """Volumes of every cache, the sizes at which they change, complaints at the place."""
-    page = browser.show("/lab/conditions", STENCIL)
-    text = read(page)
-    # Rows of 8000 bytes: two of a and one of b fit 32 KiB. A line in for a and b each, one out.
-    assert "L2 1 MiB 4.00 2.00 1.00 L1 - L2 16.0 8.00" in text
-    assert "2*n <= 2049 1,024" in text
-    assert 'download="layer-conditions-n.csv"' in page
-    assert "DRAM to L2" in browser.show("/lab/conditions", {**STENCIL, "machine": "v100"})
-    wrong = browser.show("/lab/conditions", {**STENCIL, "loads": "a[y*n + q]"}, status=422)
-    assert "'q' is not known" in read(wrong)
-
-
 def test_models_audit_and_the_api_are_listed(
     browser: Browser, api: httpx.Client, started: dict[str, str]
 ) -> None:
     """Models in use, what administrators did, and every route with its parameters."""
-    models = read(browser.open("/models"))
+    models = read(browser.open("/accuracy/models"))
     for model in api.get("/v1/models").json()["in_use"]:
         assert f"{model['name']} {model['version']}" in models
+    assert "devices here that it serves" in models
     audit = browser.open("/audit")
     assert started["train"].rpartition("/")[2] in audit
     assert "start job" in read(audit)
@@ -463,11 +443,38 @@ def test_accuracy_tells_errors_of_methods(browser: Browser, done: dict[str, str]
     assert "no validation 'nothing'" in read(browser.open("/accuracy?job=nothing", status=404))
 
 
+def test_an_observation_is_corrected_and_removed_for_a_reason(
+    browser: Browser, api: httpx.Client, service: dict[str, Any]
+) -> None:
+    """By an administrator; without a reason nothing is changed, and the audit log keeps it."""
+    told = {"key": "wrong", "problem": {**SCALE, "name": "odd"}, "device": {"id": "far-away"},
+            "seconds": 0.5}  # fmt: skip
+    assert api.post("/v1/observations", json={"observations": [told]}).json()["added"] == 1
+    (row,) = list_rows(browser.open("/kernels?device=far-away"), "entries")
+    address = html.unescape(re.findall(r'href="(/kernels/observation[^"]+)"', row)[0])
+    assert "Observation of scale" in read(browser.open(address))
+    key = address.rpartition("=")[2]
+    correct, remove = "/kernels/observation/correct", "/kernels/observation/remove"
+    assert "say why" in browser.show(correct, {"key": key, "seconds": "0.25"}, status=422)
+    fields = {"key": key, "seconds": "0.25", "contaminated": "on", "reason": "a slip"}
+    assert browser.send(correct, fields).headers["location"] == address
+    (row,) = api.get("/v1/observations", params={"key": key}).json()["observations"]
+    assert (row["seconds"], row["flags"]) == (0.25, ["contaminated"])
+    reader = Browser(service["url"], service["reader"])
+    assert reader.send(remove, {"key": key, "reason": "none"}).status_code == 403
+    assert "say why" in browser.show(remove, {"key": key}, status=422)
+    assert browser.send(remove, {"key": key, "reason": "not ours"}).status_code == 303
+    browser.open(address, status=404)
+    removal, correction = api.get("/v1/audit").json()["entries"][:2]
+    assert removal["detail"]["reason"] == "not ours"
+    assert correction["detail"]["asked"]["reason"] == "a slip"
+
+
 def test_comparing_says_which_model_is_better(
     browser: Browser, api: httpx.Client, done: dict[str, str]
 ) -> None:
     """With how sure that is, kernel by kernel, and the numbers of the comparison's result."""
-    page = browser.open(f"/comparing?of={done['compare']}")
+    page = browser.open(f"/accuracy/compare?of={done['compare']}")
     text = read(page)
     assert f"linear against ridge on {ROWS_DEVICE}" in text
     result = api.get(f"/v1/jobs/{done['compare']}/result").json()["result"]
@@ -477,8 +484,10 @@ def test_comparing_says_which_model_is_better(
         assert f"kernels that {model} wins" in text
     charts = browser.check_charts(page, "devices", "kernels")
     assert any(ROWS_DEVICE in line for line in charts["devices"])
-    page = browser.open(f"/comparing?of={done['validate']}&first=linear&second=ridge")
+    page = browser.open(f"/accuracy/compare?of={done['validate']}&first=linear&second=ridge")
     assert f"linear against ridge on {ROWS_DEVICE}" in read(page)
-    wrong = browser.open(f"/comparing?of={done['validate']}&first=linear&second=no", status=422)
+    wrong = browser.open(
+        f"/accuracy/compare?of={done['validate']}&first=linear&second=no", status=422
+    )
     assert "This cannot be compared" in wrong
-    browser.open(f"/comparing?of={done['train']}", status=404)
+    browser.open(f"/accuracy/compare?of={done['train']}", status=404)

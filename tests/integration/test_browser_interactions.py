@@ -157,7 +157,7 @@ def test_devices_are_compared(person: Person) -> None:
 
 def test_the_undecided_fold_out(person: Person) -> None:
     """Kernels within the noise are counted, and shown to who asks."""
-    person.open("/comparing")
+    person.open("/accuracy/compare")
     folded = person.browser.find_element(By.XPATH, "//details[summary[contains(., 'Undecided')]]")
     assert not folded.find_element(By.TAG_NAME, "table").is_displayed()
     folded.find_element(By.TAG_NAME, "summary").click()

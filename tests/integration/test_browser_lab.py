@@ -286,15 +286,21 @@ def test_an_error_is_shown_to_a_person(lab: LabPage) -> None:
     assert lab.find("#code").get_attribute("aria-invalid") is None
 
 
-def test_the_calculator(browser: "Chrome", service: ServiceProcess) -> None:
-    """Layer conditions of typed expressions; a slip of the pen is pointed at."""
-    page = LabPage(browser, f"{service.url}/lab/conditions")
-    page.press("Calculate")
-    assert "L3 - MEM" in page.text("#conditions-result")
-    page.fill(loads="a[(z*ny + y)*nx + q]")
-    page.press("Calculate")
-    assert "'q' is not known" in page.text("#loads-errors")
-    assert page.complaints() == []
+def test_the_keyboard_reaches_everything(browser: "Chrome", service: ServiceProcess) -> None:
+    """The first key leads past the navigation; focus can be seen."""
+    from selenium.webdriver.common.keys import Keys
+
+    page = LabPage(browser, f"{service.url}/devices")
+    page.find("body").send_keys(Keys.TAB)
+    focused = browser.switch_to.active_element
+    assert focused.text == "Skip to the content"
+    assert focused.rect["x"] >= 0
+    assert (
+        browser.execute_script("return getComputedStyle(arguments[0]).outlineStyle", focused)
+        != "none"
+    )
+    focused.send_keys(Keys.ENTER)
+    assert browser.switch_to.active_element == page.find("main")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -312,20 +318,3 @@ def test_pages_follow_the_theme(browser: "Chrome", service: ServiceProcess, them
         assert page.text("h1")
     assert page.complaints() == []
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-def test_the_keyboard_reaches_everything(browser: "Chrome", service: ServiceProcess) -> None:
-    """The first key leads past the navigation; focus can be seen."""
-    from selenium.webdriver.common.keys import Keys
-
-    page = LabPage(browser, f"{service.url}/devices")
-    page.find("body").send_keys(Keys.TAB)
-    focused = browser.switch_to.active_element
-    assert focused.text == "Skip to the content"
-    assert focused.rect["x"] >= 0
-    assert (
-        browser.execute_script("return getComputedStyle(arguments[0]).outlineStyle", focused)
-        != "none"
-    )
-    focused.send_keys(Keys.ENTER)
-    assert browser.switch_to.active_element == page.find("main")

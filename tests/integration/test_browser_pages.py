@@ -111,9 +111,9 @@ def test_pages_with_data(
         ("/", "What to do next"),
         ("/devices/fake-device-0000", "Curves"),
         ("/accuracy?device=device-1", "Where linear errs most"),
-        ("/observations", "launches: each once"),
+        ("/kernels", "Estimates and observations"),
         (f"/kernels/of?name={KERNEL}", "Every size and device"),
-        ("/comparing", "within noise"),
+        ("/accuracy/compare", "within noise"),
         ("/jobs", "Comparison"),
     ):
         browser.get(service[0] + path)
@@ -126,8 +126,8 @@ def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
     for path, told in (
         ("/accuracy", "holds no observations yet"),
         ("/", "Ask for an estimate"),
-        ("/observations", "holds no observations yet"),
-        ("/comparing", "Nothing was compared yet"),
+        ("/kernels", "holds no observations yet"),
+        ("/accuracy/compare", "Nothing was compared yet"),
         ("/jobs", "No job was started yet"),
     ):
         browser.get(empty + path)
@@ -146,7 +146,7 @@ def test_a_point_leads_to_its_kernel(
     browser.get(service[0] + "/accuracy?device=device-1")
     _check(browser)
     canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
-    assert "Mean error" in (canvas.get_attribute("aria-label") or "")
+    assert "Predicted over measured" in (canvas.get_attribute("aria-label") or "")
     canvas.send_keys(Keys.ARROW_RIGHT)
     told = browser.find_element(By.ID, "announcer").get_attribute("textContent") or ""
     assert "measured time: " in told
@@ -228,23 +228,23 @@ def test_rows_become_cards_on_a_telephone(
     """Each cell says what it is, nothing is cut at the side, and rows can still be sorted."""
     screen = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    browser.get(service[0] + "/observations")
+    browser.get(service[0] + f"/kernels/of?name={KERNEL}")
     _check(browser)
-    row = browser.find_element(By.CSS_SELECTOR, "#launches tbody tr")
+    row = browser.find_element(By.CSS_SELECTOR, "#sizes tbody tr")
     shown = browser.execute_script(
         "return [...arguments[0].cells].slice(1).map((cell) => "
         "getComputedStyle(cell, '::before').content.slice(1, -1))",
         row,
     )
     assert shown[:3] == ["device", "time", "noise"]
-    box = browser.find_element(By.CSS_SELECTOR, ".wide:has(#launches)")
+    box = browser.find_element(By.CSS_SELECTOR, ".wide:has(#sizes)")
     assert browser.execute_script(
         "return arguments[0].scrollWidth <= arguments[0].clientWidth", box
     )
     assert row.get_attribute("role") == "row"
-    before = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#launches tbody th")]
-    browser.find_element(By.CSS_SELECTOR, "#launches thead button").click()
-    after = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#launches tbody th")]
+    before = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#sizes tbody th")]
+    browser.find_element(By.CSS_SELECTOR, "#sizes thead button").click()
+    after = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#sizes tbody th")]
     assert after == sorted(before)
 
 
@@ -275,10 +275,10 @@ def test_a_choice_by_keyboard(browser: webdriver.Chrome, service: tuple[str, Ser
     field = browser.find_element(By.ID, "source")
     field.send_keys("answers")
     field.send_keys(Keys.ENTER)
-    button = browser.find_element(By.CSS_SELECTOR, "main form button")
+    button = field.find_element(By.XPATH, "ancestor::form//button")
     button.send_keys(Keys.ENTER)
     _wait(lambda: "source=answers" in browser.current_url)
-    assert "since it started" in _text(browser)
+    assert "Nothing that was answered" in _text(browser)
 
 
 def test_an_error_is_shown_to_a_person(

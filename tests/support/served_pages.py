@@ -28,9 +28,9 @@ from support.service_process import find_port
 
 DEVICE: Final = "fake-device-0000"
 SHOWN_PAGES: Final = (
-    "/", "/lab", "/lab/conditions", "/devices", f"/devices/{DEVICE}",
-    "/devices/compared?machine=a100&machine=v100", "/accuracy", "/observations", "/comparing",
-    "/jobs", "/models", "/estimates", "/audit", "/docs",
+    "/", "/lab", "/devices", f"/devices/{DEVICE}", "/devices/compared?machine=a100&machine=v100",
+    "/kernels", "/kernels/devices", "/accuracy", "/accuracy/compare", "/accuracy/models", "/jobs",
+    "/audit", "/docs",
 )  # fmt: skip
 """Addresses of pages that are there whatever the service holds."""
 KERNEL_PAGE: Final = "/kernels/of?name=suite/application0/kernel0"

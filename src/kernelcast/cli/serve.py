@@ -58,7 +58,7 @@ _database: Final = click.option(
 @click.option(
     "--trusted-proxy", "trusted_proxies", metavar="NETWORK", multiple=True,
     help="Believe what a proxy at this address or network says of where a request began "
-    "(X-Forwarded-For and -Proto, or Forwarded); may be repeated. Callers then need tokens, on "
+    "(X-Forwarded-For and X-Forwarded-Proto); may be repeated. Callers then need tokens, on "
     "loopback too.",
 )  # fmt: skip
 @option.flag(
@@ -79,6 +79,15 @@ _database: Final = click.option(
 @option.count(
     "--queue", default=8,
     says="Samplings that may wait for a device in each process; more are told to come again.",
+)  # fmt: skip
+@click.option(
+    "--keep-answers", "answer_days", metavar="DAYS", type=click.FloatRange(0, min_open=True),
+    default=400.0,
+    help="How long answers are kept, with what was observed of them; at most two million of them.",
+)  # fmt: skip
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
+    help="Least level of lines in the log; each request is a line of level info.",
 )  # fmt: skip
 @option.timeout(60.0, "Limit for each sampling, build included.")
 @option.debug
@@ -113,13 +122,13 @@ def _run(
     no_jobs: bool,
     queue: int,
     timeout_s: float,
+    answer_days: float,
     **options: Any,  # noqa: ANN401 - ServiceSettings has the types
 ) -> None:
     """Check what can be checked before anything listens, then serve."""
     from kernelcast.predictor.confinement import SandboxMode
     from kernelcast.service.authentication import read_token_file
     from kernelcast.service.process import serve as run_service
-    from kernelcast.service.sandboxing import describe_gap, protect
     from kernelcast.service.settings import Limits, ServiceSettings
 
     settings = ServiceSettings(
@@ -128,7 +137,9 @@ def _run(
         sandbox=SandboxMode(sandbox),
         token_file=token_file,
         runs_jobs=not no_jobs,
-        limits=replace(Limits(), queue=queue, sample_seconds=timeout_s),
+        limits=replace(
+            Limits(), queue=queue, sample_seconds=timeout_s, answer_days=answer_days
+        ),
     )
     file_tokens = {} if token_file is None else read_token_file(token_file)
     with open_state(settings.database or choose_store()) as state:
@@ -136,7 +147,7 @@ def _run(
     if settings.needs_tokens and not (file_tokens or tokens):
         complain("there are no tokens yet: `kernelcast serve token create NAME` makes one")
     # Before anything listens: a sandbox that is required and does not work ends it here.
-    if gap := describe_gap(settings, protect(settings, str(settings.database))):
+    if gap := settings.describe_gap(settings.protect(str(settings.database))):
         complain(gap)
     run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
 
@@ -168,7 +179,7 @@ def create(options: CreateOptions) -> None:
     It is shown this once: only a hash of it is kept.
     """
     _require_service()
-    from kernelcast.service.tokens import make_token
+    from kernelcast.service.authentication import make_token
 
     text, record = make_token(options.name, frozenset(map(Scope, options.scopes)))
     with _open(options.database) as state:

@@ -6,6 +6,7 @@ from kernelcast.client.answers import (
     Job,
     Machine,
     Model,
+    StoredAnswer,
     StoredObservation,
     StoredRows,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Patience",
     "ServiceError",
     "ServiceIdentity",
+    "StoredAnswer",
     "StoredObservation",
     "StoredRows",
     "WrongServiceError",

@@ -119,6 +119,37 @@ class StoredObservation(_Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer(_Answer):
+    """An answer that the service has given, and what was observed then."""
+
+    id: str
+    """Grows with time."""
+    at: str
+    """When it was given first, in ISO 8601."""
+    problem: str
+    kernel: str
+    device_id: str
+    """What was asked."""
+    tier: str
+    seconds: float
+    low: float
+    high: float
+    """The answer and its interval, in seconds."""
+    cost_s: float
+    """Samples, build and the rest, in seconds."""
+    asked: int
+    """How often it was given within an hour."""
+    observed: int
+    """Observations of the launch before its next answer."""
+    measured_s: float | None = None
+    error: float | None = None
+    is_inside: bool | None = None
+    """The last of these: its time, |predicted - measured| / measured, whether the interval held."""
+    content: Plain = field(repr=False)
+    """The whole answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine(_Answer):
     """A machine description that the service has."""
 

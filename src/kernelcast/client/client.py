@@ -17,6 +17,7 @@ from kernelcast.client.answers import (
     Job,
     Machine,
     Model,
+    StoredAnswer,
     StoredObservation,
     StoredRows,
 )
@@ -29,8 +30,11 @@ from kernelcast.client.transport import (
     Transport,
 )
 from kernelcast.records.errors import ProblemFileError
+from kernelcast.records.frames import Frame, make_frame
 
 DEFAULT_URL: Final = "http://127.0.0.1:8372"
+_MOST_AT_ONCE: Final = 1000
+_KEYS: Final = {"week": "week", "device": "device_id", "kernel": "kernel", "tier": "tier"}
 TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
 """Environment variable that holds the token where none is given."""
 
@@ -79,6 +83,18 @@ class _Asking:
 
     async def _post(self, path: str, content: Any) -> Any:  # noqa: ANN401 - JSON
         return await self._transport.ask("POST", path, content)
+
+    async def _list_answers(self, most: int, wanted: Mapping[str, Any]) -> tuple[StoredAnswer, ...]:
+        found: list[StoredAnswer] = []
+        params: dict[str, Any] = dict(wanted)
+        while len(found) < most:
+            params["limit"] = min(most - len(found), _MOST_AT_ONCE)
+            part = await self._get("/v1/answers", params)
+            found += map(StoredAnswer.read, part["answers"])
+            if part["next"] is None:
+                break
+            params["next"] = part["next"]
+        return tuple(found)
 
 
 class AsyncClient(_Asking):
@@ -276,6 +292,46 @@ class AsyncClient(_Asking):
         found = await self._transport.ask("PATCH", f"/v1/observations/{key}", content=changes)
         return StoredObservation.read(found)
 
+    async def answers(self, /, *, most: int = 100, **wanted: Any) -> tuple[StoredAnswer, ...]:  # noqa: ANN401 - parameters of the query
+        """List answers that the service has given, newest first, with what was observed then.
+
+        Parameters
+        ----------
+        most : int
+            How many at most.
+        **wanted
+            Which: ``kernel``, ``device``, ``tier`` (each one value or several), ``observed``,
+            ``given_from``, ``given_before``; all where nothing is said.
+        """
+        return await self._list_answers(most, wanted)
+
+    async def answers_frame(self, /, *, most: int = 10_000, **wanted: Any) -> Frame:  # noqa: ANN401 - parameters of the query
+        """List the same as a DataFrame: a row for each answer."""
+        return make_frame(one.content for one in await self._list_answers(most, wanted))
+
+    async def accuracy(self, /, *by: str, **wanted: Any) -> Frame:  # noqa: ANN401 - parameters of the query
+        """Tell how good answers were, as a DataFrame.
+
+        Parameters
+        ----------
+        *by
+            What has a row each: ``device`` (alone when left out), ``kernel``, ``tier``, ``week``.
+        **wanted
+            Which answers, as `answers`; of `given_from` the week counts.
+
+        Returns
+        -------
+        DataFrame
+            With ``asked``, ``made``, ``observed``, mean ``error``, ``ratio``, ``coverage``,
+            ``cost_s`` and ``cost_share``.
+        """
+        keys = list(by) or ["device"]
+        found = (await self._get("/v1/accuracy", {"by": keys, **wanted}))["rows"]
+        left_out = {one for key, one in _KEYS.items() if key not in keys}
+        return make_frame(
+            {name: one for name, one in row.items() if name not in left_out} for row in found
+        )
+
     async def models(self) -> tuple[Model, ...]:
         """List learned models."""
         return tuple(map(Model.read, (await self._get("/v1/models"))["models"]))
@@ -452,6 +508,9 @@ class Client(_Asking):
     remove_observations = _blocking(AsyncClient.remove_observations)
     remove_observation = _blocking(AsyncClient.remove_observation)
     correct_observation = _blocking(AsyncClient.correct_observation)
+    answers = _blocking(AsyncClient.answers)
+    answers_frame = _blocking(AsyncClient.answers_frame)
+    accuracy = _blocking(AsyncClient.accuracy)
     models = _blocking(AsyncClient.models)
     model_report = _blocking(AsyncClient.model_report)
     activate_model = _blocking(AsyncClient.activate_model)

@@ -23,22 +23,27 @@ from kernelcast.records.service_state import Scope as Access
 from kernelcast.service.backend import Backend
 from kernelcast.service.dependencies import Documented, KnownParameters, identify
 from kernelcast.service.errors import ApiError, ErrorResponse, kind_of, message_of, retry_after
-from kernelcast.service.forwarded import TrustedProxies, read_networks
-from kernelcast.service.instance import Instance
-from kernelcast.service.logs import log
-from kernelcast.service.metrics import Metrics
 from kernelcast.service.middleware import API_PREFIX, STREAMS, Frame
 from kernelcast.service.pages import include_pages
+from kernelcast.service.pages.dependencies import read_authorization
 from kernelcast.service.pages.rendering import answer_error, wants_page
-from kernelcast.service.pages.session import read_authorization
 from kernelcast.service.pages.sign_in import FORM_BYTES, SIGN_IN_PATH
-from kernelcast.service.routes import devices, estimates, health, jobs, models, observations
-from kernelcast.service.sandboxing import describe_gap
+from kernelcast.service.routes import (
+    answers,
+    devices,
+    estimates,
+    health,
+    jobs,
+    models,
+    observations,
+)
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
+from kernelcast.service.telemetry import Instance, Metrics, log
+from kernelcast.service_state import StoreError
 
-API_VERSION: Final = "1.11.0"
+API_VERSION: Final = "1.12.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -63,7 +68,7 @@ def create_app(
 ) -> FastAPI:
     """Make the application."""
     settings = settings or ServiceSettings()
-    metrics = Metrics()
+    metrics = Metrics(API_VERSION)
     app = FastAPI(
         title="kernelcast",
         version=API_VERSION,
@@ -77,11 +82,11 @@ def create_app(
         separate_input_output_schemas=False,
     )
     app.state.instance = Instance.find()
-    for part in (devices, estimates, observations, models, jobs, health):
+    for part in (devices, estimates, answers, observations, models, jobs, health):
         prefix = "" if part is health else API_PREFIX
         app.include_router(part.router, prefix=prefix, dependencies=[KnownParameters])
     include_pages(app)
-    _handle_errors(app)
+    _handle_errors(app, metrics)
     # Where tokens are needed a page of another site has none.
     hosts = _LOOPBACK_NAMES if settings.is_loopback and not settings.trusted_proxies else None
 
@@ -95,9 +100,7 @@ def create_app(
 
     app.add_middleware(
         Frame,
-        limits=settings.limits,
         hosts=hosts,
-        proxies=TrustedProxies(read_networks(settings.trusted_proxies)),
         watch=metrics.watch_request,
         admit=admit,
         shortcut=shortcut,
@@ -175,7 +178,7 @@ async def _run(
         allow_run=settings.allow_run,
         sandbox=service.protection.name,
     )
-    if warning := describe_gap(settings, service.protection):
+    if warning := settings.describe_gap(service.protection):
         log("strangers' kernels are not confined", level=30, said=warning)
     try:
         yield
@@ -215,11 +218,13 @@ def _find_place(body: Any, error: dict[str, Any]) -> tuple[str, ...]:  # noqa: A
     return tuple(found)
 
 
-def _handle_errors(app: FastAPI) -> None:
+def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
     """Give every error the one shape."""
 
     async def handle_ours(_: Request, error: Exception) -> Response:
         kind = kind_of(error)
+        if isinstance(error, StoreError):
+            metrics.database_failures.labels("requests").inc()
         detail = error.detail if isinstance(error, ApiError) else None
         if message_of(error) != str(error):
             log("request failed", level=40, code=kind.code, error=str(error))

@@ -1,28 +1,99 @@
-"""Who calls, and what they may do."""
+"""Who calls, and what they may do: tokens, how they look, and how their secrets are kept."""
 
 import asyncio
+import hashlib
+import hmac
 import re
+import secrets
 import stat
 import time
+from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NoReturn
 
+from cachetools import FIFOCache
+
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.service.errors import ApiError
-from kernelcast.service.logs import log
-from kernelcast.service.rate_limit import AttemptCounter, name_address
+from kernelcast.service.guard import is_text
 from kernelcast.service.settings import ServiceSettings
-from kernelcast.service.tokens import hash_secret, is_right, parse_token
+from kernelcast.service.telemetry import log
 from kernelcast.service_state import ServiceState
 
 # Changes are seen within a second; this bounds how old tokens are while the database is away.
 _HELD_S: Final = 30.0
 _UNKNOWN: Final = "the token is not known, or was revoked"
 _LINE = re.compile(r"(?P<scopes>[a-z,]+)\s+(?P<token>\S+)")
+
+
+_WINDOW_S: Final = 60.0  # so long a wrong secret counts
+_MOST_GUESSED: Final = 10_000
+_SECRET_BYTES: Final = 32
+_TOKEN = re.compile(r"kc_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedToken:
+    """A token taken apart."""
+
+    id: str
+    secret: str
+
+
+def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
+    """Make a new token.
+
+    Returns
+    -------
+    text : str
+        The token; it is shown once and kept nowhere.
+    record : TokenRecord
+        What is kept.
+    """
+    if not is_text(name):
+        msg = f"token name {name!a}: holds what cannot be stored as text; give another"
+        raise InputError(msg)
+    token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(_SECRET_BYTES)
+    record = TokenRecord(
+        id=token_id,
+        name=name,
+        digest=hash_secret(secret),
+        scopes=scopes,
+        created_at=datetime.now(UTC),
+    )
+    return f"kc_{token_id}_{secret}", record
+
+
+def parse_token(text: str) -> ParsedToken | None:
+    """Take a token apart; None if it is none.
+
+    Examples
+    --------
+    >>> parse_token("kc_0123456789ab_" + "x" * 43).id
+    '0123456789ab'
+    >>> parse_token("password") is None
+    True
+    """
+    match = _TOKEN.fullmatch(text)
+    return None if match is None else ParsedToken(match["id"], match["secret"])
+
+
+def hash_secret(secret: str) -> bytes:
+    """Hash a secret.
+
+    It is 256 random bits. Nobody finds those by trying, however fast the hash is, and no two are
+    alike; a slow hash would only let strangers keep our processors busy (ADR 0025).
+    """
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def is_right(secret: str, record: TokenRecord) -> bool:
+    """Tell whether a secret is the one of a token."""
+    return hmac.compare_digest(hash_secret(secret), record.digest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +107,8 @@ class Caller:
 class Authenticator:
     """Tells callers by their tokens.
 
-    A right token always opens: whoever guesses beside it, at the same address or at its id, is
-    told to wait and keeps nobody else out. A wrong one is compared in memory.
+    A right token always opens: who guesses at its secret is told to wait, and keeps its owner in.
+    Limits by address are a proxy's, which knows addresses.
     """
 
     def __init__(self, settings: ServiceSettings, state: ServiceState) -> None:
@@ -49,9 +120,8 @@ class Authenticator:
         everything = Caller(name="local", scopes=frozenset(Scope))
         # Who asks without a token, where that may be: most requests of a service on loopback.
         self._local = None if settings.needs_tokens else self._limit(everything)
-        most = settings.limits.wrong_tokens
-        self._of_address = AttemptCounter(most, time.monotonic)
-        self._of_id = AttemptCounter(most, time.monotonic)
+        # Times of wrong secrets by the token's id: later ones than allowed take no memory.
+        self._guesses: FIFOCache[str, deque[float]] = FIFOCache(_MOST_GUESSED)
         self._reading = asyncio.Lock()
         self._looking = asyncio.Lock()
         file = settings.token_file
@@ -62,7 +132,7 @@ class Authenticator:
         self._held = None
         self._changes += 1
 
-    async def identify(self, authorization: str | None, address: str) -> Caller:
+    async def identify(self, authorization: str | None) -> Caller:
         """Tell who calls."""
         if authorization is None:
             if self._local is None:
@@ -70,13 +140,11 @@ class Authenticator:
             return self._local
         kind, _, text = authorization.partition(" ")
         parsed = parse_token(text.strip()) if kind.lower() == "bearer" else None
-        if parsed is None:  # no guess at anything: it costs nothing and does not count
+        record = None if parsed is None else await self._find(parsed.id)
+        if parsed is None or record is None or record.revoked_at is not None:
             _refuse(_UNKNOWN)
-        record = await self._find(parsed.id, address)
-        if record is None or record.revoked_at is not None:
-            self._refuse_wrong(address, None)
         if not is_right(parsed.secret, record):
-            self._refuse_wrong(address, parsed.id)
+            self._refuse_guess(parsed.id)
         return self._limit(Caller(name=record.id, scopes=record.scopes))
 
     def _limit(self, caller: Caller) -> Caller:
@@ -85,12 +153,11 @@ class Authenticator:
             return caller
         return Caller(name=caller.name, scopes=caller.scopes - {Scope.RUN})
 
-    async def _find(self, token_id: str, address: str) -> TokenRecord | None:
+    async def _find(self, token_id: str) -> TokenRecord | None:
         """Find a token in memory; what is not there may have been made within this second."""
         record = (await self._read_all()).get(token_id)
         if record is not None:
             return record
-        _refuse_if(self._of_address.wait_s(name_address(address)))
         async with self._looking:  # strangers share one connection to the database
             record = await asyncio.to_thread(self._state.tokens.find, token_id)
         if record is not None:
@@ -111,17 +178,24 @@ class Authenticator:
                 self._held, self._held_until_s = found, time.monotonic() + _HELD_S
             return found
 
-    def _refuse_wrong(self, address: str, token_id: str | None) -> NoReturn:
-        """Count a wrong token and refuse it."""
-        source = name_address(address)
-        waits = [self._of_address.wait_s(source)]
-        is_last = self._of_address.note(source)
-        if token_id is not None:
-            waits.append(self._of_id.wait_s(token_id))
-            is_last = self._of_id.note(token_id) or is_last
-        if is_last and not any(waits):
-            log("many wrong tokens", level=30, client=address, token=token_id)
-        _refuse_if(max((one for one in waits if one is not None), default=None))
+    def _refuse_guess(self, token_id: str) -> NoReturn:
+        """Count a wrong secret of a token and refuse it."""
+        most, now_s = self._settings.limits.wrong_tokens, time.monotonic()
+        times = self._guesses.get(token_id, deque(maxlen=most))
+        while times and times[0] < now_s - _WINDOW_S:
+            times.popleft()
+        if len(times) == most:
+            wait_s = max(1, round(times[0] + _WINDOW_S - now_s))
+            raise ApiError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "too_many_wrong_tokens",
+                f"too many wrong tokens; try again in {wait_s} s",
+                retry_after_s=wait_s,
+            )
+        times.append(now_s)
+        self._guesses[token_id] = times  # the newest are kept
+        if len(times) == most:
+            log("many wrong tokens", level=30, token=token_id)
         _refuse(_UNKNOWN)
 
 
@@ -201,13 +275,3 @@ def require(caller: Caller, scope: Scope) -> None:
 
 def _refuse(message: str) -> NoReturn:
     raise ApiError(HTTPStatus.UNAUTHORIZED, "unauthorized", message)
-
-
-def _refuse_if(wait_s: int | None) -> None:
-    if wait_s is not None:
-        raise ApiError(
-            HTTPStatus.TOO_MANY_REQUESTS,
-            "too_many_wrong_tokens",
-            f"too many wrong tokens; try again in {wait_s} s",
-            retry_after_s=wait_s,
-        )

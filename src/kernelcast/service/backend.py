@@ -1,11 +1,14 @@
-"""The one place where the service asks the predictor."""
+"""The one place where the service asks the predictor, and the devices that it may ask about."""
 
+import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
-from kernelcast.launches.devices import list_descriptions
+from kernelcast.launches.devices import list_descriptions, pick_devices
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.executors import Executor
@@ -19,11 +22,18 @@ from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
+from kernelcast.records.errors import (
+    CompileError,
+    KernelcastError,
+    KernelRunError,
+    NoDeviceError,
+)
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.service.redaction import redact, redact_estimate, redact_paths
+
+_STANDS_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,3 +157,40 @@ def _telling_own(ask: Ask) -> Iterator[None]:
     except KernelcastError as error:
         error.args = (redact_paths(str(error)),)
         raise
+
+
+class DeviceDirectory:
+    """The devices of this host by their ids, asked for now and then."""
+
+    def __init__(self, backend: Backend, on_change: Callable[[], None] = lambda: None) -> None:
+        self._backend = backend
+        self._on_change = on_change
+        self._devices: dict[str, DeviceDescription] = {}
+        self._ends_s = 0.0
+        self._lock = asyncio.Lock()
+
+    async def list(self) -> Sequence[DeviceDescription]:
+        """Describe all devices."""
+        return list((await self._read()).values())
+
+    async def ids(self) -> set[str]:
+        """Give the ids of all devices; none where there is no device."""
+        try:
+            return set(await self._read())
+        except NoDeviceError:
+            return set()
+
+    async def choose(self, wanted: Sequence[str]) -> Sequence[DeviceDescription]:
+        """Give the devices of those ids or beginnings of ids, each once, or all of them."""
+        return pick_devices(wanted, await self.list())
+
+    async def _read(self) -> dict[str, DeviceDescription]:
+        if time.monotonic() < self._ends_s:
+            return self._devices
+        async with self._lock:
+            if time.monotonic() >= self._ends_s:
+                found = await asyncio.to_thread(self._backend.list_devices)
+                self._devices = {one.id: one for one in found}
+                self._ends_s = time.monotonic() + _STANDS_S
+                self._on_change()
+        return self._devices

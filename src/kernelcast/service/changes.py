@@ -1,9 +1,12 @@
-"""Names of the counts of changes that processes tell each other by.
+"""How processes tell each other of changes: by counts that each looks at once a second.
 
 Launches are put into a few thousand buckets: an observation makes kept answers of its own bucket be
 looked at again, and leaves the others alone.
 """
 
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -11,44 +14,102 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.launch_identity import LaunchIdentity, digest_arguments, digest_text
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.service_state import OBSERVATIONS_CHANGED
+from kernelcast.service.backend import Backend
+from kernelcast.service.telemetry import Metrics, log
+from kernelcast.service_state import OBSERVATIONS_CHANGED, ServiceState
 
 EVERYTHING: Final = OBSERVATIONS_CHANGED
 """Any launch may have been observed, or may have lost observations."""
-TOKENS: Final = "tokens"
-"""Tokens were made or revoked."""
+PERIOD_S: Final = 1.0
+_TOKENS: Final = "tokens"
 _BUCKET: Final = "observed:"
 _LETTERS: Final = 3
 
 
-def is_bucket(name: str) -> bool:
-    """Tell whether a count is of a bucket."""
-    return name.startswith(_BUCKET)
+@dataclass(slots=True)
+class Versions:
+    """Counts of changes that answers depend on."""
+
+    everything: int = 0
+    """Grows where any launch may have been observed, as by a collection."""
+    observed: dict[str, int] = field(default_factory=dict)
+    """Grow where a launch of that bucket was observed."""
+    models: int = 0
+    """Changes with the models in use."""
+
+    def of(self, bucket: str) -> tuple[int, int]:
+        """Find the counts of a launch."""
+        return self.everything, self.observed.get(bucket, 0)
 
 
 def bucket_of_launch(launch: LaunchIdentity) -> str:
-    """Give the name of the count that observations of a launch make grow."""
+    """Name the count that observations of a launch make grow."""
     return _name(
-        launch.kernel.digest,
-        launch.device.id,
-        launch.device.driver,
-        launch.ndrange,
+        launch.kernel.digest, launch.device.id, launch.device.driver, launch.ndrange,
         launch.arguments_digest,
-    )
+    )  # fmt: skip
 
 
 def bucket_of_problem(problem: Problem, device: DeviceDescription, *, seed: int) -> str:
-    """Give the same for a problem on a device."""
-    return _name(
-        problem.kernel.digest,
-        device.id,
-        device.driver,
-        problem.ndrange,
-        digest_arguments(problem.arguments, seed=seed),
-    )
+    """Name the same for a problem on a device."""
+    digest = digest_arguments(problem.arguments, seed=seed)
+    return _name(problem.kernel.digest, device.id, device.driver, problem.ndrange, digest)
 
 
 @lru_cache(maxsize=4096)
 def _name(kernel: str, device_id: str, driver: str, ndrange: NDRange | None, arguments: str) -> str:
     digest = digest_text(kernel, device_id, driver, repr(ndrange), arguments)
     return _BUCKET + digest[:_LETTERS]
+
+
+class ChangeWatcher:
+    """Looks for changes of observations, models and tokens that other processes have made."""
+
+    def __init__(
+        self,
+        state: ServiceState,
+        backend: Backend,
+        versions: Versions,
+        metrics: Metrics,
+        forget_tokens: Callable[[], None],
+    ) -> None:
+        self._state = state
+        self._backend = backend
+        self._versions = versions
+        self._metrics = metrics
+        self._forget_tokens = forget_tokens
+        self._tokens = -1
+        self._is_away = False
+
+    @property
+    def models(self) -> int:
+        """A number that changes with the models in use."""
+        return self._versions.models
+
+    async def run(self) -> None:
+        """Look once a second until cancelled."""
+        while True:
+            await self.look()
+            self._metrics.watch_process()
+            await asyncio.sleep(PERIOD_S)
+
+    async def look(self) -> None:
+        """Look once; a database that does not answer costs a line in the log."""
+        try:
+            changes = await asyncio.to_thread(self._state.changes.read)
+            self._versions.models = await asyncio.to_thread(self._backend.generation)
+        except Exception as error:  # noqa: BLE001 - it looks again in a second, whatever it is
+            self._metrics.database_failures.labels("changes").inc()
+            if not self._is_away:
+                log("the database is away, changes are not seen", level=40, error=repr(error))
+            self._is_away = True
+            return
+        self._is_away = False
+        self._versions.everything = changes.get(EVERYTHING, 0)
+        self._versions.observed = {
+            name: one for name, one in changes.items() if name.startswith(_BUCKET)
+        }
+        tokens = changes.get(_TOKENS, 0)
+        if tokens != self._tokens:
+            self._tokens = tokens
+            self._forget_tokens()

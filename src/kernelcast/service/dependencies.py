@@ -1,26 +1,35 @@
 """What the routes ask of a request: the service, the caller, and scopes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import Scope as ServerScope
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import AuditRecord, Scope
 from kernelcast.service.authentication import Caller, require
 from kernelcast.service.errors import ApiError
-from kernelcast.service.logs import log
 from kernelcast.service.service import Service
+from kernelcast.service.telemetry import log
 
 _BEARER = HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
 _IDENTIFIED: Final = "identified"
+_FILES: Final = StaticFiles()  # compares tags; no file is read
+_NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
+    304: {"description": "The ETag in If-None-Match still holds."}
+}
 _SHOWN_NAME: Final = 100
 _SHOWN_NAMES: Final = 10
 
@@ -36,12 +45,9 @@ async def identify(request: ServerScope, service: Service, authorization: str | 
     state = request.setdefault("state", {})
     known: tuple[str | None, Caller | Exception] | None = state.get(_IDENTIFIED)
     if known is None or known[0] != authorization:
-        client = request.get("client")
         caller: Caller | Exception
         try:
-            caller = await service.authenticator.identify(
-                authorization, client[0] if client else ""
-            )
+            caller = await service.authenticator.identify(authorization)
         except (ApiError, KernelcastError) as error:
             caller = error
         known = state[_IDENTIFIED] = (authorization, caller)
@@ -127,3 +133,32 @@ async def audit(
     await asyncio.to_thread(service.state.audit.add, record)
     log("admin action", action=action, subject=subject, actor=caller.name,
         request_id=record.request_id)  # fmt: skip
+
+
+class ConditionalRoute(APIRoute):
+    """Gives what is read an ETag, and 304 to who names it in If-None-Match (RFC 9110)."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - FastAPI's
+        if "GET" in (options.get("methods") or ()):
+            options["responses"] = {**(options.get("responses") or {}), **_NOT_MODIFIED}
+        super().__init__(*arguments, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Handle a request as other routes do, then look at the answer."""
+        handle = super().get_route_handler()
+
+        async def handle_condition(request: Request) -> Response:
+            answer = await handle(request)
+            return respond_if_changed(request, answer) if request.method == "GET" else answer
+
+        return handle_condition
+
+
+def respond_if_changed(request: Request, answer: Response, usage: str = "private") -> Response:
+    """Tag an answer; leave it out where the caller has it."""
+    tag = f'"{hashlib.sha256(answer.body).hexdigest()[:16]}"'
+    # Weak: what is compressed differs in its bytes.
+    answer.headers.update({"etag": f"W/{tag}", "cache-control": f"{usage}, no-cache"})
+    if _FILES.is_not_modified(Headers({"etag": tag}), request.headers):
+        return NotModifiedResponse(answer.headers)
+    return answer

@@ -4,9 +4,9 @@ import asyncio
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
@@ -14,21 +14,26 @@ from typing import Any, Final, TypeVar
 
 from cachetools import FIFOCache
 
+from kernelcast.lab.signature import check_signature
 from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
+from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend, Sampled
-from kernelcast.service.bounded_pool import BoundedPool
-from kernelcast.service.changes import bucket_of_problem
+from kernelcast.service.changes import Versions, bucket_of_problem
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
-from kernelcast.service.logs import log
-from kernelcast.service.metrics import Metrics
-from kernelcast.service.predictions import Predictions
-from kernelcast.service.sampling_queue import SHARE_OF_THE_WAIT, SamplingQueues, TurnMissedError
+from kernelcast.service.queues import (
+    SHARE_OF_THE_WAIT,
+    BoundedPool,
+    SamplingQueues,
+    TurnMissedError,
+)
 from kernelcast.service.settings import Limits
+from kernelcast.service.telemetry import Metrics, log
 from kernelcast.service.timeouts import TimeoutMemory, refuse_repeat
+from kernelcast.service_state import AnswerRecord, StoreError
 
 T = TypeVar("T")
 _MOST_KEPT: Final = 10_000
@@ -38,6 +43,11 @@ _STANDS_S: Final = 600.0
 _MOST_MODELS: Final = 32
 _RECALLS_AT_ONCE: Final = 4
 _MOST_REFINABLE: Final = 256
+_MOST_REPEATS: Final = 4096
+_LONGEST_BYTES: Final = 16 * 1024
+_APART_S: Final = 1.0
+"""Between two refinements, and after a launch was asked for, at least: moments that lie close
+together share what disturbs them."""
 
 
 class Sampling(StrEnum):
@@ -80,22 +90,6 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Versions:
-    """Counts of changes that answers depend on; see `kernelcast.service.change_watcher`."""
-
-    everything: int = 0
-    """Grows where any launch may have been observed, as by a collection."""
-    observed: dict[str, int] = field(default_factory=dict)
-    """Grow where a launch of that bucket was observed, see `kernelcast.service.changes`."""
-    models: int = 0
-    """Changes with the models in use."""
-
-    def of(self, bucket: str) -> tuple[int, int]:
-        """Give the counts of a launch."""
-        return self.everything, self.observed.get(bucket, 0)
-
-
-@dataclass(slots=True)
 class _Kept:
     """An answer that stands until something changes; `rest` is its JSON after the first key."""
 
@@ -105,6 +99,7 @@ class _Kept:
     observed: tuple[int, int]
     models: int
     ends_s: float
+    record: AnswerRecord
     refine: Callable[[], Sampled] | None = None
 
     @property
@@ -141,12 +136,12 @@ class Estimating:
         backend: Backend,
         limits: Limits,
         metrics: Metrics,
-        predictions: Predictions,
+        answers: Answers,
         versions: Versions,
     ) -> None:
         self._backend = backend
         self._metrics = metrics
-        self._predictions = predictions
+        self._answers = answers
         self._versions = versions
         self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(_MOST_KEPT)
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
@@ -164,6 +159,7 @@ class Estimating:
         kept = self._kept.get(wanted.key)
         if kept is None or not kept.stands(self._versions):
             return None
+        kept.record = self._answers.note_repeat(kept.record)
         passed_s = time.perf_counter() - started_s
         self._metrics.estimate_s.labels(kept.tier, "yes").observe(passed_s)
         return Outcome(content=kept.write(is_kept=True))
@@ -221,6 +217,7 @@ class Estimating:
         if estimate is None and known is not None:
             # Others were observed, this launch was not.
             known.observed, known.ends_s = observed, ends_s
+            known.record = self._answers.note_repeat(known.record)
             return known
         if estimate is None:
             try:
@@ -228,7 +225,8 @@ class Estimating:
                 estimate, refine = found.estimate, found.refine
             except TurnMissedError as error:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
-        kept = _Kept(b"", estimate, bucket, observed, models, ends_s, refine)
+        record = self._note(wanted, estimate)
+        kept = _Kept(b"", estimate, bucket, observed, models, ends_s, record, refine)
         self._fill(kept, wanted, estimate)
         if lasts:
             self._keep(wanted, kept)
@@ -239,7 +237,10 @@ class Estimating:
         kept.estimate, kept.rest = estimate, _write(wanted, estimate)
         if estimate.now is not None:
             kept.ends_s = time.monotonic() + HOLDS_S
-        self._predictions.remember(estimate, wanted.digest)
+
+    def _note(self, wanted: Wanted, estimate: Estimate) -> AnswerRecord:
+        ask = wanted.ask
+        return self._answers.note(estimate, wanted.digest, ask.problem.name, ask.caller)
 
     def _keep(self, wanted: Wanted, kept: _Kept) -> None:
         self._kept[wanted.key] = kept
@@ -266,12 +267,13 @@ class Estimating:
             return False
         if found is None:
             return True
-        kept.refine = found.refine
+        kept.refine, kept.record = found.refine, self._note(wanted, found.estimate)
         self._fill(kept, wanted, found.estimate)
         return found.refine is not None
 
     async def _ask_device(self, wanted: Wanted) -> Sampled:
         ask, device_id = wanted.ask, wanted.ask.device.id
+        check_signature(ask.problem)
         if wanted.samples:
             self._refuse_repeat(ask)
             within_s, asked_s = ask.settings.within_s, time.monotonic()
@@ -331,7 +333,9 @@ class Estimating:
 
     def _fail(self, wanted: Wanted, error: Exception) -> Outcome:
         kind = kind_of(error)
-        self._metrics.estimate_errors.labels(kind.code).inc()
+        self._metrics.estimate_errors.labels(kind.code, wanted.ask.device.id).inc()
+        if isinstance(error, StoreError):
+            self._metrics.database_failures.labels("estimates").inc()
         if message_of(error) != str(error):
             log("an estimate failed", level=40, device=wanted.ask.device.id, error=str(error))
         detail: dict[str, Any] | None = None
@@ -372,3 +376,88 @@ def _write(wanted: Wanted, estimate: Estimate) -> bytes:
 async def _run(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
     waiting: Awaitable[T] = asyncio.get_running_loop().run_in_executor(executor, work)
     return await waiting
+
+
+class Repeats:
+    """What requests for estimates ask, by their bytes and by whether kernels may be run."""
+
+    def __init__(self, estimating: Estimating) -> None:
+        self._estimating = estimating
+        self._known: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(_MOST_REPEATS)
+
+    def remember(self, body: bytes, wanted: Sequence[Wanted], *, may_run: bool) -> None:
+        """Remember what a request asks."""
+        if len(body) <= _LONGEST_BYTES:
+            self._known[body, may_run] = wanted
+
+    def forget(self) -> None:
+        """Forget all: the devices may be others now."""
+        self._known.clear()
+
+    def answer(self, body: bytes, *, may_run: bool) -> bytes | None:
+        """Give the whole answer to a request, if every part of it was kept and still stands."""
+        wanted = self._known.get((body, may_run))
+        if wanted is None:
+            return None
+        found = []
+        for one in wanted:
+            kept = self._estimating.find_kept(one)
+            if kept is None:
+                return None
+            found.append(kept.content)
+        return write_answers(found)
+
+
+def write_answers(contents: Sequence[bytes]) -> bytes:
+    """Write answers as one JSON object."""
+    return b'{"estimates": [' + b", ".join(contents) + b"]}"
+
+
+class Refining:
+    """Samples launches again that were asked for, while nobody waits: the next answer is better.
+
+    Moments err for the most part independently of each other (ADR 0032). What a refinement takes is
+    followed by a pause of so many times as long that all together take no more than a share of the
+    time.
+
+    Parameters
+    ----------
+    estimating : Estimating
+        Has the answers.
+    metrics : Metrics
+        Count what was done.
+    share : float
+        Of the time, which refinements may take; 0: there are none.
+    """
+
+    def __init__(self, estimating: Estimating, metrics: Metrics, share: float) -> None:
+        self._estimating = estimating
+        self._metrics = metrics
+        self._share = share
+
+    async def run(self) -> None:
+        """Refine now and then until cancelled."""
+        pause_s = _APART_S
+        while self._share > 0:
+            await asyncio.sleep(pause_s)
+            taken_s = await self._refine_next()
+            pause_s = max(_APART_S, taken_s * (1.0 / self._share - 1.0))
+
+    async def _refine_next(self) -> float:
+        """Refine the answer that has waited longest, if no request waits; give the seconds."""
+        waiting = self._estimating.refinable
+        if not waiting or self._estimating.queues.length:
+            return 0.0
+        key, wanted = waiting.popitem(last=False)
+        started_s = time.perf_counter()
+        try:
+            is_open = await self._estimating.refine(wanted)
+        except Exception as error:  # noqa: BLE001 - it goes on with others, whatever it is
+            log("a refinement failed", level=30, device=wanted.ask.device.id, error=repr(error))
+            is_open = False
+        taken_s = time.perf_counter() - started_s
+        self._metrics.refinements.labels(wanted.ask.device.id).inc()
+        self._metrics.refining_s.labels(wanted.ask.device.id).inc(taken_s)
+        if is_open:
+            waiting.setdefault(key, wanted)
+        return taken_s

@@ -18,8 +18,8 @@ from kernelcast.records.service_state import JobRecord, JobState
 from kernelcast.service.changes import EVERYTHING
 from kernelcast.service.device_lock import host_name, jobs_lock
 from kernelcast.service.errors import kind_of
-from kernelcast.service.logs import log
 from kernelcast.service.redaction import redact_paths
+from kernelcast.service.telemetry import log
 from kernelcast.service_state import ServiceState, StoreError
 
 POLL_S: Final = 0.5

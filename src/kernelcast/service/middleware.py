@@ -1,4 +1,7 @@
-"""What happens to every request: id, where it comes from, its body, headers, log, metrics."""
+"""What happens to every request: id, origin, its body, headers, log, metrics.
+
+How long headers and bodies take to arrive is the business of the proxy: docs/how-to/deploy.
+"""
 
 import re
 import secrets
@@ -10,12 +13,9 @@ from typing import Final, NoReturn
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kernelcast.service.bodies import has_body, read_body, replay, tell_gone
 from kernelcast.service.errors import ApiError, ErrorResponse
-from kernelcast.service.forwarded import TrustedProxies
-from kernelcast.service.logs import LOGGER, log
-from kernelcast.service.plain_text import is_plain_form, is_plain_json, is_text
-from kernelcast.service.settings import Limits
+from kernelcast.service.guard import is_plain_form, is_plain_json, is_text
+from kernelcast.service.telemetry import LOGGER, log
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 API_PREFIX: Final = "/v1"
@@ -55,17 +55,13 @@ class Frame:
         self,
         app: ASGIApp,
         *,
-        limits: Limits,
         hosts: Iterable[str] | None,
-        proxies: TrustedProxies,
         watch: Watch,
         admit: Admit,
         shortcut: Shortcut,
     ) -> None:
         self._app = app
-        self._limits = limits
         self._hosts = None if hosts is None else frozenset(hosts)
-        self._proxies = proxies
         self._watch = watch
         self._admit = admit
         self._shortcut = shortcut
@@ -79,8 +75,8 @@ class Frame:
         headers = Headers(scope=scope)
         request_id = _choose_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
-        scope["state"]["is_read"] = not has_body(headers)
-        self._proxies.resolve(scope, headers)
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        scope["state"]["is_read"] = not has_body
         status = 500
         method = scope["method"]
         if method == "HEAD" and not scope["path"].endswith(STREAMS):
@@ -139,15 +135,15 @@ class Frame:
         most = await self._admit(scope, headers)
         if most == 0:
             # The application says why: it knows whom it refuses, and whether as a page or as JSON.
-            await self._app(scope, replay(b"", tell_gone), send)
+            await self._app(scope, _replay(b"", _tell_gone), send)
             return
-        body = await read_body(receive, headers, most=most, seconds=self._limits.body_seconds)
+        body = await _read_body(receive, headers, most)
         scope["state"]["is_read"] = True
         _check_type(scope, headers)
         _check_body(scope, body)
         known = await self._look_up(scope, headers, body)
         if known is None:
-            await self._app(scope, replay(body, receive), send)
+            await self._app(scope, _replay(body, receive), send)
         else:
             # A response object would cost a third of such an answer's time.
             head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(known))]
@@ -193,6 +189,45 @@ class Frame:
             client=client[0] if client else None,
             caller=scope.get("state", {}).get("caller"),
         )
+
+
+async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes:
+    """Read a whole body, no larger than it may be."""
+    told = headers.get("content-length", "0")
+    parts: list[bytes] = []
+    size = int(told) if told.isdigit() and int(told) > most else 0
+    while size <= most:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ApiError(HTTPStatus.BAD_REQUEST, "disconnected", "the caller went away")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size <= most and not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+    raise ApiError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        "body_too_large",
+        f"the body is larger than {most} bytes; send less at once",
+    )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Make what the application reads: the body, then whatever the server says."""
+    is_given = False
+
+    async def read() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return read
+
+
+async def _tell_gone() -> Message:
+    """Tell what follows a body that is not read: nothing."""
+    return {"type": "http.disconnect"}
 
 
 def _add_headers(given: Sequence[RawHeader]) -> list[RawHeader]:

@@ -1,9 +1,9 @@
-"""Takes observations: stored before they are acknowledged, each key once."""
+"""Observations: stored before they are acknowledged, each key once; listed, removed, corrected."""
 
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -13,7 +13,12 @@ from typing import Final
 
 from cachetools import FIFOCache
 
-from kernelcast.launches.data_store import open_data_store
+from kernelcast.collection.data_editing import (
+    Correction,
+    correct_observation,
+    find_observations,
+)
+from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.judging import Judge
 from kernelcast.records.device import DeviceDescription
@@ -28,11 +33,11 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes, summarise_runs
 from kernelcast.records.problem import Problem
+from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Backend
-from kernelcast.service.changes import bucket_of_launch
+from kernelcast.service.changes import EVERYTHING, bucket_of_launch
 from kernelcast.service.errors import ApiError
-from kernelcast.service.metrics import Metrics
-from kernelcast.service.predictions import Predictions
+from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 
 _MOST_IDENTITIES: Final = 4096
@@ -82,8 +87,18 @@ class Taken:
     doubted: tuple[Doubted, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedObservations:
+    """A part of a list of observations."""
+
+    rows: tuple[Mapping[str, object], ...]
+    """As `kernelcast data ls --rows --json` shows them."""
+    last: tuple[int | None, str] | None
+    """Behind which more follow; None where nothing does."""
+
+
 class Observing:
-    """Takes observations."""
+    """Takes observations, lists, removes and corrects them."""
 
     def __init__(
         self,
@@ -91,14 +106,14 @@ class Observing:
         backend: Backend,
         state: ServiceState,
         metrics: Metrics,
-        predictions: Predictions,
+        answers: Answers,
     ) -> None:
         self._store: Store = open_data_store(database)
         self._judge = Judge(backend.history)
         self._count_work = backend.count_work
         self._state = state
         self._metrics = metrics
-        self._predictions = predictions
+        self._answers = answers
         self._lock = threading.Lock()
         self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(
             _MOST_IDENTITIES
@@ -110,9 +125,59 @@ class Observing:
         rows = taken.rows
         self._metrics.observations.labels("added").inc(rows.added)
         self._metrics.observations.labels("known").inc(rows.known)
-        for one in observations:
-            self._predictions.compare(one.launch, one.runs.median_s)
+        for one in observations if rows.added else ():
+            if not one.flags:  # else it says little of the launch
+                self._answers.observe(one.launch, one.runs.median_s)
         return taken
+
+    async def count(self, wanted: Selection, global_size: tuple[int, ...] = ()) -> int:
+        """Count what a selection means."""
+        return await asyncio.to_thread(self._state.answers.count_observations, wanted, global_size)
+
+    async def list(
+        self,
+        wanted: Selection,
+        *,
+        most: int,
+        after: tuple[int | None, str] | None = None,
+        global_size: tuple[int, ...] = (),
+    ) -> "ListedObservations":
+        """List what a selection means, newest first by the time of measurement."""
+
+        def read() -> ListedObservations:
+            places = self._state.answers.list_observations(
+                wanted, most=most + 1, after=after, global_size=global_size
+            )
+            shown = places[:most]
+            keys = tuple(key for _, key in shown)
+            held = Selection(keys=keys)
+            rows = find_observations(self._store, held, most=len(keys)).rows if keys else ()
+            found = {str(one["key"]): one for one in rows}
+            return ListedObservations(
+                rows=tuple(found[key] for key in keys if key in found),
+                last=shown[-1] if len(places) > most and shown else None,
+            )
+
+        return await asyncio.to_thread(read)
+
+    async def remove(self, wanted: Selection) -> int:
+        """Remove what a selection means; give how many there were."""
+        try:
+            return await asyncio.to_thread(self._store.remove_selected, wanted)
+        finally:
+            await self._tell()
+
+    async def correct(self, key: str, correction: Correction) -> Mapping[str, object]:
+        """Change an observation; give it as it is now."""
+        try:
+            return await asyncio.to_thread(correct_observation, self._store, key, correction)
+        finally:
+            await self._tell()
+
+    async def _tell(self) -> None:
+        """Have every process look at its answers again."""
+        self.forget()
+        await asyncio.to_thread(self._state.changes.count, EVERYTHING)
 
     def forget(self) -> None:
         """Forget what was observed: some of it was removed or corrected."""

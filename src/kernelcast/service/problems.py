@@ -41,16 +41,14 @@ class ProblemCache:
         return digest, problem
 
     async def find(self, digest: str) -> Problem:
-        """Give a problem that was sent before."""
+        """Find a problem that was sent before."""
         known = self._known.get(digest)
-        if known is not None:
-            return known
-        problem = self._read(await self.read(digest))
-        self._known[digest] = problem
-        return problem
+        if known is None:
+            known = self._known[digest] = self._read(await self.read(digest))
+        return known
 
     async def read(self, digest: str) -> Mapping[str, Any]:
-        """Give what was sent as a problem."""
+        """Read what was sent as a problem."""
         text = await asyncio.to_thread(self._state.problems.find, digest)
         if text is None:
             raise ApiError(

@@ -1,16 +1,19 @@
 """Runs the service under uvicorn, in one process or several."""
 
 import contextlib
+import errno
+import json
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
+import urllib.request
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, cast
+from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,17 +22,22 @@ from kernelcast.launches.data_folder import data_folder, protect_data_folder
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import OWNER_ONLY_UMASK, close_to_others
 from kernelcast.service.app import create_app
-from kernelcast.service.instance import INSTANCE_HEADER, Instance
-from kernelcast.service.logs import log, set_up_logs
-from kernelcast.service.metrics_folder import hold_shared_folder, shared_folder
-from kernelcast.service.ports import check_port
-from kernelcast.service.protocol import PatientProtocol
 from kernelcast.service.settings import ServiceSettings, load_settings
+from kernelcast.service.telemetry import (
+    INSTANCE_HEADER,
+    Instance,
+    forget_ended_processes,
+    log,
+    set_up_logs,
+    share_counts,
+)
 
 _SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
 _SQLITE_VARIABLE: Final = "SQLITE_TMPDIR"
 _MATPLOTLIB_VARIABLE: Final = "MPLCONFIGDIR"
 _GRACE_S: Final = 30
+_ASK_S: Final = 2.0
+_MOST_BYTES: Final = 4096
 _BACKLOG: Final = 2048
 _SLOWEST_IMPORT_S: Final = 120
 """A worker answers uvicorn's pings once it has imported all: 0.9 s on an idle machine. By default
@@ -41,7 +49,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
 
     `tell` is told the address before anything is answered; port 0 has none yet.
     """
-    set_up_logs()
+    set_up_logs(settings.log_level)
     os.umask(OWNER_ONLY_UMASK)  # of everything that this process and its children write
     check_port(settings.host, settings.port)
     if settings.port:
@@ -55,19 +63,19 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
     _warn_of_readers(settings)
     os.environ[_SETTINGS_VARIABLE] = settings.dump()
     try:
-        with shared_folder() if settings.workers > 1 else contextlib.nullcontext():
+        with share_counts() if settings.workers > 1 else contextlib.nullcontext():
             uvicorn.run(
                 "kernelcast.service.process:make_app",
                 factory=True,
-                # uvicorn takes any callable that makes a protocol; other processes get it pickled.
-                http=cast(Any, partial(PatientProtocol, limits=settings.limits)),
                 host=settings.host,
                 port=settings.port,
                 workers=settings.workers,
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,
+                proxy_headers=bool(settings.trusted_proxies),
+                forwarded_allow_ips=list(settings.trusted_proxies),
+                limit_concurrency=settings.limits.connections,
                 headers=[(INSTANCE_HEADER, instance.id)],
                 backlog=_BACKLOG,
                 timeout_graceful_shutdown=_GRACE_S,
@@ -78,6 +86,46 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
             raise
         msg = f"the service at {settings.host}:{settings.port} cannot start; its log says why"
         raise KernelcastError(msg) from end
+
+
+def check_port(host: str, port: int) -> None:
+    """Check that a service could listen, before it opens anything."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        msg = f"host {host!r}: {error.strerror}; give an address of this machine"
+        raise InputError(msg) from error
+    family, kind, _, _, address = found[0]
+    try:
+        with socket.socket(family, kind) as one:
+            # As the server does: what a service has left behind a minute ago hinders nobody.
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind(address)
+            one.listen(1)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            holder = _name_service(host, port) or "another program"
+            msg = f"{host}:{port} is in use by {holder}; end that, or choose another --port"
+            raise KernelcastError(msg) from error
+        msg = f"{host}:{port}: {error.strerror}; choose another --host or --port"
+        raise KernelcastError(msg) from error
+
+
+def _name_service(host: str, port: int) -> str:
+    """Name the kernelcast service at an address; empty where something else listens."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    url = f"http://{f'[{name}]' if ':' in name else name}:{port}/health"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=_ASK_S) as answer:
+            told = json.loads(answer.read(_MOST_BYTES))
+        names = ("version", "instance", "started_at", "pid")
+        version, instance, started_at, pid = (str(told[name])[:100] for name in names)
+    except Exception:  # noqa: BLE001 - whatever listens there may answer anything
+        return ""
+    text = f"{version}, instance {instance}, running since {started_at} as process {pid}"
+    is_ours = told.get("service") == "kernelcast" and text.isprintable()
+    return f"kernelcast {text}" if is_ours else ""
 
 
 def _warn_of_readers(settings: ServiceSettings) -> None:
@@ -124,8 +172,9 @@ def _end_with_parent() -> None:
 
 def make_app() -> FastAPI:
     """Make the application of one process."""
-    set_up_logs()
+    settings = load_settings(os.environ[_SETTINGS_VARIABLE])
+    set_up_logs(settings.log_level)
     keep_files_together()
-    hold_shared_folder()
+    forget_ended_processes()
     _end_with_parent()
-    return create_app(load_settings(os.environ[_SETTINGS_VARIABLE]))
+    return create_app(settings)

@@ -10,23 +10,18 @@ from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.answering.single_kernel_processes import SingleKernelProcesses
 from kernelcast.predictor.confinement import Protection
 from kernelcast.records.errors import KernelcastError
+from kernelcast.service.answers import Answers
 from kernelcast.service.authentication import Authenticator
-from kernelcast.service.backend import Backend
-from kernelcast.service.bounded_pool import BoundedPool
-from kernelcast.service.change_watcher import ChangeWatcher
+from kernelcast.service.backend import Backend, DeviceDirectory
+from kernelcast.service.changes import ChangeWatcher, Versions
 from kernelcast.service.device_lock import turns_file
-from kernelcast.service.directory import DeviceDirectory
-from kernelcast.service.editing import Editing
-from kernelcast.service.estimating import Estimating, Versions
+from kernelcast.service.estimating import Estimating, Refining, Repeats
 from kernelcast.service.jobs import JobRunner
-from kernelcast.service.metrics import Metrics
 from kernelcast.service.observing import Observing
-from kernelcast.service.predictions import Predictions
 from kernelcast.service.problems import ProblemCache
-from kernelcast.service.refining import Refining
-from kernelcast.service.repeats import Repeats
-from kernelcast.service.sandboxing import protect
+from kernelcast.service.queues import BoundedPool
 from kernelcast.service.settings import ServiceSettings
+from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import ServiceState, open_state
 from kernelcast.workers import Task, run_isolated
 
@@ -48,11 +43,10 @@ class Service:
     authenticator: Authenticator
     devices: DeviceDirectory
     problems: ProblemCache
-    predictions: Predictions
+    answers: Answers
     estimating: Estimating
     repeats: Repeats
     observing: Observing
-    editing: Editing
     watcher: ChangeWatcher
     runner: JobRunner
     protection: Protection
@@ -72,17 +66,17 @@ class Service:
         """Open the database and put all parts together; nothing runs yet."""
         database = settings.database or str(choose_store())
         state = open_state(database)
-        protection = protect(settings, database)
+        protection = settings.protect(database)
         asked = backend or Backend(
             database,
             settings.registry,
             SingleKernelProcesses(protection.confinement, turns_file()),
         )
-        predictions = Predictions(metrics)
+        answers = Answers(state, metrics, settings.limits)
         versions = Versions()
         authenticator = Authenticator(settings, state)
-        observing = Observing(database, asked, state, metrics, predictions)
-        estimating = Estimating(asked, settings.limits, metrics, predictions, versions)
+        observing = Observing(database, asked, state, metrics, answers)
+        estimating = Estimating(asked, settings.limits, metrics, answers, versions)
         repeats = Repeats(estimating)
         devices = DeviceDirectory(asked, repeats.forget)
         return cls(
@@ -94,12 +88,11 @@ class Service:
             authenticator=authenticator,
             devices=devices,
             problems=ProblemCache(state, settings.limits),
-            predictions=predictions,
+            answers=answers,
             estimating=estimating,
             repeats=repeats,
             observing=observing,
-            editing=Editing(database, state, observing.forget),
-            watcher=ChangeWatcher(state, asked, versions, authenticator.forget),
+            watcher=ChangeWatcher(state, asked, versions, metrics, authenticator.forget),
             runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
             protection=protection,
             static_work=BoundedPool(_MOST_QUESTIONS, "questions"),
@@ -122,8 +115,10 @@ class Service:
 
     async def start(self) -> None:
         """Begin what runs beside requests."""
+        self.metrics.process_starts.inc()
         await self.watcher.look()
         self._tasks.append(asyncio.create_task(self.watcher.run()))
+        self._tasks.append(asyncio.create_task(self.answers.run()))
         if self.settings.runs_jobs:
             self._tasks.append(asyncio.create_task(self.runner.run()))
         if self.settings.allow_run:
@@ -147,8 +142,8 @@ class Service:
             with contextlib.suppress(asyncio.CancelledError):
                 await one
         self.estimating.close()
+        await self.answers.flush()
         await asyncio.to_thread(self.backend.close)
         self.static_work.close()
         self.observing.close()
-        self.editing.close()
         self.state.close()

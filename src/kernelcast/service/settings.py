@@ -8,9 +8,8 @@ from typing import Final
 from cattrs.preconf.json import make_converter
 
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
-from kernelcast.predictor.confinement import SandboxMode
+from kernelcast.predictor.confinement import Protection, SandboxMode, choose_protection
 from kernelcast.records.errors import InputError
-from kernelcast.service.forwarded import read_networks
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8372
@@ -25,14 +24,8 @@ class Limits:
 
     body_bytes: int = 4 * _MIB
     """Of a request."""
-    body_seconds: float = 30.0
-    """Time that a request's body may take to arrive."""
-    header_seconds: float = 10.0
-    """Time that a request's headers may take to arrive."""
-    header_bytes: int = 64 * 1024
-    """Of a request's headers."""
     connections: int = 512
-    """At once, in each process."""
+    """At once, in each process; further ones are told to come again."""
     source_bytes: int = 256 * 1024
     """Of a kernel's source."""
     buffer_bytes: int = 1024 * _MIB
@@ -51,7 +44,11 @@ class Limits:
     queue: int = 8
     """Samplings that may wait for one device, in each process of the service."""
     wrong_tokens: int = 10
-    """From one address, or of one token's id, within a minute; further ones are told to wait."""
+    """Of one token's id, within a minute; further ones are told to wait."""
+    answers: int = 2_000_000
+    """That are kept in the database; the oldest go first."""
+    answer_days: float = 400.0
+    """How long they are kept."""
     streams: int = 64
     """Jobs that are followed at once, in each process: each stream looks twice a second."""
 
@@ -96,6 +93,8 @@ class ServiceSettings:
     least_gain: float = DEFAULT_LEAST_GAIN
     """Where earlier samples of a launch or other sizes of its kernel are known: seconds by which a
     second of sampling has to narrow the interval, unless a request says otherwise."""
+    log_level: str = "info"
+    """Least level of lines in the log: debug, info, warning or error."""
     limits: Limits = field(default_factory=Limits)
     """What a request may ask for."""
 
@@ -112,7 +111,15 @@ class ServiceSettings:
         if not 0 <= self.least_gain <= _LARGEST_GAIN:
             msg = f"least gain {self.least_gain}: give seconds per second, 0 to {_LARGEST_GAIN:g}"
             raise InputError(msg)
-        read_networks(self.trusted_proxies)
+        for one in self.trusted_proxies:
+            try:
+                ipaddress.ip_network(one.strip())
+            except ValueError as error:
+                msg = (
+                    f"trusted proxy {one!r}: give an address such as 127.0.0.1, or a network such "
+                    f"as 10.0.0.0/8 ({error})"
+                )
+                raise InputError(msg) from error
 
     @property
     def is_loopback(self) -> bool:
@@ -129,6 +136,24 @@ class ServiceSettings:
         """Whether callers need a token."""
         is_asked_for = self.require_tokens or self.token_file is not None
         return is_asked_for or bool(self.trusted_proxies) or not self.is_loopback
+
+    def protect(self, database: str) -> Protection:
+        """Find what keeps submitted kernels from the service's files."""
+        named = [database, self.registry or "", str(self.token_file or "")]
+        files = [Path(one) for one in named if one and "://" not in one]
+        # What SQLite keeps beside its file is as secret.
+        beside = [Path(f"{database}{end}") for end in ("-wal", "-shm") if "://" not in database]
+        return choose_protection(self.sandbox, (*files, *beside))
+
+    def describe_gap(self, protection: Protection) -> str:
+        """Say that submitted kernels run unconfined and what to do; empty if they do not."""
+        if not self.allow_run or protection.confinement is not None:
+            return ""
+        why = f": {protection.failure}" if protection.failure else " (--sandbox off)"
+        return (
+            "submitted kernels run without a sandbox; on a CPU device they can read and change "
+            f"what this user can{why}"
+        )
 
     def dump(self) -> str:
         """Write as JSON, for processes that are started."""

@@ -1,5 +1,6 @@
 """What the predictor service remembers beside observations: tokens, jobs, audit, problems."""
 
+from kernelcast.service_state.answers import AnswerFilter, AnswerRecord, Comparison, make_id
 from kernelcast.service_state.problems import OBSERVATIONS_CHANGED
 from kernelcast.service_state.state import ServiceState, find_state, open_state
 from kernelcast.training_data.store import AddedRows, Store, StoreError
@@ -7,9 +8,13 @@ from kernelcast.training_data.store import AddedRows, Store, StoreError
 __all__ = [
     "OBSERVATIONS_CHANGED",
     "AddedRows",
+    "AnswerFilter",
+    "AnswerRecord",
+    "Comparison",
     "ServiceState",
     "Store",
     "StoreError",
     "find_state",
+    "make_id",
     "open_state",
 ]

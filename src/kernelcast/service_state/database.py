@@ -1,6 +1,6 @@
 """Transactions on the service's tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,9 +46,23 @@ class Database:
 
 def count_change(connection: sa.Connection, name: str) -> None:
     """Note that something has changed, so that other processes look anew."""
-    inserted = _insert(connection, CHANGES, {"name": name, "number": 1})
-    grown = {"number": CHANGES.c.number + 1}
-    connection.execute(inserted.on_conflict_do_update(index_elements=["name"], set_=grown))
+    grow(connection, CHANGES, ("name",), ("number",), [{"name": name, "number": 1}])
+
+
+def grow(
+    connection: sa.Connection,
+    table: sa.Table,
+    keys: Sequence[str],
+    sums: Sequence[str],
+    rows: Sequence[dict[str, Any]],
+) -> None:
+    """Add numbers to the rows of their keys, or make these."""
+    for row in sorted(rows, key=lambda one: [str(one[key]) for key in keys]):
+        # Always in this order: writers never wait in a circle.
+        inserted = _insert(connection, table, row)
+        grown = {table.c[name].name: table.c[name] + row[name] for name in sums}
+        columns = [table.c[key].name for key in keys]
+        connection.execute(inserted.on_conflict_do_update(index_elements=columns, set_=grown))
 
 
 def insert_once(connection: sa.Connection, table: sa.Table, row: dict[str, Any], key: str) -> bool:

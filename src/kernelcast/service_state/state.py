@@ -5,6 +5,7 @@ from typing import Self
 
 import sqlalchemy as sa
 
+from kernelcast.service_state.answers import AnswerTable
 from kernelcast.service_state.database import Database
 from kernelcast.service_state.jobs import JobTable
 from kernelcast.service_state.problems import ChangeTable, ProblemTable
@@ -18,10 +19,11 @@ from kernelcast.training_data.store.versions import lock_versions, read_version,
 SCRIPTS = Path(__file__).parent / "migrations"
 # "kcss" as a number: not the locks of the store.
 _PG_LOCK = 0x6B637373
+_CHECKED = "checked"
 
 
 class ServiceState:
-    """Tokens, jobs, audit log, problems and counts of changes; threads share one.
+    """Tokens, jobs, audit log, problems, answers and counts of changes; threads share one.
 
     Parameters
     ----------
@@ -40,6 +42,7 @@ class ServiceState:
         self.jobs = JobTable(database)
         self.problems = ProblemTable(database)
         self.changes = ChangeTable(database)
+        self.answers = AnswerTable(database)
 
     def __enter__(self) -> Self:
         return self
@@ -48,15 +51,14 @@ class ServiceState:
         self.close()
 
     def check(self) -> None:
-        """Find out whether the database answers.
+        """Find out whether the database answers and can be written: on a full disk it is read.
 
         Raises
         ------
         StoreError
             If it does not.
         """
-        with self._database.read() as connection:
-            connection.execute(sa.select(sa.literal(1)))
+        self.changes.count(_CHECKED)
 
     def close(self) -> None:
         """Close all connections; a later call opens them again."""

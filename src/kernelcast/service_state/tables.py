@@ -10,7 +10,7 @@ from kernelcast.records.service_state import JobKind, JobState, Scope
 from kernelcast.training_data.store.plain import dump, dump_time, load_time
 from kernelcast.training_data.store.tables import WHOLE
 
-HEAD = "0001"
+HEAD = "0002"
 """Newest version of the tables: the name of the last migration."""
 VERSION_TABLE = "kernelcast_service_version"
 METADATA = sa.MetaData()
@@ -73,6 +73,7 @@ def _load_scopes(text: str) -> frozenset[Scope]:
 _MOMENT = _Stored(sa.BigInteger, dump_time, load_time)
 _PLAIN = _Stored(sa.Text, _dump_plain, json.loads)
 _TEXTS = _Stored(sa.Text, dump, _load_texts)
+_SIZES = _Stored(sa.Text, dump, lambda text: tuple(json.loads(text)))
 _SCOPES = _Stored(sa.Text, _dump_scopes, _load_scopes)
 # Keys of columns are names of fields; what is in the database has its unit in its name.
 
@@ -147,6 +148,57 @@ CHANGES = sa.Table(
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("number", WHOLE, nullable=False),
 )
+
+ANSWERS = sa.Table(
+    "service_answers",
+    METADATA,
+    # Microseconds since 1970 when it was given, and some random bits: newest first by itself.
+    sa.Column("id", WHOLE, primary_key=True, autoincrement=False),
+    sa.Column("launch_key", sa.Text, nullable=False),
+    sa.Column("problem_digest", sa.Text, nullable=False),
+    sa.Column("problem", sa.Text, nullable=False),
+    sa.Column("kernel", sa.Text, nullable=False),
+    sa.Column("device_id", sa.Text, nullable=False),
+    sa.Column("global_size", _SIZES, nullable=False),
+    sa.Column("local_size", _SIZES, nullable=False),
+    sa.Column("tier", sa.Text, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("low", sa.Double, nullable=False),
+    sa.Column("high", sa.Double, nullable=False),
+    sa.Column("coverage", sa.Double, nullable=False),
+    sa.Column("slowdown", sa.Double, nullable=False),
+    sa.Column("cost_s", sa.Double, nullable=False),
+    sa.Column("caller", sa.Text, nullable=False),
+    sa.Column("asked", WHOLE, nullable=False),
+    sa.Column("observed", WHOLE, nullable=False),
+    sa.Column("measured_s", sa.Double),
+    sa.Column("observed_at_us", _MOMENT, key="observed_at"),
+    sa.Column("error", sa.Double),
+    sa.Column("is_inside", sa.Boolean),
+    # The end of each is the order in which they are read.
+    sa.Index("ix_service_answers_launch_key", "launch_key", "id"),
+    sa.Index("ix_service_answers_kernel", "kernel", "id"),
+    sa.Index("ix_service_answers_device_id", "device_id", "id"),
+)
+"""Answers, each with what was observed of it last; repeats within an hour are counted."""
+
+WEEKS = sa.Table(
+    "service_answer_weeks",
+    METADATA,
+    sa.Column("week_us", _MOMENT, key="week", primary_key=True),
+    sa.Column("device_id", sa.Text, primary_key=True),
+    sa.Column("kernel", sa.Text, primary_key=True),
+    sa.Column("tier", sa.Text, primary_key=True),
+    sa.Column("asked", WHOLE, nullable=False),
+    sa.Column("made", WHOLE, nullable=False),
+    sa.Column("cost_s", sa.Double, nullable=False),
+    sa.Column("predicted_s", sa.Double, nullable=False),
+    sa.Column("observed", WHOLE, nullable=False),
+    sa.Column("inside", WHOLE, nullable=False),
+    sa.Column("error", sa.Double, nullable=False),
+    sa.Column("log_ratio", sa.Double, nullable=False),
+)
+"""Sums over the answers of a week, so that a page need not read millions of them."""
 
 
 def list_fields(table: sa.Table) -> list[sa.Label[Any]]:

@@ -22,7 +22,7 @@ from kernelcast.client.transport import Patience
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobRecord, JobState, Scope
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service.tokens import make_token
+from kernelcast.service.authentication import make_token
 from kernelcast.service_state import open_state
 from support.postgresql_cluster import PostgresqlCluster, explain_absence
 from support.service_backend import FakeBackend

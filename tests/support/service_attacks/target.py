@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx
 
 from kernelcast.records.service_state import Scope
-from kernelcast.service.tokens import make_token
+from kernelcast.service.authentication import make_token
 from kernelcast.service_state import open_state
 from support.service_attacks.attacks import DEVICE, PROBLEM, SECRET, TOKEN, Attack
 from support.service_process import ServiceProcess

@@ -12,7 +12,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from fastapi.testclient import TestClient
 
-from kernelcast.service import ServiceSettings, change_watcher, create_app
+from kernelcast.service import ServiceSettings, changes, create_app
 from kernelcast.service.service import Service
 from support.service_backend import FakeBackend
 
@@ -28,7 +28,7 @@ PROBLEM: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """See what has changed without waiting for a second."""
-    monkeypatch.setattr(change_watcher, "PERIOD_S", 0.1)
+    monkeypatch.setattr(changes, "PERIOD_S", 0.1)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from kernelcast.cli import app
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, process
+from kernelcast.service.authentication import is_right, parse_token
 from kernelcast.service.settings import load_settings
-from kernelcast.service.tokens import is_right, parse_token
 from kernelcast.service_state import open_state
 
 

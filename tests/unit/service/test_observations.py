@@ -78,22 +78,6 @@ def test_what_is_no_observation_is_refused(
     assert client.post("/v1/observations", json=body).status_code == 422
 
 
-def test_metrics_tell_how_far_answers_were_off(client: TestClient, problem: Plain) -> None:
-    """Errors by tier, drifts, and what became of observations."""
-    asked = {"problem": problem, "devices": [FIRST]}
-    seconds = client.post("/v1/estimates", json=asked).json()["estimates"][0]["seconds"]
-    _send(client, *(_report(problem, str(n), seconds=3 * seconds) for n in range(20)))
-    _send(client, _report(problem, "0", seconds=3 * seconds))
-    text = client.get("/metrics").text
-    assert 'kernelcast_observations_total{outcome="added"} 20.0' in text
-    assert 'kernelcast_observations_total{outcome="known"} 1.0' in text
-    assert 'kernelcast_prediction_error_ratio_count{tier="linear"} 21.0' in text
-    assert f'kernelcast_drift_total{{device_id="{FIRST}"}}' in text
-    assert 'kernelcast_estimate_seconds_count{kept="no",tier="linear"} 1.0' in text
-    assert f'kernelcast_sampling_queue_length{{device_id="{FIRST}"}} 0.0' in text
-    assert 'route="/v1/estimates"' in text
-
-
 def test_a_store_that_is_away_is_told(
     client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope
-from kernelcast.service.plain_text import is_plain_json, is_text
-from kernelcast.service.tokens import make_token
+from kernelcast.service.authentication import make_token
+from kernelcast.service.guard import is_plain_json, is_text
 
 Plain = dict[str, Any]
 BAD = ("a\0b", "\ud800", "x\udfff")

@@ -10,7 +10,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # as in conftest.py
     from fastapi.testclient import TestClient
 
-from kernelcast.service import ServiceSettings, create_app, refining
+from kernelcast.service import ServiceSettings, create_app, estimating
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.estimating import Wanted
 from kernelcast.service.service import Service
@@ -118,7 +118,7 @@ def test_the_service_refines_by_itself_and_counts_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Begins soon after an answer where a share of the time is allowed."""
-    monkeypatch.setattr(refining, "_APART_S", 0.01)
+    monkeypatch.setattr(estimating, "_APART_S", 0.01)
     with open_client(replace(settings, refine_share=1.0), backend) as client:
         ask(client, problem)
         for _ in range(500):
@@ -149,12 +149,12 @@ def test_pauses_keep_to_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
 
     taken_s = iter([0.0, 2.0, 0.001])
 
-    async def refine_next(_: refining.Refining) -> float:
+    async def refine_next(_: estimating.Refining) -> float:
         return next(taken_s)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    monkeypatch.setattr(refining.Refining, "_refine_next", refine_next)
-    worker = refining.Refining(None, None, 0.02)  # type: ignore[arg-type]  # neither is asked
+    monkeypatch.setattr(estimating.Refining, "_refine_next", refine_next)
+    worker = estimating.Refining(None, None, 0.02)  # type: ignore[arg-type]  # neither is asked
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(worker.run())
     assert pauses_s == pytest.approx([1.0, 1.0, 98.0, 1.0])

@@ -8,8 +8,8 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service.authentication import make_token
 from kernelcast.service.service import Service
-from kernelcast.service.tokens import make_token
 from kernelcast.service_state import open_state
 from support.service_backend import FakeBackend
 

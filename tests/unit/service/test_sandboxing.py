@@ -6,11 +6,10 @@ import pytest
 
 from kernelcast.launches.machines import machine_path
 from kernelcast.predictor.confinement import Protection, SandboxMode
-from kernelcast.service import sandboxing
-from kernelcast.service.metrics import Metrics
-from kernelcast.service.sandboxing import describe_gap, protect
+from kernelcast.service import settings as settings_module
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings, load_settings
+from kernelcast.service.telemetry import Metrics
 from kernelcast.workers import Confinement, Task, run_isolated
 
 VIEW: Task[tuple[str, ...]] = Task(
@@ -31,7 +30,7 @@ def test_what_a_service_keeps_is_hidden_and_machines_are_seen(
     machine_path("one").parent.mkdir()
     machine_path("one").write_text("id: one")
     settings = ServiceSettings(token_file=tmp_path / "tokens")
-    protection = protect(settings, str(tmp_path / "rows.sqlite"))
+    protection = settings.protect(str(tmp_path / "rows.sqlite"))
     if protection.confinement is None:
         pytest.skip(protection.failure)
     inside = "/tmp/data/kernelcast/machines/one.yaml"
@@ -44,10 +43,10 @@ def test_a_gap_is_told_where_kernels_may_run() -> None:
     """Whoever allows to run strangers' kernels hears what protects, unless they are confined."""
     allowed = ServiceSettings(allow_run=True)
     missing = Protection(failure="there is no bwrap; install bubblewrap")
-    assert "install bubblewrap" in describe_gap(allowed, missing)
-    assert "--sandbox off" in describe_gap(allowed, Protection())
-    assert describe_gap(allowed, Protection(confinement=Confinement())) == ""
-    assert describe_gap(ServiceSettings(), missing) == ""
+    assert "install bubblewrap" in allowed.describe_gap(missing)
+    assert "--sandbox off" in allowed.describe_gap(Protection())
+    assert allowed.describe_gap(Protection(confinement=Confinement())) == ""
+    assert ServiceSettings().describe_gap(missing) == ""
 
 
 def test_samplings_of_a_service_are_confined(
@@ -56,7 +55,7 @@ def test_samplings_of_a_service_are_confined(
     """What protects a service is given to each of its samplings."""
     confinement = Confinement()
     monkeypatch.setattr(
-        sandboxing, "choose_protection", lambda *_: Protection(confinement=confinement)
+        settings_module, "choose_protection", lambda *_: Protection(confinement=confinement)
     )
     settings = ServiceSettings(database=str(tmp_path / "rows.sqlite"), registry=str(tmp_path))
     service = Service.open(settings, Metrics())

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, Scope
-from kernelcast.service.tokens import make_token
+from kernelcast.service.authentication import make_token
 from kernelcast.service_state import ServiceState, open_state
 from kernelcast.service_state.problems import ProblemTable
 from kernelcast.service_state.tables import METADATA

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.service.metrics_folder import shared_folder
 from kernelcast.service.process import keep_files_together
+from kernelcast.service.telemetry import share_counts
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_files_of_libraries_stay_in_the_data_folder(
 
 OWNER = """
 import sys, time
-from kernelcast.service.metrics_folder import shared_folder
-with shared_folder():
+from kernelcast.service.telemetry import share_counts
+with share_counts():
     print("ready", flush=True)
     time.sleep(600)
 """
@@ -50,7 +50,7 @@ def test_counts_of_several_processes_go_with_their_service(temporary: Path) -> N
     """Whether it ends in order or not."""
 
     def fail() -> None:
-        with shared_folder():
+        with share_counts():
             assert len([*temporary.iterdir()]) == 1
             assert os.environ["PROMETHEUS_MULTIPROC_DIR"].startswith(str(temporary))
             raise SystemExit
@@ -71,11 +71,11 @@ def test_what_a_killed_service_leaves_goes_at_the_next_start(temporary: Path) ->
     with process.stdout:
         assert process.stdout.readline() == b"ready\n"
     (left,) = [one for one in temporary.iterdir() if one.name[-7:] not in {"strange", "cs-link"}]
-    with shared_folder():
+    with share_counts():
         assert left.is_dir()
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert left.is_dir()
-    with shared_folder():
+    with share_counts():
         assert not left.exists()
     assert strange.is_dir()

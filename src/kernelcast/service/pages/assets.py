@@ -8,7 +8,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from kernelcast.service.conditional import respond_if_changed
+from kernelcast.service.dependencies import respond_if_changed
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages.rendering import PageRoute
 

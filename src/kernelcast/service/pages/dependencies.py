@@ -1,4 +1,4 @@
-"""What the pages ask of a request: who looks at them, and what a form holds."""
+"""What the pages ask of a request: who looks at them, by which cookie, and what a form holds."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -6,17 +6,24 @@ from typing import Annotated, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Query, Request
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import get_service, identify, needs
 from kernelcast.service.errors import ApiError
-from kernelcast.service.pages.session import read_authorization
 from kernelcast.service.service import Service
+from kernelcast.service.settings import ServiceSettings
 
 _MOST_FIELDS: Final = 500
 _FORM: Final = "application/x-www-form-urlencoded"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+_COOKIE: Final = "kernelcast_token"
+# Browsers take a cookie of this prefix over TLS alone, and from this host alone: no neighbour of a
+# domain can plant one.
+_SECURE_COOKIE: Final = f"__Host-{_COOKIE}"
+_HTTPS: Final = "https"
 
 
 class Form:
@@ -65,6 +72,49 @@ async def read_form(request: Request) -> Form:
     for name, value in pairs:
         fields.setdefault(name, []).append(value)
     return Form(fields)
+
+
+def read_token(connection: HTTPConnection) -> str | None:
+    """Give the token that a browser keeps for us."""
+    return connection.cookies.get(_name_cookie(connection))
+
+
+def read_authorization(connection: HTTPConnection, settings: ServiceSettings) -> str | None:
+    """Give the header that programs send, or what a browser sends instead of it."""
+    found = connection.headers.get("authorization")
+    token = read_token(connection)
+    if found is None and token is not None and settings.needs_tokens:
+        return f"Bearer {token}"
+    return found
+
+
+def keep_token(answer: Response, connection: HTTPConnection, token: str) -> None:
+    """Have the browser keep a token; over TLS it never sends it without."""
+    answer.set_cookie(
+        _name_cookie(connection),
+        token,
+        httponly=True,
+        samesite="strict",
+        secure=_is_secure(connection),
+    )
+
+
+def forget_token(answer: Response, connection: HTTPConnection) -> None:
+    """Have the browser forget the token."""
+    answer.delete_cookie(
+        _name_cookie(connection),
+        httponly=True,
+        samesite="strict",
+        secure=_is_secure(connection),
+    )
+
+
+def _name_cookie(connection: HTTPConnection) -> str:
+    return _SECURE_COOKIE if _is_secure(connection) else _COOKIE
+
+
+def _is_secure(connection: HTTPConnection) -> bool:
+    return connection.url.scheme == _HTTPS
 
 
 async def get_page_caller(

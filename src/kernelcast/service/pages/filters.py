@@ -1,6 +1,6 @@
 """Numbers, times and days as the pages show them; filters of the templates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import wraps
 from typing import Any, Final, ParamSpec
@@ -69,6 +69,17 @@ def write_moment(moment: datetime | None) -> str:
     return NOTHING if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def write_size(size: Sequence[int] | None) -> str:
+    """Write a global size.
+
+    Examples
+    --------
+    >>> write_size((1024, 512)), write_size(None)
+    ('1024 x 512', 'unknown size')
+    """
+    return " x ".join(map(str, size)) if size else "unknown size"
+
+
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "seconds": write_seconds,
     "share": write_share,
@@ -78,6 +89,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "digits": write_digits,
     "count": _typeset(numbers.format_whole),
     "moment": write_moment,
+    "size": write_size,
 }
 """Filters of the templates by their names."""
 

@@ -1,4 +1,4 @@
-"""Pictures: charts of the browser, drawn here for those without, each as PNG and as CSV."""
+"""Pictures: charts that browsers draw, drawn here for those without scripts, and as PNG and CSV."""
 
 import asyncio
 import base64
@@ -6,50 +6,39 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from datetime import UTC, datetime
+from typing import Final, Literal, TypeVar
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.reports.charts import Chart, chart_to_plain
-from kernelcast.reports.drawing import INK, WIDTH_INCHES, draw_charts, figure_style, write_svg
+from kernelcast.reports.charts import Axis, Chart, Figure, Series, chart_to_plain
+from kernelcast.reports.drawing import INK, draw_png, draw_svg, write_number
 from kernelcast.service.errors import refuse_unknown
-
-if TYPE_CHECKING:  # slow to load
-    from matplotlib.figure import Figure
 
 T = TypeVar("T")
 Theme = Literal["light", "dark"]
-Cell = str | float | int | None
 _INKS: Final[dict[str, str]] = {"light": "#1b1d21", "dark": "#e6e8ec"}
-_PNG_DPI: Final = 150
+_MOST_TOLD: Final = 6
 # One thread: the library's settings while drawing are one for the whole process, and a page full of
 # pictures must not keep the threads that wait for the database.
 _PAINTER = ThreadPoolExecutor(1, thread_name_prefix="pictures")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """What is drawn, and the numbers that are drawn."""
-
-    name: str
-    """File name of downloads, without its ending."""
-    alternative: str
-    """Says what is to be seen to those who cannot."""
-    columns: tuple[str, ...]
-    """Names of the numbers, with units."""
-    rows: Sequence[Sequence[Cell]]
-    draw: "Callable[[Figure], None] | None" = None
-    """Draws on an empty figure of matplotlib; None has the chart drawn."""
-    caption: str = ""
-    height_inches: float = 3.8
-    """It is `WIDTH_INCHES` wide."""
-    chart: Chart | None = None
-    """What browsers with scripts draw in its place."""
+def describe(figure: Figure) -> str:
+    """Say what a figure shows, for those who cannot see it."""
+    series = [
+        _tell(one, chart)
+        for chart in figure.charts
+        for one in chart.series
+        if one.kind != "guide" and one.points
+    ]
+    more = f"; and {len(series) - _MOST_TOLD} more" if len(series) > _MOST_TOLD else ""
+    told = "; ".join(series[:_MOST_TOLD])
+    return f"{figure.title}. {told}{more}. The CSV file has all numbers."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +56,12 @@ class ShownPicture:
     chart_content: str = ""
 
 
-def link(picture: Picture, address: str) -> ShownPicture:
+def link(picture: Figure, address: str) -> ShownPicture:
     """Show a picture that a route of its own answers, see `respond`.
 
     Parameters
     ----------
-    picture : Picture
+    picture : Figure
         What is shown; it is not drawn yet.
     address : str
         The route without ending: ``.svg``, ``.svg?theme=dark``, ``.png``, ``.csv`` and ``.json``
@@ -82,110 +71,95 @@ def link(picture: Picture, address: str) -> ShownPicture:
     more = f"&{query}" if mark else ""
     return ShownPicture(
         name=picture.name,
-        alternative=picture.alternative,
+        alternative=describe(picture),
         caption=picture.caption,
         light=f"{path}.svg?theme=light{more}",
         dark=f"{path}.svg?theme=dark{more}",
         png=f"{path}.png{mark}{query}",
         csv=f"{path}.csv{mark}{query}",
-        chart="" if picture.chart is None else f"{path}.json{mark}{query}",
+        chart=f"{path}.json{mark}{query}" if len(picture.charts) == 1 else "",
     )
 
 
-def link_all(pictures: Mapping[str, Picture], address: str, query: str) -> dict[str, ShownPicture]:
+def link_all(pictures: Mapping[str, Figure], address: str, query: str) -> dict[str, ShownPicture]:
     """Show the pictures of a page; the route below its address takes their names and the query."""
     return {name: link(one, f"{address}/{name}?{query}") for name, one in pictures.items()}
 
 
-async def embed(picture: Picture) -> ShownPicture:
+async def embed(picture: Figure) -> ShownPicture:
     """Show a picture whose content is within the page: of answers that are not kept."""
-    svg = await _paint(_draw_svg, picture)
-    png = await _paint(_draw_png, picture)
+    svg, png = await _paint(draw_svg, picture), await _paint(draw_png, picture)
+    content = json.dumps(chart_to_plain(picture.charts[0])) if len(picture.charts) == 1 else ""
     return ShownPicture(
         name=picture.name,
-        alternative=picture.alternative,
+        alternative=describe(picture),
         caption=picture.caption,
-        light=_pack("image/svg+xml", _ink(svg, "light")),
-        dark=_pack("image/svg+xml", _ink(svg, "dark")),
+        light=_pack("image/svg+xml", svg.replace(INK, _INKS["light"])),
+        dark=_pack("image/svg+xml", svg.replace(INK, _INKS["dark"])),
         png=_pack("image/png", png),
         csv=f"data:text/csv;charset=utf-8,{quote(write_csv(picture))}",
-        chart_content="" if picture.chart is None else json.dumps(chart_to_plain(picture.chart)),
+        chart_content=content,
     )
 
 
-async def respond(picture: Picture, ending: str, theme: Theme = "light") -> Response:
-    """Answer the route of a picture."""
-    if ending == "svg":
-        svg = await _paint(_draw_svg, picture)
-        return Response(_ink(svg, theme), media_type="image/svg+xml")
-    if ending == "png":
-        png = await _paint(_draw_png, picture)
-        return Response(png, media_type="image/png", headers=_name_file(picture, ending))
-    if ending == "json" and picture.chart is not None:
-        return JSONResponse(chart_to_plain(picture.chart))
-    if ending != "csv":
-        refuse_unknown("picture", f"{picture.name}.{ending}")
-    return Response(
-        write_csv(picture),
-        media_type="text/csv; charset=utf-8",
-        headers=_name_file(picture, ending),
-    )
-
-
-async def respond_by_name(
-    pictures: Mapping[str, Picture], name: str, ending: str, theme: Theme
-) -> Response:
-    """Answer the route of one of a page's pictures, see `respond`."""
-    if name not in pictures:
+async def respond(pictures: Mapping[str, Figure], name: str, ending: str, theme: Theme) -> Response:
+    """Answer the route of one of a page's pictures."""
+    picture = pictures.get(name)
+    if picture is None:
         refuse_unknown("picture", name)
-    return await respond(pictures[name], ending, theme)
+    if ending == "svg":
+        svg = await _paint(draw_svg, picture)
+        return Response(svg.replace(INK, _INKS[theme]), media_type="image/svg+xml")
+    if ending == "json" and len(picture.charts) == 1:
+        return JSONResponse(chart_to_plain(picture.charts[0]))
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", picture.name)
+    headers = {"content-disposition": f'attachment; filename="{safe}.{ending}"'}
+    if ending == "png":
+        return Response(await _paint(draw_png, picture), media_type="image/png", headers=headers)
+    if ending != "csv":
+        refuse_unknown("picture", f"{name}.{ending}")
+    return Response(write_csv(picture), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def write_csv(picture: Picture) -> str:
-    """Write the numbers of a picture."""
+def write_csv(picture: Figure) -> str:
+    """Write the numbers of a picture, series by series."""
+    first = picture.charts[0]
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(picture.columns)
-    writer.writerows(picture.rows)
+    names = [
+        f"{one.title or 'name'}{f' [{one.unit}]' * bool(one.unit)}" for one in (first.x, first.y)
+    ]
+    writer.writerow(["series", *names, "low", "high", "label"])
+    for chart in picture.charts:
+        for one in chart.series:
+            if one.kind == "guide":
+                continue
+            name = f"{chart.title}: {one.name}" if chart.title else one.name
+            writer.writerows(
+                (name, _place(at.x, chart.x), at.y, at.low, at.high, at.label) for at in one.points
+            )
     return text.getvalue()
 
 
-def _name_file(picture: Picture, ending: str) -> dict[str, str]:
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", picture.name)
-    return {"content-disposition": f'attachment; filename="{safe}.{ending}"'}
+def _place(value: float, axis: Axis) -> float | str:
+    if axis.names:
+        return axis.names[int(value)]
+    return datetime.fromtimestamp(value, UTC).isoformat() if axis.unit == "moment" else value
 
 
-async def _paint(draw: Callable[[Picture], T], picture: Picture) -> T:
+def _tell(one: Series, chart: Chart) -> str:
+    """Say where a series begins and ends."""
+    ends = [one.points[0], one.points[-1]][: len(one.points)]
+    told = [
+        f"{write_number(at.y, chart.y)} at "
+        f"{chart.x.names[int(at.x)] if chart.x.names else write_number(at.x, chart.x)}"
+        for at in ends
+    ]
+    return f"{one.name}, {len(one.points)} points: {' to '.join(told)}"
+
+
+async def _paint(draw: Callable[[Figure], T], picture: Figure) -> T:
     return await asyncio.get_running_loop().run_in_executor(_PAINTER, draw, picture)
-
-
-def _draw_svg(picture: Picture) -> str:
-    with _drawn(picture) as figure:
-        return write_svg(figure)
-
-
-def _draw_png(picture: Picture) -> bytes:
-    content = io.BytesIO()
-    with _drawn(picture) as figure:
-        figure.savefig(content, format="png", dpi=_PNG_DPI, facecolor="white")
-    return content.getvalue()
-
-
-@contextmanager
-def _drawn(picture: Picture) -> "Iterator[Figure]":
-    from matplotlib.figure import Figure
-
-    with figure_style():
-        figure = Figure(figsize=(WIDTH_INCHES, picture.height_inches), layout="constrained")
-        if picture.draw is not None:
-            picture.draw(figure)
-        elif picture.chart is not None:
-            draw_charts(figure, picture.chart)
-        yield figure
-
-
-def _ink(svg: str, theme: Theme) -> str:
-    return svg.replace(INK, _INKS[theme])
 
 
 def _pack(media_type: str, content: str | bytes) -> str:

@@ -17,13 +17,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
-from kernelcast.reports.html import make_environment
+from kernelcast.reports.presenter import make_environment
 from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
-from kernelcast.service.logs import log
 from kernelcast.service.middleware import API_PREFIX
+from kernelcast.service.pages.dependencies import forget_token, read_token
 from kernelcast.service.pages.filters import FILTERS, link_kernel
-from kernelcast.service.pages.session import forget_token, read_token
+from kernelcast.service.telemetry import log
 
 FIRST_PAGE: Final = "/"
 """Where a visit begins."""
@@ -39,6 +39,12 @@ _HEADERS: Final = {
     # Forms of pages without a referrer would tell no origin either.
     "referrer-policy": "same-origin",
 }
+_KERNEL_TABS: Final = (
+    ("/kernels", "Estimates and observations"), ("/kernels/devices", "By device"),
+)  # fmt: skip
+_ACCURACY_TABS: Final = (
+    ("/accuracy", "Predictions"), ("/accuracy/compare", "Compare"), ("/accuracy/models", "Models"),
+)  # fmt: skip
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -54,13 +60,11 @@ class NavigationEntry:
 
 NAVIGATION: Final = (
     NavigationEntry("/", "Home"),
-    NavigationEntry("/lab", "Lab"),
+    NavigationEntry("/kernels", "Kernels"),
     NavigationEntry("/devices", "Devices"),
     NavigationEntry("/accuracy", "Accuracy"),
-    NavigationEntry("/observations", "Observations"),
-    NavigationEntry("/comparing", "Compare"),
     NavigationEntry("/jobs", "Jobs"),
-    NavigationEntry("/models", "Models"),
+    NavigationEntry("/lab", "Lab"),
 )
 """All pages, in the order of the navigation."""
 
@@ -157,5 +161,7 @@ def _lead_to_sign_in(request: Request) -> Response:
 @cache
 def _environment() -> Environment:
     found = make_environment(_TEMPLATES)
+    found.globals["kernel_tabs"] = _KERNEL_TABS
+    found.globals["accuracy_tabs"] = _ACCURACY_TABS
     found.filters.update(FILTERS | {"kernel_link": link_kernel})
     return found

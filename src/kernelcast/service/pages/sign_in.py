@@ -8,9 +8,13 @@ from starlette.responses import RedirectResponse, Response
 
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, kind_of, message_of
-from kernelcast.service.pages.dependencies import SentForm, refuse_foreign_form
+from kernelcast.service.pages.dependencies import (
+    SentForm,
+    forget_token,
+    keep_token,
+    refuse_foreign_form,
+)
 from kernelcast.service.pages.rendering import FIRST_PAGE, PageRoute, render
-from kernelcast.service.pages.session import forget_token, keep_token
 
 SIGN_IN_PATH: Final = "/sign-in"
 """Takes the form of somebody who is not known yet."""
@@ -33,9 +37,8 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
     """Take a token; a wrong one counts as everywhere."""
     refuse_foreign_form(request)
     token, wanted = form.get("token"), _choose_next(form.get("next"))
-    address = request.client.host if request.client else ""
     try:
-        caller = await service.authenticator.identify(f"Bearer {token}", address)
+        caller = await service.authenticator.identify(f"Bearer {token}")
     except ApiError as error:
         values = {"next": wanted, "error": message_of(error)}
         return render(request, "sign_in.html", values, status=kind_of(error).status)

@@ -16,9 +16,8 @@ from kernelcast.service.authentication import Caller
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Observer, OurService, Reader
 from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_amount, retry_after
-from kernelcast.service.estimating import Outcome, Wanted
+from kernelcast.service.estimating import Outcome, Wanted, write_answers
 from kernelcast.service.observing import Reported, identity_of
-from kernelcast.service.repeats import write_answers
 from kernelcast.service.schemas.estimates import EstimateRequest, EstimatesOut
 from kernelcast.service.schemas.observations import (
     DoubtOut,

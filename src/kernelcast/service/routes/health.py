@@ -11,8 +11,8 @@ from starlette.responses import Response
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import OurService, get_caller
-from kernelcast.service.instance import Instance
 from kernelcast.service.schemas.common import Open
+from kernelcast.service.telemetry import Instance
 
 router = APIRouter(tags=["operation"])
 
@@ -76,6 +76,7 @@ async def readiness(service: OurService) -> Readiness:
 )
 async def metrics(service: OurService, _: Annotated[Caller, Depends(get_caller)]) -> Response:
     """Give what the service has counted; any token will do where one is needed."""
+    await service.answers.flush()
     with contextlib.suppress(KernelcastError):  # counts are wanted most when something is away
         counts = await asyncio.to_thread(service.state.jobs.count)
         for state, number in counts.items():

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 
-from kernelcast.service.conditional import ConditionalRoute
-from kernelcast.service.dependencies import Admin, OurService, Reader, audit
+from kernelcast.service.dependencies import Admin, ConditionalRoute, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas.admin import (
     ActivateRequest,

@@ -7,10 +7,12 @@ from pydantic import AwareDatetime
 
 from kernelcast.collection.data_editing import CORRECTED, REMOVED, Correction, describe_selection
 from kernelcast.launches.data_store import Selection
+from kernelcast.records.errors import InputError
 from kernelcast.records.observation import ObservationFlag, Origin
+from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.schemas.common import Text
+from kernelcast.service.schemas.common import Text, read_number, refuse_cursor
 from kernelcast.service.schemas.observations import (
     CorrectionIn,
     FoundObservations,
@@ -18,12 +20,16 @@ from kernelcast.service.schemas.observations import (
     Seconds,
     StoredObservation,
 )
+from kernelcast.service.service import Service
 
 router = APIRouter(tags=["observations"])
 Many = Annotated[list[Text] | None, Query(max_length=100)]
 Moment = Annotated[AwareDatetime | None, Query()]
 Time = Annotated[Seconds | None, Query()]
-Most = Annotated[int, Query(ge=0, le=1000)]
+Most = Annotated[int, Query(ge=0, le=1000, description="As `limit`.", deprecated=True)]
+Limit = Annotated[int | None, Query(ge=1, le=1000)]
+Sizes = Annotated[str, Query(max_length=80, pattern=r"^\d+(,\d+){0,2}$")]
+Reason = Annotated[str, Query(max_length=500, description="For the audit log.")]
 
 
 def read_selection(  # noqa: PLR0913 - each is a parameter of the query
@@ -60,11 +66,26 @@ Selected = Annotated[Selection, Depends(read_selection)]
 
 @router.get("/observations")
 async def list_observations(
-    wanted: Selected, service: OurService, _: Reader, most: Most = 100
+    wanted: Selected,
+    service: OurService,
+    _: Reader,
+    most: Most = 100,
+    limit: Limit = None,
+    global_size: Sizes | None = None,
+    next: Annotated[str | None, Query(max_length=100)] = None,  # noqa: A002 - the API's word
 ) -> FoundObservations:
-    """List observations; all where nothing says which."""
-    found = await service.editing.find(wanted, most=most)
-    return FoundObservations.model_validate({"count": found.count, "observations": found.rows})
+    """List observations, newest first by the time of measurement; all where nothing says which."""
+    sizes = tuple(map(int, global_size.split(","))) if global_size else ()
+    after = None if next is None else read_cursor(next)
+    most = most if limit is None else limit
+    found = await service.observing.list(wanted, most=most, after=after, global_size=sizes)
+    return FoundObservations.model_validate(
+        {
+            "count": await service.observing.count(wanted, sizes),
+            "observations": found.rows,
+            "next": None if found.last is None else write_cursor(found.last),
+        }
+    )
 
 
 @router.delete("/observations")
@@ -76,35 +97,30 @@ async def remove_observations(
     *,
     dry_run: bool = False,
     most: Most = 100,
+    reason: Reason = "",
 ) -> RemovedObservations:
     """Remove observations; say at least one thing of them. Answers that rested on them go, too."""
-    service.editing.check(wanted)
-    found = await service.editing.find(wanted, most=most)
+    if not describe_selection(wanted):
+        msg = "every observation would be removed; say which are meant, as by `kernel`"
+        raise InputError(msg)
+    count = await service.observing.count(wanted)
+    found = await service.observing.list(wanted, most=most)
     removed = 0
-    if found.count and not dry_run:
-        subject, detail = f"{found.count} observations", describe_selection(wanted)
-        await audit(request, service, caller, REMOVED, subject, detail)
-        removed = await service.editing.remove(wanted)
+    if count and not dry_run:
+        detail = {**describe_selection(wanted), **_write_reason(reason)}
+        await audit(request, service, caller, REMOVED, f"{count} observations", detail)
+        removed = await service.observing.remove(wanted)
     return RemovedObservations.model_validate({
-        "count": found.count, "observations": found.rows, "removed": removed,
-        "is_dry_run": dry_run,
+        "count": count, "observations": found.rows, "removed": removed, "is_dry_run": dry_run,
     })  # fmt: skip
 
 
 @router.delete("/observations/{key}")
 async def remove_observation(
-    key: str, request: Request, service: OurService, caller: Admin
+    key: str, request: Request, service: OurService, caller: Admin, reason: Reason = ""
 ) -> RemovedObservations:
     """Remove one observation."""
-    wanted = Selection(keys=(key,))
-    found = await service.editing.find(wanted, most=1)
-    if not found.count:
-        refuse_unknown("observation", key)
-    await audit(request, service, caller, REMOVED, key, dict(found.rows[0]))
-    removed = await service.editing.remove(wanted)
-    return RemovedObservations.model_validate({
-        "count": found.count, "observations": found.rows, "removed": removed, "is_dry_run": False,
-    })  # fmt: skip
+    return await remove_one(key, reason, request, service, caller)
 
 
 @router.patch("/observations/{key}")
@@ -112,9 +128,27 @@ async def correct_observation(
     key: str, asked: CorrectionIn, request: Request, service: OurService, caller: Admin
 ) -> StoredObservation:
     """Correct one observation; its launch and its key stay."""
-    found = await service.editing.find(Selection(keys=(key,)), most=1)
-    if not found.count:
-        refuse_unknown("observation", key)
+    return await correct_one(key, asked, request, service, caller)
+
+
+async def remove_one(
+    key: str, reason: str, request: Request, service: Service, caller: Caller
+) -> RemovedObservations:
+    """Remove an observation, with a line in the audit log."""
+    before = await find_observation(key, service)
+    detail = {**before, **_write_reason(reason)}
+    await audit(request, service, caller, REMOVED, key, detail)
+    removed = await service.observing.remove(Selection(keys=(key,)))
+    return RemovedObservations.model_validate({
+        "count": 1, "observations": [before], "removed": removed, "is_dry_run": False,
+    })  # fmt: skip
+
+
+async def correct_one(
+    key: str, asked: CorrectionIn, request: Request, service: Service, caller: Caller
+) -> StoredObservation:
+    """Correct an observation, with a line in the audit log."""
+    before = await find_observation(key, service)
     flags = {
         ObservationFlag.FIRST_LAUNCH: asked.is_first_launch,
         ObservationFlag.CONTAMINATED: asked.is_contaminated,
@@ -126,8 +160,34 @@ async def correct_observation(
         flags={flag: is_set for flag, is_set in flags.items() if is_set is not None},
     )
     told: dict[str, object] = {
-        "before": dict(found.rows[0]),
+        "before": before,
         "asked": asked.model_dump(mode="json", exclude_unset=True),
     }
     await audit(request, service, caller, CORRECTED, key, told)
-    return StoredObservation.model_validate(await service.editing.correct(key, correction))
+    return StoredObservation.model_validate(await service.observing.correct(key, correction))
+
+
+async def find_observation(key: str, service: Service) -> dict[str, object]:
+    """Find an observation by its key in the store."""
+    found = (await service.observing.list(Selection(keys=(key,)), most=1)).rows
+    if not found:
+        refuse_unknown("observation", key)
+    return dict(found[0])
+
+
+def read_cursor(text: str) -> tuple[int | None, str]:
+    """Read what `write_cursor` wrote."""
+    time, _, key = text.partition(".")
+    if not key.isalnum():
+        refuse_cursor(text)
+    return (read_number(time) if time else None), key
+
+
+def write_cursor(place: tuple[int | None, str]) -> str:
+    """Write the place behind which a list goes on."""
+    time, key = place
+    return f"{'' if time is None else time}.{key}"
+
+
+def _write_reason(reason: str) -> dict[str, object]:
+    return {"reason": reason} if reason else {}

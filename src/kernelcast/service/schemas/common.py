@@ -1,8 +1,12 @@
 """Parts that several requests and answers share."""
 
-from typing import Annotated, Any
+import re
+from http import HTTPStatus
+from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from kernelcast.service.errors import ApiError
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 """A short text."""
@@ -50,3 +54,19 @@ class ErrorAnswer(Open):
     status: int = Field(description="Status of the answer.")
     detail: str = Field(description="As `error.message`.")
     error: ErrorBody
+
+
+def refuse_cursor(given: str) -> NoReturn:
+    """Refuse what no list has given as `next`."""
+    raise ApiError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "invalid_request",
+        f"next: {given[:40]!r} was not given by an answer of this list; leave it out to begin",
+    )
+
+
+def read_number(given: str) -> int:
+    """Read a number of a cursor, which a database can hold."""
+    if not re.fullmatch(r"-?[0-9]{1,19}", given) or abs(int(given)) >= 1 << 63:
+        refuse_cursor(given)
+    return int(given)

@@ -138,7 +138,12 @@ class FoundObservations(Open):
     """Observations that a selection means."""
 
     count: int = Field(description="All of them.")
-    observations: list[StoredObservation] = Field(description="The first of them.")
+    observations: list[StoredObservation] = Field(
+        description="A part of them, newest first by the time of measurement."
+    )
+    next: str | None = Field(
+        default=None, description="For the parameter `next`; null where nothing follows."
+    )
 
 
 class RemovedObservations(FoundObservations):
@@ -157,6 +162,7 @@ class CorrectionIn(Times):
 
     is_first_launch: bool | None = None
     is_contaminated: bool | None = None
+    reason: str = Field(default="", max_length=500, description="For the audit log.")
     is_doubted: bool | None = Field(
         default=None, description="Whether it is to be believed only if it repeats."
     )
@@ -164,7 +170,7 @@ class CorrectionIn(Times):
     @model_validator(mode="after")
     def check_choices(self) -> Self:
         """Refuse what changes nothing, and two times."""
-        if not self.model_fields_set:
+        if not self.model_fields_set - {"reason"}:
             msg = "say what shall be different"
             raise ValueError(msg)
         if self.seconds is not None and self.durations_seconds:

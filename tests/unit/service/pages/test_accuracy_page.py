@@ -57,7 +57,7 @@ def _show(client: TestClient, path: str = "/accuracy", status: int = 200) -> str
     [
         ("observations", "holds no observations yet", "/jobs?new=collect#start"),
         ("validation", "No model in use was validated", "/jobs?new=train#start"),
-        ("answers", "since it started", "/lab"),
+        ("answers", "Nothing that was answered was observed yet", "/lab"),
     ],
 )
 def test_without_data_it_says_what_to_do(
@@ -130,8 +130,6 @@ def test_a_hot_launch_is_one_among_others(client: TestClient, settings: ServiceS
         csv.DictReader(io.StringIO(client.get("/accuracy/launches.csv?method=history").text))
     )
     assert len(rows) == 8
-    assert sorted({one["observations"] for one in rows}) == ["2", "20"]
-    assert all(float(one["noise"]) < 0.02 for one in rows)
 
 
 def test_methods_are_compared_on_common_launches(
@@ -227,7 +225,7 @@ def test_a_look_leaves_the_locks_of_the_store(
         assert store.count() == len(old) + 1
         before = _list_locks(database)
         assert before
-        assert '<th scope="row">linear/device-0</th>' in _show(client)
+        assert '<th scope="row">linear/device-0</th>' in _show(client, "/accuracy/models")
         client.get("/accuracy/launches.svg")
         assert _list_locks(database) == before
 
@@ -238,7 +236,7 @@ def test_answers_of_this_process(client: TestClient, problem: dict[str, Any]) ->
     client.post(
         "/v1/observations",
         json={"observations": [
-            {"key": "1", "problem": problem, "device": "fake-device-0000", "seconds": 0.02}
+            {"key": "1", "problem": problem, "device": "fake-device-0000", "seconds": 1.2e-5}
         ]},
     )  # fmt: skip
     page = _show(client, "/accuracy?source=answers")
@@ -269,12 +267,12 @@ def test_absurd_times_and_names_are_drawn_too(
 
 
 def test_a_model_that_was_trained_here(client: TestClient, settings: ServiceSettings) -> None:
-    """It is listed; without a validation it says so."""
+    """It is listed, with the devices here that it serves."""
     model = make_model("linear").fit(make_rows(kernels=4))
     ModelRegistry(url=str(settings.registry)).publish("linear/device-0", model, SCHEMA)
-    page = _show(client)
+    page = _show(client, "/accuracy/models")
     assert "linear/device-0" in page
-    assert "not validated" in page
+    assert "No model serves fake-device-0000" in page
 
 
 def test_a_damaged_model_is_told_to_a_person(client: TestClient, settings: ServiceSettings) -> None:

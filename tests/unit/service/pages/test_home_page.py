@@ -32,7 +32,7 @@ def test_what_was_done_is_seen(
     assert "Start a collection" not in page
     assert f"/lab?problem={answer['problem_digest']}&amp;device=" in page
     assert f"/lab?problem={answer['problem_digest']}&amp;device=" in check_page(
-        client.get("/estimates")
+        client.get("/kernels")
     )
 
 

@@ -17,11 +17,6 @@ _PIECES = st.sampled_from([
     "**", "!!python/x", "&a", "*a", "2026-01-01",
 ])  # fmt: skip
 TEXTS = st.one_of(st.lists(_PIECES, max_size=12).map("".join), st.text(max_size=30))
-CONDITIONS = {
-    "constants": "n = 50", "loops": "y in range(1, n)\nx in range(1, n)", "arrays": "",
-    "loads": "a[y*n + x]", "stores": "b[y*n + x]", "caches": "32 KiB", "line_bytes": "64",
-    "size": "", "local_size": "64", "machine": "", "element": "double",
-}  # fmt: skip
 KERNEL = {
     "code": "kernel void f(global float *a) { a[get_global_id(0)] = 1; }", "kernel": "f",
     "build_options": "", "parameters": "N = 64", "global_size": "{N}", "local_size": "16",
@@ -32,17 +27,6 @@ _EXPECTED = {200, 400, 422}  # 400 for a NUL, which no browser sends
 _MILD = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-@pytest.mark.usefixtures("in_process")
-@_MILD
-@given(changes=st.dictionaries(st.sampled_from(sorted(CONDITIONS)), TEXTS, max_size=3))
-def test_conditions(post: Post, check_page: Check, changes: dict[str, str]) -> None:
-    """The calculator answers or complains."""
-    answer = post("/lab/conditions", {**CONDITIONS, **changes}, is_fragment=True)
-    assert answer.status_code in _EXPECTED
-    if answer.status_code != 400:
-        check_page(answer)
 
 
 @_MILD

@@ -12,10 +12,8 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.errors import CompileError
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service.pages.lab.estimates import describe_explanation, find_end
-from kernelcast.service.pages.lab.examples import list_examples
-from kernelcast.service.pages.lab.fields import LabFields
-from kernelcast.service.pages.lab.sharing import fields_of_content
+from kernelcast.service.pages.evidence import describe_explanation, find_end
+from kernelcast.service.pages.lab.fields import LabFields, fields_of_content, list_examples
 from support.service_backend import FakeBackend, failing
 
 Check = Callable[[httpx.Response], str]
@@ -239,9 +237,9 @@ def test_pieces_of_evidence_are_a_table() -> None:
         {"kind": "other_sizes", "seconds": 0.003, "weight": 0.25, "note": "two sizes"},
     ]
     found = describe_explanation({"tier": "linear", "explanation": {"pieces": pieces}})
-    assert found["piece_columns"] == ["kind", "seconds", "weight", "note"]
-    assert found["pieces"][0] == ["samples", "2.00 ms", "75.0 %", ""]
-    assert found["pieces"][1][3] == "two sizes"
+    assert found["piece_columns"] == ["kind", "seconds", "note"]
+    assert found["pieces"][0] == (0.75, ["samples", "2.00 ms", ""])
+    assert found["pieces"][1][1][2] == "two sizes"
 
 
 def test_a_bar_reaches_to_the_time_as_it_is_now() -> None:

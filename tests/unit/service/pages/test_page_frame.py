@@ -10,16 +10,20 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service.authentication import make_token
 from kernelcast.service.pages.assets import list_assets
-from kernelcast.service.tokens import make_token
 from support.service_backend import FakeBackend
 
 Check = Callable[[httpx.Response], str]
 PAGES = (
-    "/", "/lab", "/lab/conditions", "/devices", "/accuracy", "/observations", "/comparing", "/jobs",
-    "/models",
+    "/", "/kernels", "/kernels/devices", "/devices", "/accuracy", "/accuracy/compare",
+    "/accuracy/models", "/jobs", "/lab",
 )  # fmt: skip
-BESIDE = ("/estimates", "/audit", "/docs")
+BESIDE = ("/audit", "/docs")
+MOVED = {
+    "/observations": "/kernels", "/estimates?x=1": "/kernels?show=estimates&x=1",
+    "/comparing?of=1": "/accuracy/compare?of=1", "/models": "/accuracy/models",
+}  # fmt: skip
 FORM = {"origin": "http://127.0.0.1", "content-type": "application/x-www-form-urlencoded"}
 
 
@@ -54,6 +58,13 @@ def test_pages_beside_the_navigation_are_sound(
     assert "<h1>" in check_page(client.get(path))
 
 
+@pytest.mark.parametrize(("path", "target"), MOVED.items())
+def test_pages_that_moved_lead_on(client: TestClient, path: str, target: str) -> None:
+    """Addresses of before are no dead ends, and keep what was asked."""
+    answer = client.get(path, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, target)
+
+
 def test_everything_that_pages_load_is_here(client: TestClient) -> None:
     """Style, scripts and icon come from the package, and browsers may keep them."""
     assert {"style.css", "frame.js", "lab.js", "icon.svg"} <= set(list_assets())
@@ -79,19 +90,12 @@ def test_nothing_comes_from_elsewhere() -> None:
         assert "https:" not in text, name
 
 
-@pytest.mark.parametrize("base", ["https://127.0.0.1", "http://127.0.0.1"])
-def test_over_tls_the_cookie_stays_there(
-    settings: ServiceSettings, backend: FakeBackend, base: str
-) -> None:
-    """Also where a trusted proxy has the TLS; without TLS a browser would drop such a cookie."""
-    behind = replace(settings, trusted_proxies=("127.0.0.1",))
-    origin = base.replace("http:", "https:")
-    headers = {"origin": origin, "x-forwarded-proto": "https", "x-forwarded-for": "203.0.113.9"}
+def test_over_tls_the_cookie_stays_there(settings: ServiceSettings, backend: FakeBackend) -> None:
+    """Browsers take it over TLS alone, and from this host alone."""
+    behind = replace(settings, require_tokens=True)
+    headers = {"origin": "https://127.0.0.1"}
     with TestClient(
-        create_app(behind, backend=backend),
-        base_url=base,
-        client=("127.0.0.1", 5000),
-        follow_redirects=False,
+        create_app(behind, backend=backend), base_url="https://127.0.0.1", follow_redirects=False
     ) as client:
         token = _make_token(client, Scope.ESTIMATE)
         answer = client.post("/sign-in", content=f"token={token}", headers=headers)

@@ -26,10 +26,21 @@ _TEXTS = st.text(max_size=30) | st.sampled_from(
 _FIELDS = (
     "source", "device", "method", "job", "of", "first", "second", "new", "theme", "kind", "kernels",
     "sizes", "runs", "models", "devices", "split", "shortest_seconds", "time_budget_minutes", "key",
+    "kernel", "size", "since", "until", "show", "doubted", "next", "weeks",
 )  # fmt: skip
 _PAIRS = st.lists(st.tuples(st.sampled_from(_FIELDS), _TEXTS), max_size=6)
 _PATHS = st.sampled_from(
-    ["/accuracy", "/comparing", "/jobs", "/accuracy/launches.csv", "/comparing/kernels.csv"]
+    [
+        "/accuracy",
+        "/accuracy/compare",
+        "/jobs",
+        "/kernels",
+        "/kernels/devices",
+        "/kernels/of",
+        "/kernels/observation",
+        "/accuracy/launches.csv",
+        "/accuracy/compare/kernels.csv",
+    ]
 ) | st.builds(lambda name: "/jobs/" + quote(name, safe=""), _TEXTS)
 _QUIET = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

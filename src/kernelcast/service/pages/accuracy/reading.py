@@ -11,8 +11,8 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.pages.accuracy.view import AccuracyState
-from kernelcast.service.predictions import Compared
 from kernelcast.service.service import Service
+from kernelcast.service_state import AnswerFilter
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.held_launches import HeldLaunch, HeldLaunches, LaunchDetails
@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # what reads models takes long to import
 
 _MOST_KEPT: Final = 2
 _MOST_COMPARISONS: Final = 5
+_MOST_COMPARED: Final = 2000
+_OBSERVED: Final = AnswerFilter(is_observed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,11 +100,8 @@ _PLACES: Final = _Places(_MOST_KEPT)
 _PLACES_LOCK: Final = threading.Lock()
 
 
-def read_kernel(
-    service: Service, kernel: str
-) -> "tuple[tuple[HeldLaunch, ...], LaunchDetails, int]":
-    """Read a kernel's launches, their sizes and times, and how many observations there are."""
-    from kernelcast.launches.data_store import Selection
+def read_kernel(service: Service, kernel: str) -> "tuple[tuple[HeldLaunch, ...], LaunchDetails]":
+    """Read a kernel's launches, their sizes and times."""
     from kernelcast.reports.accuracy.held_launches import read_kernel_launches, read_launch_details
 
     with _PLACES_LOCK:
@@ -110,13 +109,10 @@ def read_kernel(
     with place.lock:
         store = place.open(service)
         launches = read_kernel_launches(store, kernel)
-        count = store.count(Selection(kernels=(kernel.rpartition("/")[2],)))
-        return launches, read_launch_details(store, launches), count
+        return launches, read_launch_details(store, launches)
 
 
-def read_state(
-    service: Service, compared: tuple[Compared, ...], job_id: str | None = None
-) -> AccuracyState:
+def read_state(service: Service, job_id: str | None = None) -> AccuracyState:
     """Read what there is; blocks."""
     with _PLACES_LOCK:
         place = _PLACES[service.database, service.settings.registry]
@@ -129,7 +125,8 @@ def read_state(
         models=content.models.models,
         answers=content.answers,
         reports=reports,
-        compared=compared,
+        compared=tuple(service.state.answers.find(_OBSERVED, most=_MOST_COMPARED)),
+        shifts={key: one.when for key, one in service.answers.shifts.items()},
         explanations=tuple(_read_explanations(service)),
         failures=content.failures,
     )

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ from kernelcast.service.pages.accuracy.scores import (
     score_kernels,
     score_methods,
 )
-from kernelcast.service.predictions import Compared
+from kernelcast.service_state import AnswerRecord
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.held_launches import HeldLaunch, HeldLaunches
@@ -40,7 +41,7 @@ class Source(StrEnum):
     VALIDATION = "validation"
     """What models in use were found to be worth on kernels that they had not seen."""
     ANSWERS = "answers"
-    """What this process has answered, and what was observed then."""
+    """What was answered, and what was observed then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,8 +55,10 @@ class AccuracyState:
     """Answers, by the models' kind and the launches' keys."""
     reports: tuple["ValidationReport", ...] = ()
     """Of the models in use, or the one that was asked for."""
-    compared: tuple[Compared, ...] = ()
-    """Answers of this process that were observed since."""
+    compared: tuple[AnswerRecord, ...] = ()
+    """Answers that were observed since, newest first."""
+    shifts: Mapping[str, datetime] = field(default_factory=dict)
+    """When it became certain of a launch that it takes another time, by its key."""
     explanations: tuple["ExplainedError", ...] = ()
     """Of stored comparisons, newest first."""
     failures: tuple[str, ...] = ()
@@ -199,14 +202,15 @@ def _list_validated(state: AccuracyState) -> Iterator[Judged]:
 
 def _list_answered(state: AccuracyState) -> Iterator[Judged]:
     """Give the last answer of each tier to each launch."""
-    last = {(one.launch_key, one.tier): one for one in state.compared}
-    shifts = {one.launch_key: one.when for one in state.compared if one.has_shifted}
+    last = {(one.launch_key, one.tier): one for one in reversed(state.compared)}
     for one in last.values():
+        if one.measured_s is None:
+            continue
         yield Judged(
-            method=one.tier.value, launch=one.launch_key, kernel=one.kernel,
-            device_id=one.device_id, measured_s=one.measured_s, seconds=one.interval.seconds,
-            low=one.interval.low, high=one.interval.high, when=one.when,
-            shifted_at=shifts.get(one.launch_key),
+            method=one.tier, launch=one.launch_key, kernel=one.kernel, device_id=one.device_id,
+            measured_s=one.measured_s, seconds=one.seconds * one.slowdown,
+            low=one.low * one.slowdown, high=one.high * one.slowdown, when=one.observed_at,
+            shifted_at=state.shifts.get(one.launch_key),
         )  # fmt: skip
 
 

@@ -1,20 +1,26 @@
-"""The Lab's fields: read, and made into a problem; complaints name the field."""
+"""The Lab's fields: read, filled in from examples and sources, made into problems and programs."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from pprint import pformat
 from typing import Any, Final, Self
 
 import yaml
 
-from kernelcast.lab.written_nest import FieldError
+from kernelcast.expressions.kernel_facts import ParameterFacts
+from kernelcast.lab.source import SourceKernel
 from kernelcast.launches.problem_file.inline import InlineProblemError, read_inline_problem
 from kernelcast.records.errors import InputError
+from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
 from kernelcast.service.errors import message_of
 from kernelcast.service.guard import check_options, check_source
 from kernelcast.service.pages.dependencies import Form
-from kernelcast.service.pages.lab.examples import Example
 from kernelcast.service.service import Service
 
 _MOST_ARGUMENTS: Final = 256
@@ -30,6 +36,60 @@ _TYPED: Final = frozenset({
 })  # fmt: skip
 """Fields of a problem; other keys belong to arguments."""
 _LONG: Final = frozenset({"code", "args"})
+
+
+_FOLDER: Final = Path(__file__).parent / "examples"
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+ */()")
+_QUALIFIERS = re.compile(
+    r"\b(?:const|volatile|restrict|__restrict|__?(?:global|local|constant|private|generic)|global"
+    r"|local|constant|private|generic)\b|\*"
+)
+_VECTOR = re.compile(r"(?P<base>[a-z_]+?)(?P<lanes>2|3|4|8|16)?")
+_ELEMENTS: Final = {
+    "char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32",
+    "uint": "uint32", "long": "int64", "ulong": "uint64", "half": "float16", "float": "float32",
+    "double": "float64", "unsigned int": "uint32", "unsigned": "uint32", "size_t": "uint64",
+    "unsigned char": "uint8", "unsigned long": "uint64", "bool": "uint8",
+}  # fmt: skip
+_USUAL_LOCAL_BYTES: Final = 4096
+
+
+class FieldError(Exception):
+    """Is raised for what cannot be read of a field; more lines of it point at the place."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """What the Lab's fields hold at first."""
+
+    name: str
+    title: str
+    code: str
+    kernel: str
+    global_size: str
+    args: str
+    build_options: str = ""
+    parameters: str = ""
+    local_size: str = ""
+    global_offset: str = ""
+
+
+@cache
+def list_examples() -> dict[str, Example]:
+    """Read all examples, by name."""
+    known = {one.name for one in fields(Example)}
+    found = {}
+    for path in sorted(_FOLDER.glob("*.yaml")):
+        held = yaml.safe_load(path.read_text(encoding="utf-8"))
+        texts = {key: str(value).rstrip("\n") for key, value in held.items() if key in known}
+        name = path.stem.partition("-")[2]
+        found[name] = Example(name=name, **texts)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,3 +276,110 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, list):
         return all(isinstance(one, int | float | str) for one in value)
     return value is None or isinstance(value, bool | int | float | str)
+
+
+def propose_arguments(kernel: SourceKernel, items: int) -> str:
+    """Write a line per argument: buffers of as many elements as work-items."""
+    return "\n".join(_propose(kernel, items))
+
+
+def _propose(kernel: SourceKernel, items: int) -> Iterator[str]:
+    for one in kernel.parameters:
+        element = _name_element(one)
+        if one.is_pointer and one.space is MemorySpace.LOCAL:
+            yield f"local: {_USUAL_LOCAL_BYTES}"
+        elif one.is_pointer:
+            init = "uniform" if one.is_read else "zeros"
+            yield f"buffer: {element}, count: {items}, init: {init}"
+        else:
+            value = "1.0" if element.startswith("float") else str(items)
+            yield f"scalar: {element}, value: {value}"
+
+
+def _name_element(parameter: ParameterFacts) -> str:
+    """Give the element type as problem files call it.
+
+    Examples
+    --------
+    >>> one = ParameterFacts(
+    ...     name="a", type_name="const __global float4 *restrict __private",
+    ...     space=MemorySpace.GLOBAL, is_pointer=True, is_const=True, is_restrict=True,
+    ...     is_volatile=False, element_bytes=16, is_read=True, is_written=False)
+    >>> _name_element(one)
+    'float32x4'
+    """
+    bare = " ".join(_QUALIFIERS.sub(" ", parameter.type_name).split())
+    if bare in _ELEMENTS:
+        return _ELEMENTS[bare]
+    match = _VECTOR.fullmatch(bare)
+    if match is not None and match["base"] in _ELEMENTS and match["lanes"]:
+        return f"{_ELEMENTS[match['base']]}x{match['lanes']}"
+    return "float32"  # a structure, for instance: a person knows better
+
+
+def fields_of_content(content: Mapping[str, Any], devices: Sequence[str] = ()) -> LabFields:
+    """Write a problem, as the API takes it, into the Lab's fields."""
+    return LabFields(
+        code=str(content.get("code", "")),
+        kernel=str(content.get("kernel", "")),
+        build_options=" ".join(map(str, content.get("build_options") or ())),
+        parameters=", ".join(f"{name} = {one}" for name, one in _items(content, "parameters")),
+        global_size=_write_sizes(content.get("global_size")),
+        local_size=_write_sizes(content.get("local_size")),
+        global_offset=_write_sizes(content.get("global_offset")),
+        args="\n".join(write_argument(one) for one in content.get("args") or ()),
+        devices=tuple(devices),
+    )
+
+
+def write_argument(held: Mapping[str, Any]) -> str:
+    """Write an argument as a line of the Lab.
+
+    Examples
+    --------
+    >>> write_argument({"buffer": "float32", "count": "{N} * 2", "init": "uniform"})
+    'buffer: float32, count: "{N} * 2", init: uniform'
+    """
+    return ", ".join(f"{name}: {_write_value(one)}" for name, one in held.items())
+
+
+def write_curl(address: str, asked: Mapping[str, Any]) -> str:
+    """Write the request as a command."""
+    body = shlex.quote(json.dumps(asked, indent=1, ensure_ascii=False))
+    return (
+        f"curl {shlex.quote(address + '/v1/estimates')} \\\n"
+        f"  -H 'Content-Type: application/json' \\\n  -d {body}"
+    )
+
+
+def write_python(address: str, problem: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Write the request as a program that uses the client."""
+    code = str(problem["code"]).replace("\\", "\\\\").replace('"""', r"\"\"\"")
+    rest = pformat({key: one for key, one in problem.items() if key != "code"}, sort_dicts=False)
+    words = "".join(f", {name}={value!r}" for name, value in options.items())
+    return (
+        f'from kernelcast.client import Client\n\nCODE = """{code}"""\n'
+        f"PROBLEM = {{'code': CODE, **{rest}}}\n\n"
+        f"with Client({address!r}) as client:\n"
+        f"    for answer in client.estimate(PROBLEM{words}):\n"
+        "        print(answer.device, answer.seconds, answer.low, answer.high)\n"
+    )
+
+
+def _items(content: Mapping[str, Any], name: str) -> Sequence[tuple[str, Any]]:
+    found = content.get(name)
+    return tuple(found.items()) if isinstance(found, Mapping) else ()
+
+
+def _write_sizes(sizes: object) -> str:
+    if isinstance(sizes, list | tuple):
+        return ", ".join(map(str, sizes))
+    return "" if sizes is None else str(sizes)
+
+
+def _write_value(value: object) -> str:
+    if isinstance(value, str) and (not value or set(value) - _PLAIN or not value[0].isalnum()):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_write_value, value))}]"
+    return json.dumps(value) if isinstance(value, bool) else str(value)

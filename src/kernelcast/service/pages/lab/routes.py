@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -11,43 +11,97 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from kernelcast.lab.source import READ_SOURCE, SourceReport, SourceTask
-from kernelcast.lab.written_nest import FieldError
 from kernelcast.launches.machines import list_machines
-from kernelcast.records.errors import InputError
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import DeviceError, InputError
 from kernelcast.records.problem import Problem
+from kernelcast.records.service_state import Scope
+from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
-from kernelcast.service.known_machines import read_named
 from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
-from kernelcast.service.pages.lab import conditions
-from kernelcast.service.pages.lab.arguments import propose_arguments
-from kernelcast.service.pages.lab.estimates import (
+from kernelcast.service.pages.evidence import (
     find_end,
     find_field_errors,
     list_limiters,
     list_volumes,
     read_answer,
 )
-from kernelcast.service.pages.lab.examples import list_examples
-from kernelcast.service.pages.lab.fields import LabFields
-from kernelcast.service.pages.lab.heat_map import make_heat_map
-from kernelcast.service.pages.lab.local_sizes import ask_launch, compare_local_sizes, list_asked
-from kernelcast.service.pages.lab.roofline import make_roofline
-from kernelcast.service.pages.lab.sharing import fields_of_content, write_curl, write_python
-from kernelcast.service.pages.lab.showing import (
-    LabAnswer,
+from kernelcast.service.pages.lab.asking import (
+    ask_launch,
     choose_machine,
-    refuse_field,
-    show_lab,
+    compare_local_sizes,
+    list_asked,
+    picture_local_sizes,
+    picture_roofline,
+    picture_sizes,
+    vary_size,
 )
-from kernelcast.service.pages.lab.sizes import make_size_picture, vary_size
+from kernelcast.service.pages.lab.fields import (
+    FieldError,
+    LabFields,
+    fields_of_content,
+    list_examples,
+    propose_arguments,
+    write_curl,
+    write_python,
+)
 from kernelcast.service.pages.pictures import embed
-from kernelcast.service.pages.rendering import PageRoute, is_fragment
+from kernelcast.service.pages.rendering import PageRoute, is_fragment, render
 from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.routes.devices import read_named
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
-router.include_router(conditions.router)
+
+
+@dataclass(slots=True, kw_only=True)
+class LabAnswer:
+    """What is shown below the fields."""
+
+    template: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    status: int = HTTPStatus.OK
+
+
+def refuse_field(error: FieldError) -> LabAnswer:
+    """Give the answer that says what is wrong with a field."""
+    return LabAnswer(
+        template="lab/nothing.html",
+        errors={error.name: error.message},
+        status=HTTPStatus.UNPROCESSABLE_ENTITY,
+    )
+
+
+async def show_lab(
+    request: Request, service: Service, caller: Caller, fields: LabFields, answer: LabAnswer
+) -> Response:
+    """Show the whole page, or for scripts the answer with its errors alone."""
+    shared = {"errors": answer.errors, **answer.values}
+    if is_fragment(request) and answer.template:
+        return render(request, answer.template, shared, status=answer.status)
+    devices, failure = await list_devices(service)
+    values = {
+        **shared,
+        "fields": fields,
+        "examples": list(list_examples().values()),
+        "devices": devices,
+        "device_failure": failure,
+        "machines": await run_in_thread(list_machines),
+        "may_run": Scope.RUN in caller.scopes,
+        "allows_run": service.settings.allow_run,
+        "result": answer.template,
+    }
+    return render(request, "lab/kernel.html", values, status=answer.status)
+
+
+async def list_devices(service: Service) -> tuple[list[DeviceDescription], str]:
+    """Give the devices of this host, or why there are none."""
+    try:
+        return list(await service.devices.list()), ""
+    except DeviceError as error:
+        return [], message_of(error)
 
 
 class Beginning:
@@ -213,7 +267,7 @@ async def _compare(asked: Question) -> LabAnswer:
     known = [one for one in found.times if one.seconds is not None]
     picture = None
     if len(known) > 1:
-        picture = await embed(make_heat_map(found.kernel, found.where, found.times))
+        picture = await embed(picture_local_sizes(found))
     values = {
         "found": found,
         "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
@@ -226,7 +280,7 @@ async def _compare(asked: Question) -> LabAnswer:
 async def _vary(asked: Question) -> LabAnswer:
     found = await vary_size(asked.fields, asked.service, asked.caller)
     has_times = any(one.seconds is not None for one in found.times)
-    picture = await embed(make_size_picture(found)) if has_times else None
+    picture = await embed(picture_sizes(found)) if has_times else None
     return LabAnswer(template="lab/sizes.html", values={"found": found, "picture": picture})
 
 
@@ -240,7 +294,7 @@ async def _model(asked: Question) -> LabAnswer:
         values["limiters"] = list_limiters(found.estimate.limiters)
         values["volumes"] = list_volumes(found.estimate)
         described = await run_in_thread(read_named, machine)
-        roofline = make_roofline(problem.name, found.estimate, described)
+        roofline = picture_roofline(problem.name, found.estimate, described)
         values["roofline"] = None if roofline is None else await embed(roofline)
     return LabAnswer(template="lab/model.html", values=values)
 

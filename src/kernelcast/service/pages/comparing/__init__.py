@@ -1,1 +1,0 @@
-"""The page *Compare*: two models on the same launches."""

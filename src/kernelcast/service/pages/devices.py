@@ -1,0 +1,282 @@
+"""Devices, what was measured of them, and the button that measures."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from kernelcast.launches.machines import list_machines
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import DeviceError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.machine import (
+    describe_machine,
+    find_age_days,
+    list_doubts,
+    list_headlines,
+    plan_figures,
+)
+from kernelcast.reports.presenter import make_html
+from kernelcast.service.dependencies import OurService
+from kernelcast.service.errors import ApiError, message_of, refuse_unknown
+from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
+from kernelcast.service.pages.filters import write_digits, write_rate
+from kernelcast.service.pages.pictures import Theme, link, respond
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.routes.devices import list_shipped, read_calibration, read_named
+from kernelcast.service.routes.jobs import add_job
+from kernelcast.service.service import Service
+
+router = APIRouter(route_class=PageRoute)
+Machines = Annotated[list[str] | None, Query(max_length=8)]
+_COMPUTING = ("fp32", "fp64")
+_LEAST, _MOST = 1 / 64, 1024.0
+_USUAL_BYTES = 4
+EFFORTS: Final = {
+    "quick": "quick: rough numbers",
+    "normal": "normal",
+    "full": "full: most points",
+}
+"""How thorough a calibration is, and what the page calls it."""
+
+
+@router.get("/devices")
+async def show_devices(request: Request, service: OurService, _: PageReader) -> Response:
+    """Show all devices of this host."""
+    failure, devices = "", []
+    try:
+        devices = [await _describe(one) for one in await service.devices.list()]
+    except DeviceError as error:
+        failure = message_of(error)
+    values = {
+        "devices": devices,
+        "compared": urlencode([("machine", one["device"].id) for one in devices if one["machine"]]),
+        "failure": failure,
+        "jobs": await _find_jobs(service),
+        "shipped": await run_in_thread(list_shipped),
+        "efforts": EFFORTS,
+        "runs_jobs": service.settings.runs_jobs,
+    }
+    return render(request, "devices/list.html", values)
+
+
+@router.get("/devices/compared")
+async def compare_machines(request: Request, _: PageReader, machine: Machines = None) -> Response:
+    """Show machines side by side: their numbers as tiles of a table, their roofs in one chart."""
+    machines = await run_in_thread(_read_all, machine)
+    roofline = picture_roofline(machines)
+    query = urlencode({"machine": [*(machine or ())]}, doseq=True)
+    values = {
+        "known": await run_in_thread(list_machines),
+        "chosen": machine or (),
+        "machines": [(one, dict(list_headlines(one)), list_doubts(one)) for one in machines],
+        "headings": list(
+            dict.fromkeys(name for one in machines for name, _ in list_headlines(one))
+        ),
+        "roofline": None if roofline is None else link(roofline, f"/devices/roofline?{query}"),
+    }
+    return render(request, "devices/compared.html", values)
+
+
+@router.get("/devices/roofline.{ending}")
+async def send_roofline(
+    ending: str, _: PageReader, machine: Machines = None, theme: Theme = "light"
+) -> Response:
+    """Send the rooflines of machines."""
+    roofline = picture_roofline(await run_in_thread(_read_all, machine))
+    if roofline is None:
+        refuse_unknown("roofline of", ", ".join(machine or ()))
+    return await respond({"roofline": roofline}, "roofline", ending, theme)
+
+
+@router.get("/devices/machines/{name}")
+async def show_machine(name: str, request: Request, _: PageReader) -> Response:
+    """Show a machine description: one of a calibration here, or one that came with kernelcast."""
+    machine = await run_in_thread(read_named, name)
+    values = {**_describe_machine(machine, name), "machine_name": name}
+    return render(request, "devices/machine.html", values)
+
+
+@router.get("/devices/machines/{name}/figures/{kind}.{ending}")
+async def send_figure(
+    name: str, kind: str, ending: str, _: PageReader, theme: Theme = "light"
+) -> Response:
+    """Send a picture of a description's curves, or their points."""
+    machine = await run_in_thread(read_named, name)
+    figure = next((one for one in plan_figures(machine) if one.name == kind), None)
+    if figure is None:
+        refuse_unknown("figure", kind)
+    return await respond({kind: _name_curves(figure, machine)}, kind, ending, theme)
+
+
+@router.post("/devices/calibrate")
+async def calibrate(
+    request: Request, form: SentForm, service: OurService, caller: PageAdmin
+) -> Response:
+    """Start a calibration as a job."""
+    effort = form.get("effort", "normal")
+    if effort not in EFFORTS:
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "invalid_request",
+            f"effort {effort!r}: give one of {', '.join(EFFORTS)}",
+        )
+    options = {"devices": form.list("device"), "effort": effort}
+    job = await add_job(JobKind.CALIBRATE, options, request, service, caller, None)
+    return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
+
+
+@router.get("/devices/{device_id}")
+async def show_device(
+    device_id: str, request: Request, service: OurService, _: PageReader
+) -> Response:
+    """Show a device and what was measured of it."""
+    device = (await service.devices.choose([device_id]))[0]
+    found = await _describe(device)
+    machine: MachineDescription | None = found["machine"]
+    values = {
+        **found,
+        **({} if machine is None else _describe_machine(machine, device.id)),
+        "jobs": await _find_jobs(service),
+        "efforts": EFFORTS,
+        "runs_jobs": service.settings.runs_jobs,
+    }
+    return render(request, "devices/device.html", values)
+
+
+async def _describe(device: DeviceDescription) -> dict[str, Any]:
+    found = await run_in_thread(read_calibration, device.id)
+    return {
+        "device": device,
+        "machine": found.machine,
+        "calibration_error": found.error,
+        "headlines": [] if found.machine is None else list_headlines(found.machine),
+        **({} if found.machine is None else _judge(found.machine)),
+    }
+
+
+def _judge(machine: MachineDescription) -> dict[str, Any]:
+    doubts = list_doubts(machine)
+    return {
+        "doubts": doubts,
+        "is_disturbed": any("disturbed" in one for one in doubts),
+        "age_days": find_age_days(machine),
+    }
+
+
+def _read_all(names: list[str] | None) -> list[MachineDescription]:
+    return [read_named(one) for one in dict.fromkeys(names or ())]
+
+
+def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
+    roofline = picture_roofline([machine])
+    query = urlencode({"machine": name})
+    return {
+        "machine": machine,
+        "roofline": None if roofline is None else link(roofline, f"/devices/roofline?{query}"),
+        "headlines": list_headlines(machine),
+        **_judge(machine),
+        "numbers": make_html(*describe_machine(machine, has_figures=False), level=2),
+        "figures": [
+            (
+                one.title,
+                link(_name_curves(one, machine), f"/devices/machines/{name}/figures/{one.name}"),
+            )
+            for one in plan_figures(machine)
+        ],
+    }
+
+
+async def _find_jobs(service: Service) -> dict[str, JobRecord]:
+    """Give the calibrations that wait or run, by device."""
+    look = partial(
+        service.state.jobs.list,
+        kinds=(JobKind.CALIBRATE,),
+        states=tuple(one for one in JobState if not one.is_final),
+        most=100,
+    )
+    found = await asyncio.to_thread(look)
+    return {device: job for job in reversed(found) for device in job.devices}
+
+
+def _name_curves(figure: Figure, machine: MachineDescription) -> Figure:
+    """Name a figure of curves after the machine whose they are."""
+    name, title = f"{machine.id}-{figure.name}", f"{figure.title} of {machine.name}"
+    return replace(figure, name=name, title=title)
+
+
+def picture_roofline(machines: Sequence[MachineDescription]) -> Figure | None:
+    """Draw peak operations and bandwidths; None where no machine has both.
+
+    One machine shows the roofs of its caches too; several show those of memory and of fp32.
+    """
+    is_alone = len(machines) == 1
+    series, told = [], []
+    for machine in machines:
+        bandwidth = find_bandwidth(machine)
+        if bandwidth is None:
+            continue
+        kinds = _COMPUTING if is_alone else _COMPUTING[:1]
+        for kind in kinds:
+            found = machine.instruction(kind)
+            if found is None or found.peak_per_s is None:
+                continue
+            name = f"{kind} from memory" if is_alone else machine.name
+            series.append(_make_roof(name, bandwidth, found.peak_per_s.value))
+            told.append(
+                f"{machine.name}: {write_digits(found.peak_per_s.value / 1e9)} Gop/s {kind}, "
+                f"{write_rate(bandwidth)}"
+            )
+        if is_alone:
+            series += _list_caches(machine)
+    if not told:
+        return None
+    return Figure(
+        name="roofline",
+        title=f"Rooflines. {'; '.join(told)}",
+        caption="Operations per second that are possible, by operations per byte.",
+        charts=(
+            Chart(
+                x=Axis(title="operations per byte", is_log=True),
+                y=Axis(title="operations per second", unit="op/s", is_log=True),
+                series=tuple(series),
+            ),
+        ),
+    )
+
+
+def find_bandwidth(machine: MachineDescription) -> float | None:
+    """Give the bandwidth of loads from global memory, in bytes per second."""
+    memory = machine.memory("global")
+    if memory is None:
+        return None
+    known = {width: one.value for width, one in memory.load_bytes_per_s.items()}
+    if known:
+        return float(known.get(_USUAL_BYTES) or max(known.values()))
+    return None if memory.copy_bytes_per_s is None else float(memory.copy_bytes_per_s.value)
+
+
+def _list_caches(machine: MachineDescription) -> Iterator[Series]:
+    """Give the roofs of caches whose bandwidth was measured, below the peak of fp32."""
+    found = machine.instruction("fp32")
+    if found is None or found.peak_per_s is None:
+        return
+    for cache in machine.caches:
+        if cache.load_bytes_per_s is not None:
+            rate = float(cache.load_bytes_per_s.value)
+            yield _make_roof(f"fp32 from {cache.name}", rate, found.peak_per_s.value)
+
+
+def _make_roof(name: str, bandwidth: float, peak: float) -> Series:
+    ridge = min(max(peak / bandwidth, _LEAST), _MOST)
+    points = [Point(x=_LEAST, y=_LEAST * bandwidth), Point(x=ridge, y=peak), Point(x=_MOST, y=peak)]
+    return Series(name=name, points=points, kind="line")

@@ -1,1 +1,0 @@
-"""Devices and what was measured of them."""

@@ -1,0 +1,152 @@
+"""What an estimate rests on, as the Lab and the pages of kernels show it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.service.estimating import Outcome
+from kernelcast.service.pages.filters import write_digits, write_seconds, write_share
+
+# The field that an error of a device is about.
+_FIELDS: Final = {
+    "compile_error": "code",
+    "kernel_not_found": "kernel",
+    "arguments_do_not_fit": "args",
+    "invalid_sizes": "local_size",
+    "device_limit": "local_size",
+}
+_TIERS: Final = {
+    "history": "this very launch was measured before",
+    "sizes": "other sizes of this kernel are known",
+    "hybrid": "from samples, corrected by a learned model",
+    "linear": "from samples of a few work-groups",
+    "learned": "from a model of one's own; nothing was run",
+    "analytic": "from the analytic model; nothing was run",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limiter:
+    """What one part alone would take."""
+
+    name: str
+    """The part: ``DRAM``, ``fp32``."""
+    seconds: float
+    share: float
+    """Of the largest part, from 0 to 1."""
+
+
+def read_answer(outcome: Outcome) -> dict[str, Any]:
+    """Give an answer's values, with what the template needs beside them."""
+    held: dict[str, Any] = json.loads(outcome.content)
+    error = held.get("error")
+    return {
+        **held,
+        "error": error,
+        "is_kept": held.get("is_kept", False),
+        "tier_words": _TIERS.get(held.get("tier", ""), held.get("tier", "")),
+        "needs_run": error is not None and error["code"] == "missing_scope",
+        **describe_explanation(held),
+    }
+
+
+def describe_explanation(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what the evidence of an estimate's values is shown by."""
+    explanation = held.get("explanation") or {}
+    return {
+        "tier": held.get("tier", ""),
+        "seconds": held.get("seconds"),
+        "limiters": list_limiters(explanation.get("limiters") or {}),
+        "methods": {
+            name: seconds
+            for name, seconds in (held.get("estimates") or {}).items()
+            if seconds is not None
+        },
+        "missing": explanation.get("missing") or {},
+        "notes": explanation.get("notes") or [],
+        "interval": explanation.get("interval") or "",
+        "facts": list_facts(explanation),
+        **list_pieces(explanation.get("pieces")),
+    }
+
+
+def list_facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Write what an explanation tells of samples, model and history, whatever it is."""
+    return [
+        (f"{part}: {name.replace('_', ' ')}", _write(name, value))
+        for part in ("linear", "model", "history")
+        for name, value in (explanation.get(part) or {}).items()
+        if value is not None and not isinstance(value, dict | list)
+    ]
+
+
+def list_pieces(pieces: object) -> dict[str, Any]:
+    """Write pieces of evidence as a table: weights are drawn as bars, other keys are columns."""
+    if not isinstance(pieces, list) or not all(isinstance(one, dict) for one in pieces):
+        return {"pieces": [], "piece_columns": []}
+    columns = list(dict.fromkeys(name for one in pieces for name in one if name != "weight"))
+    return {
+        "piece_columns": [name.removesuffix("_s").replace("_", " ") for name in columns],
+        "pieces": [
+            (float(one.get("weight") or 0.0), [_write(name, one.get(name)) for name in columns])
+            for one in pieces
+        ],
+    }
+
+
+def find_end(held: Mapping[str, Any]) -> float:
+    """Give the largest time that an answer names: the end of an interval, alone or now."""
+    ends = [one.get("high") for one in (held, held.get("now") or {})]
+    return max((float(one) for one in ends if one is not None), default=0.0)
+
+
+def _write(name: str, value: object) -> str:
+    """Write a value as its name says.
+
+    Examples
+    --------
+    >>> _write("rate_s", 2e-3), _write("weight", 0.25), _write("is_even", True), _write("x", None)
+    ('2.00 ms', '25.0 %', 'yes', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        if name.endswith(("_s", "seconds")):
+            return write_seconds(value)
+        if name in {"weight", "coverage", "share"}:
+            return write_share(value)
+        return write_digits(value)
+    if isinstance(value, list):
+        return ", ".join(_write("", one) for one in value)
+    return str(value)
+
+
+def list_limiters(limiters: Mapping[str, float]) -> list[Limiter]:
+    """Sort limiters, those that take time, the longest first."""
+    longest = max(limiters.values(), default=0.0)
+    return [
+        Limiter(name=name, seconds=seconds, share=seconds / longest)
+        for name, seconds in sorted(limiters.items(), key=lambda one: -one[1])
+        if seconds > 0
+    ]
+
+
+def list_volumes(estimate: AnalyticEstimate) -> list[tuple[str, float, float]]:
+    """Give each boundary with bytes of the launch and bytes per second at its time."""
+    return [
+        (name.replace("_to_", " to "), volume, volume / estimate.seconds)
+        for name, volume in estimate.volumes.items()
+    ]
+
+
+def find_field_errors(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Give errors that belong beside a field: those that all devices agree on."""
+    codes = {None if one["error"] is None else one["error"]["code"] for one in answers}
+    if len(codes) != 1:
+        return {}
+    field = _FIELDS.get(codes.pop() or "")
+    return {} if field is None else {field: answers[0]["error"]["message"]}

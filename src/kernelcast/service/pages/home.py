@@ -1,0 +1,199 @@
+"""Home: how the service is, how good its answers are; the audit log and the API."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from kernelcast.launches.data_store import Selection
+from kernelcast.records.errors import DeviceError
+from kernelcast.service.dependencies import OurService
+from kernelcast.service.errors import message_of
+from kernelcast.service.middleware import API_PREFIX
+from kernelcast.service.pages.dependencies import PageAdmin, PageReader
+from kernelcast.service.pages.models import list_used
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.routes.devices import list_calibrated
+from kernelcast.service.service import Service
+from kernelcast.service_state import AnswerFilter
+
+router = APIRouter(route_class=PageRoute)
+_MOST_ANSWERS: Final = 8
+_MOST_ENTRIES: Final = 200
+_RECENT: Final = timedelta(days=28)
+_MOVED: Final = {
+    "/observations": "/kernels", "/estimates": "/kernels?show=estimates",
+    "/comparing": "/accuracy/compare", "/models": "/accuracy/models",
+    "/openapi.json": f"{API_PREFIX}/openapi.json",
+}  # fmt: skip
+"""Where pages are that had other addresses, or that many look for elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceState:
+    """A device, whether it was calibrated, and how many samplings wait for it or run."""
+
+    id: str
+    name: str
+    platform: str
+    is_calibrated: bool
+    waiting: int
+
+
+@router.get("/")
+async def show_home(request: Request, service: OurService, _: PageReader) -> Response:
+    """Show how the service is, what it did last, and what to do next."""
+    await service.answers.flush()
+    devices, failure = await _list_devices(service)
+    used, _failures = await run_in_thread(list_used, service.settings.registry)
+    answered = await asyncio.to_thread(
+        lambda: service.state.answers.find(AnswerFilter(), most=_MOST_ANSWERS)
+    )
+    recent = AnswerFilter(given_from=datetime.now(UTC) - _RECENT)
+    shifts = sorted(service.answers.shifts.values(), key=lambda one: one.when, reverse=True)
+    known = Known(
+        devices=len(devices),
+        calibrated=sum(one.is_calibrated for one in devices),
+        observations=await service.observing.count(Selection()),
+        models=len(used),
+        shifts=len(shifts),
+        asked=len(answered),
+    )
+    values = {
+        "instance": request.app.state.instance,
+        "started": datetime.fromisoformat(request.app.state.instance.started_at),
+        "api": request.app.version,
+        "sandbox": service.protection.name,
+        "devices": devices,
+        "device_failure": failure,
+        "known": known,
+        "steps": list(list_steps(known, service)),
+        "jobs": await asyncio.to_thread(service.state.jobs.count),
+        "answers": answered,
+        "sums": await asyncio.to_thread(service.state.answers.sum_up, ("device_id",), recent),
+        "shifted": shifts[:_MOST_ANSWERS],
+    }
+    return render(request, "home/home.html", values)
+
+
+@router.get("/audit")
+async def show_audit(request: Request, service: OurService, _: PageAdmin) -> Response:
+    """Show what administrators did."""
+    entries = await asyncio.to_thread(service.state.audit.list, most=_MOST_ENTRIES)
+    return render(request, "home/audit.html", {"entries": entries})
+
+
+@router.get("/docs")
+async def show_api(request: Request, _: PageReader) -> Response:
+    """Describe the API to people."""
+    described: Mapping[str, Any] = request.app.openapi()
+    routes = [
+        (method.upper(), path, told)
+        for path, methods in described["paths"].items()
+        for method, told in methods.items()
+    ]
+    values = {"info": described["info"], "routes": routes, "address": f"{API_PREFIX}/openapi.json"}
+    return render(request, "home/api.html", values)
+
+
+async def lead_on(request: Request) -> Response:
+    """Lead to where a page has moved."""
+    target = _MOVED[request.url.path]
+    mark = "&" if "?" in target else "?"
+    query = f"{mark}{request.url.query}" if request.url.query else ""
+    return RedirectResponse(target + query, HTTPStatus.TEMPORARY_REDIRECT)
+
+
+for _path in _MOVED:
+    router.add_api_route(_path, lead_on)
+
+
+async def _list_devices(service: Service) -> tuple[list[DeviceState], str]:
+    try:
+        found = await service.devices.list()
+    except DeviceError as error:
+        return [], message_of(error)
+    calibrated = await asyncio.to_thread(list_calibrated)
+    devices = [
+        DeviceState(
+            id=one.id,
+            name=one.name,
+            platform=one.platform,
+            is_calibrated=one.id in calibrated,
+            waiting=service.estimating.queues.of(one.id).length,
+        )
+        for one in found
+    ]
+    return devices, ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the service has."""
+
+    devices: int
+    calibrated: int
+    observations: int
+    models: int
+    shifts: int
+    asked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Something to do, why, and where."""
+
+    title: str
+    reason: str
+    link: str
+
+
+def list_steps(known: Known, service: Service) -> Iterator[Step]:
+    """Give what to do next, the most useful first."""
+    if not known.devices:
+        yield Step(
+            title="Install an OpenCL driver",
+            reason="there is no device here; an embedded CPU device comes with the extra cpu",
+            link="/devices",
+        )
+    if known.shifts:
+        yield Step(
+            title="Look at launches that have changed",
+            reason=f"{known.shifts} took another time than before, for good",
+            link="/accuracy",
+        )
+    if not known.asked:
+        yield Step(
+            title="Ask for an estimate", reason="this service has answered none yet", link="/lab"
+        )
+    if known.calibrated < known.devices:
+        yield Step(
+            title="Calibrate a device",
+            reason=f"{known.devices - known.calibrated} of {known.devices} have no limiters and "
+            "need samples for every answer",
+            link="/devices",
+        )
+    if not known.observations:
+        yield Step(
+            title="Start a collection",
+            reason="there are no observations: nothing answers from history, nothing can be judged",
+            link="/jobs?new=collect#start",
+        )
+    elif not known.models:
+        yield Step(
+            title="Train a model",
+            reason=f"{known.observations:,} observations wait to be learned from",
+            link="/jobs?new=train#start",
+        )
+    if not service.settings.allow_run:
+        yield Step(
+            title="Allow samples",
+            reason="kernels are not run here: kernelcast serve --allow-run",
+            link="/lab",
+        )

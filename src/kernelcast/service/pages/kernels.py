@@ -1,0 +1,443 @@
+"""Kernels: estimates and observations in one table, times by device, and a page for each kernel."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
+from http import HTTPStatus
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from kernelcast.launches.data_store import Selection
+from kernelcast.records.errors import InputError
+from kernelcast.records.observation import ObservationFlag, Origin
+from kernelcast.reports.charts import (
+    Axis,
+    Chart,
+    Figure,
+    Point,
+    Series,
+    chart_predictions,
+    clip_seconds,
+)
+from kernelcast.service.dependencies import OurService
+from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.pages.accuracy.reading import read_kernel, read_state
+from kernelcast.service.pages.accuracy.scores import Judged
+from kernelcast.service.pages.accuracy.view import list_observed
+from kernelcast.service.pages.dependencies import Name, PageAdmin, PageReader, SentForm
+from kernelcast.service.pages.evidence import describe_explanation
+from kernelcast.service.pages.filters import link_kernel, write_size
+from kernelcast.service.pages.pictures import Theme, link_all, respond
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.routes.observations import (
+    correct_one,
+    find_observation,
+    read_cursor,
+    remove_one,
+    write_cursor,
+)
+from kernelcast.service.schemas.common import read_number
+from kernelcast.service.schemas.observations import CorrectionIn
+from kernelcast.service.service import Service
+from kernelcast.service_state import AnswerFilter, AnswerRecord
+
+if TYPE_CHECKING:  # what reads models takes long to import
+    from kernelcast.reports.accuracy.held_launches import HeldLaunch, LaunchDetails
+
+router = APIRouter(route_class=PageRoute)
+_ON_A_PAGE: Final = 50
+_LOOKED_AT: Final = 2000
+_MOST_PLACED: Final = 40
+_MOST_HISTORIES: Final = 12
+SHOWN: Final = {
+    "": "estimates and observations",
+    "estimates": "estimates",
+    **{one.value: f"{one.value} observations" for one in Origin},
+}
+"""What the table may be narrowed to."""
+_FLAGS: Final = {"first_launch": "is_first_launch", "contaminated": "is_contaminated",
+                 "doubted": "is_doubted"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What the table is narrowed to, out of the address; an empty text says nothing."""
+
+    kernel: Name = ""
+    device: Name = ""
+    size: Name = ""
+    since: Name = ""
+    until: Name = ""
+    show: Name = ""
+    doubted: Name = ""
+
+    @property
+    def query(self) -> str:
+        """The address's query, without the place in the list."""
+        return urlencode({name: one for name in self.__slots__ if (one := getattr(self, name))})
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The global size that is meant; empty for any."""
+        parts = self.size.replace("x", ",").replace(" ", "").split(",") if self.size else []
+        if len(parts) > 3 or not all(one.isdecimal() and len(one) < 19 for one in parts):
+            msg = f"size: {self.size!r}: give a global size such as 1024, 512"
+            raise InputError(msg)
+        return tuple(map(int, parts))
+
+    def select_observations(self) -> Selection | None:
+        """Make the selection of observations; None where none is meant."""
+        if self.show == "estimates":
+            return None
+        if self.show not in SHOWN:
+            msg = f"show: {self.show!r}: give one of {', '.join(filter(None, SHOWN))}"
+            raise InputError(msg)
+        return Selection(
+            kernels=(self.kernel.rpartition("/")[2],) if self.kernel else (),
+            devices=(self.device,) if self.device else (),
+            origins=(Origin(self.show),) if self.show else (),
+            with_flags=frozenset({ObservationFlag.DOUBTED} if self.doubted else ()),
+            measured_from=_read_day("since", self.since, time.min),
+            measured_before=_read_day("until", self.until, time.max),
+        )
+
+    def select_answers(self) -> AnswerFilter | None:
+        """Make the filter of answers; None where none is meant."""
+        if self.show not in {"", "estimates"} or self.doubted:
+            return None
+        return AnswerFilter(
+            kernels=(self.kernel.rpartition("/")[2],) if self.kernel else (),
+            devices=(self.device,) if self.device else (),
+            global_sizes=(self.sizes,) if self.sizes else (),
+            given_from=_read_day("since", self.since, time.min),
+            given_before=_read_day("until", self.until, time.max),
+        )
+
+
+Chosen = Annotated[Filters, Depends()]
+
+
+def _read_day(name: str, text: str, at: time) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return datetime.combine(date.fromisoformat(text), at, UTC)
+    except ValueError as error:
+        msg = f"{name}: {text!r}: give a day such as 2026-11-27"
+        raise InputError(msg) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A row of the table: an estimate with what was observed then, or an observation."""
+
+    when: datetime | None
+    kernel: str
+    device_id: str
+    size: str
+    what: str
+    """The tier, or the origin."""
+    is_estimate: bool
+    predicted: AnswerRecord | None = None
+    measured_s: float | None = None
+    flags: tuple[str, ...] = ()
+    key: str = ""
+    """Of an observation."""
+    cursor: str
+    """Its place in the list that it is of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """A part of the table, newest first."""
+
+    rows: tuple[Entry, ...]
+    next: str
+    """Where the table goes on; empty where nothing follows."""
+
+
+async def read_entries(
+    service: Service, chosen: Filters, at: str, most: int = _ON_A_PAGE
+) -> Entries:
+    """Read a part of the table: newest first, of two lists that each have their own place."""
+    places = dict(zip(("answer", "observation"), [*at.split("_"), "", ""], strict=False))
+    answers, observations = chosen.select_answers(), chosen.select_observations()
+    found: list[Entry] = []
+    if answers is not None:
+        await service.answers.flush()
+        before = read_number(places["answer"]) if places["answer"] else None
+        records = await asyncio.to_thread(
+            lambda: service.state.answers.find(answers, most=most + 1, before=before)
+        )
+        found += map(_of_answer, records)
+    if observations is not None:
+        after = read_cursor(places["observation"]) if places["observation"] else None
+        listed = await service.observing.list(
+            observations, most=most + 1, after=after, global_size=chosen.sizes
+        )
+        found += map(_of_observation, listed.rows)
+    oldest = datetime.min.replace(tzinfo=UTC)
+    found.sort(key=lambda one: one.when or oldest, reverse=True)
+    shown = found[:most]
+    for one in shown:
+        places["answer" if one.is_estimate else "observation"] = one.cursor
+    more = f"{places['answer']}_{places['observation']}" if len(found) > most else ""
+    return Entries(rows=tuple(shown), next=more)
+
+
+def _of_answer(one: AnswerRecord) -> Entry:
+    return Entry(
+        when=one.at, kernel=one.kernel, device_id=one.device_id, size=write_size(one.global_size),
+        what=one.tier, is_estimate=True, predicted=one, measured_s=one.measured_s,
+        cursor=str(one.id),
+    )  # fmt: skip
+
+
+def _of_observation(row: Mapping[str, Any]) -> Entry:
+    when = None if row["measured_at"] is None else datetime.fromisoformat(row["measured_at"])
+    place = (None if when is None else round(when.timestamp() * 1e6), str(row["key"]))
+    return Entry(
+        when=when, kernel=row["kernel"], device_id=row["device_id"],
+        size=write_size(row["global_size"]), what=row["origin"], is_estimate=False,
+        measured_s=row["seconds"], flags=tuple(row["flags"]), key=str(row["key"]),
+        cursor=write_cursor(place),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A problem's newest estimate on each device."""
+
+    problem: AnswerRecord
+    by_device: Mapping[str, AnswerRecord]
+
+    @property
+    def fastest(self) -> AnswerRecord:
+        """The shortest time."""
+        return min(self.by_device.values(), key=lambda one: one.seconds * one.slowdown)
+
+    def judge(self, device_id: str) -> str:
+        """Say whether a device is the fastest, or cannot be told apart from it."""
+        one, fastest = self.by_device[device_id], self.fastest
+        overlaps = one.low * one.slowdown <= fastest.high * fastest.slowdown
+        if one is fastest:
+            rivals = [each for each in self.by_device if each != device_id]
+            return "fastest" if all(self.judge(each) == "" for each in rivals) else "shortest"
+        return "cannot be told apart" if overlaps else ""
+
+
+def place_problems(answers: Sequence[AnswerRecord]) -> list[Placed]:
+    """Sort answers, newest first, by problem and device."""
+    found: dict[str, dict[str, AnswerRecord]] = {}
+    for one in answers:
+        found.setdefault(one.problem_digest, {}).setdefault(one.device_id, one)
+    placed = (
+        Placed(problem=next(iter(own.values())), by_device=own)
+        for own in found.values()
+        if len(own) > 1
+    )
+    return list(islice(placed, _MOST_PLACED))
+
+
+@router.get("/kernels")
+async def show_entries(
+    request: Request,
+    service: OurService,
+    _: PageReader,
+    chosen: Chosen,
+    next: Name = "",  # noqa: A002 - the API's word
+) -> Response:
+    """Show estimates and observations, newest first."""
+    values = {
+        "entries": await read_entries(service, chosen, next),
+        "chosen": chosen,
+        "shown": SHOWN,
+        "is_begin": not next,
+    }
+    return render(request, "kernels/list.html", values)
+
+
+@router.get("/kernels/devices")
+async def show_placements(
+    request: Request, service: OurService, _: PageReader, device: Name = ""
+) -> Response:
+    """Show what a scheduler asks: the last problems, what each device takes, which is fastest."""
+    await service.answers.flush()
+    wanted = AnswerFilter(devices=(device,) if device else ())
+    answers = await asyncio.to_thread(lambda: service.state.answers.find(wanted, most=_LOOKED_AT))
+    placed = place_problems(answers)
+    devices = sorted({one for each in placed for one in each.by_device})
+    return render(request, "kernels/devices.html", {"placed": placed, "devices": devices})
+
+
+@router.get("/kernels/observation")
+async def show_observation(
+    request: Request, service: OurService, _: PageReader, key: Name
+) -> Response:
+    """Show an observation, with the forms that correct and remove it."""
+    values = {"one": await find_observation(key, service), "flags": _FLAGS, "error": ""}
+    return render(request, "kernels/observation.html", values)
+
+
+@router.post("/kernels/observation/correct")
+async def correct(
+    request: Request, form: SentForm, service: OurService, caller: PageAdmin
+) -> Response:
+    """Correct an observation, for a reason."""
+    key = form.get("key")
+    one = await find_observation(key, service)
+    try:
+        asked: dict[str, Any] = {field: flag in form for flag, field in _FLAGS.items()}
+        if form.get("seconds"):
+            asked["seconds"] = form.get("seconds")
+        correction = CorrectionIn.model_validate(
+            {**asked, "reason": _read_reason(form.get("reason"))}, strict=False
+        )
+    except (ValidationError, InputError) as error:
+        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        values = {"one": one, "flags": _FLAGS, "error": told}
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+        return render(request, "kernels/observation.html", values, status=status)
+    await correct_one(key, correction, request, service, caller)
+    return RedirectResponse(f"/kernels/observation?{urlencode({'key': key})}", HTTPStatus.SEE_OTHER)
+
+
+@router.post("/kernels/observation/remove")
+async def remove(
+    request: Request, form: SentForm, service: OurService, caller: PageAdmin
+) -> Response:
+    """Remove an observation, for a reason."""
+    one = await find_observation(form.get("key"), service)
+    try:
+        reason = _read_reason(form.get("reason"))
+    except InputError as error:
+        values = {"one": one, "flags": _FLAGS, "error": str(error)}
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+        return render(request, "kernels/observation.html", values, status=status)
+    await remove_one(form.get("key"), reason, request, service, caller)
+    return RedirectResponse(link_kernel(str(one["kernel"])), HTTPStatus.SEE_OTHER)
+
+
+def _read_reason(text: str) -> str:
+    if not 0 < len(text) <= 500:
+        msg = "say why: the audit log keeps the reason, of at most 500 characters"
+        raise InputError(msg)
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KernelView:
+    """What is known of a kernel."""
+
+    kernel: str
+    launches: "tuple[HeldLaunch, ...]"
+    details: "LaunchDetails"
+    rows: tuple[Judged, ...]
+
+    @property
+    def pictures(self) -> Mapping[str, Figure]:
+        """Pictures by name."""
+        found = {}
+        if self.rows:
+            found["predicted"] = self._picture_predicted()
+        if self.details.times:
+            found["history"] = self._picture_history()
+        return found
+
+    def best(self, key: str) -> Judged | None:
+        """Find the prediction of a launch by the method that errs least on it."""
+        own = [one for one in self.rows if one.launch == key]
+        return min(own, key=lambda one: one.error, default=None)
+
+    def _picture_predicted(self) -> Figure:
+        series: dict[str, list[Point]] = {}
+        for one in self.rows:
+            point = Point(
+                x=one.measured_s, y=one.seconds, low=one.low, high=one.high,
+                label=write_size(self.details.sizes.get(one.launch)),
+            )  # fmt: skip
+            series.setdefault(f"{one.method} on {one.device_id}", []).append(point)
+        found = [Series(name=name, points=points) for name, points in series.items()]
+        return Figure(
+            name="predicted",
+            title=f"Predicted over measured times of {self.kernel}",
+            caption="Every size, device and method.",
+            charts=(chart_predictions(found, has_bounds=False),),
+        )
+
+    def _picture_history(self) -> Figure:
+        shown = [one for one in self.launches if one.key in self.details.times]
+        series = [
+            Series(
+                name=f"{write_size(self.details.sizes.get(one.key))}, {one.device_id}", kind="line",
+                points=[
+                    Point(x=when.timestamp(), y=clip_seconds(seconds))
+                    for when, seconds in self.details.times[one.key]
+                ],
+            )
+            for one in shown[:_MOST_HISTORIES]
+        ]  # fmt: skip
+        return Figure(
+            name="history",
+            title=f"Measured times of {self.kernel}",
+            caption=f"The newest times of each launch, of at most {_MOST_HISTORIES} launches.",
+            charts=(
+                Chart(
+                    x=Axis(title="measured", unit="moment"),
+                    y=Axis(title="time", unit="s", is_log=True),
+                    series=tuple(series),
+                ),
+            ),
+        )
+
+
+@router.get("/kernels/of")
+async def show_kernel(request: Request, service: OurService, _: PageReader, name: Name) -> Response:
+    """Show everything about a kernel: sizes, devices, predictions, history, the last answer."""
+    entries = await read_entries(service, Filters(kernel=name), "", most=20)
+    view = await run_in_thread(_look, service, name)
+    if not entries.rows:
+        refuse_unknown("kernel among the launches that were observed or asked for", name)
+    bare = name.rpartition("/")[2]
+    newest = next((one for one in reversed(service.answers.recent) if one.kernel == bare), None)
+    sums = await asyncio.to_thread(
+        lambda: service.state.answers.sum_up(("device_id", "tier"), AnswerFilter(kernels=(bare,)))
+    )
+    evidence = None if newest is None else describe_explanation(newest.to_dict())
+    values = {
+        "view": view,
+        "sums": sums,
+        "entries": entries,
+        "evidence": evidence,
+        "pictures": link_all(view.pictures, "/kernels/of", urlencode({"name": name})),
+    }
+    return render(request, "kernels/kernel.html", values)
+
+
+@router.get("/kernels/of/{picture}.{ending}")
+async def show_picture(
+    picture: str, ending: str, service: OurService, _: PageReader, name: Name,
+    theme: Theme = "light",
+) -> Response:  # fmt: skip
+    """Draw one of a kernel's pictures, or write its numbers."""
+    view = await run_in_thread(_look, service, name)
+    return await respond(view.pictures, picture, ending, theme)
+
+
+def _look(service: Service, kernel: str) -> KernelView:
+    launches, details = read_kernel(service, kernel)
+    state = read_state(service)
+    held = replace(state.held, launches=launches)
+    return KernelView(
+        kernel=kernel,
+        launches=launches,
+        details=details,
+        rows=tuple(list_observed(replace(state, held=held))),
+    )

@@ -1,1 +1,0 @@
-"""A page per kernel: all of its launches on all devices."""

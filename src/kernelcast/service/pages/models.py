@@ -1,0 +1,79 @@
+"""The models section of Accuracy: what is in use, and which of the devices here each serves."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from kernelcast.records.errors import DeviceError, InputError
+from kernelcast.service.dependencies import OurService
+from kernelcast.service.errors import message_of
+from kernelcast.service.pages.dependencies import PageReader
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
+
+if TYPE_CHECKING:  # what reads models takes long to import
+    from kernelcast.reports.accuracy.model_answers import UsedModel
+    from kernelcast.training.registry import ModelVersions
+
+T = TypeVar("T")
+router = APIRouter(route_class=PageRoute)
+
+
+@router.get("/accuracy/models")
+async def show_models(request: Request, service: OurService, _: PageReader) -> Response:
+    """Show the models in use with the devices that each serves, and the versions trained here."""
+    registry = service.settings.registry
+    used, failures = await run_in_thread(list_used, registry)
+    known, more = await run_in_thread(_list_known, registry)
+    devices: Sequence[str] = ()
+    try:
+        devices = sorted(await service.devices.ids())
+    except DeviceError as error:
+        more = [*more, message_of(error)]
+    values = {
+        "used": [(one, find_served(one.name, devices)) for one in used],
+        "unserved": [
+            one
+            for one in devices
+            if not any(one in find_served(each.name, devices) for each in used)
+        ],
+        "known": known,
+        "failures": [*failures, *more],
+    }
+    return render(request, "accuracy/models.html", values)
+
+
+def find_served(model: str, devices: Sequence[str]) -> list[str]:
+    """Find the devices that a model serves: that of its name, or all where it names none.
+
+    Examples
+    --------
+    >>> find_served("hybrid/pocl", ["intel", "pocl"]), find_served("pooled", ["pocl"])
+    (['pocl'], ['pocl'])
+    """
+    _, mark, device = model.partition("/")
+    return [one for one in devices if not mark or one == device]
+
+
+def list_used(registry: str | None) -> "tuple[tuple[UsedModel, ...], list[str]]":
+    """List the models in use, and what cannot be read."""
+    from kernelcast.reports.accuracy.model_answers import list_used_models
+
+    return _try(list_used_models, registry)
+
+
+def _list_known(registry: str | None) -> "tuple[tuple[ModelVersions, ...], list[str]]":
+    from kernelcast.training.model_admin import list_known_models
+
+    return _try(list_known_models, registry)
+
+
+def _try(
+    read: Callable[[str | None], tuple[T, ...]], registry: str | None
+) -> tuple[tuple[T, ...], list[str]]:
+    try:
+        return read(registry), []
+    except InputError as error:
+        return (), [message_of(error)]

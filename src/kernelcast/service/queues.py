@@ -1,0 +1,196 @@
+"""Samplings wait here: one at a time on a device, few in the queue, no longer than told.
+
+Most of the longest wait may pass before a sampling's turn; what is left is for an answer that runs
+nothing.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Final, Self, TypeVar
+
+from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
+from kernelcast.service.device_lock import DeviceLock
+from kernelcast.service.errors import ApiError
+from kernelcast.service.settings import Limits
+from kernelcast.service.telemetry import Metrics
+
+T = TypeVar("T")
+_USUAL_S: Final = 2.0
+_WEIGHT: Final = 0.3
+# Work that runs nothing on a device is done in processes: more at once would only wait.
+_MODELS_AT_ONCE: Final = 2
+_MODELS_RETRY_S: Final = 2
+SHARE_OF_THE_WAIT: Final = 0.7
+"""What may pass of the longest wait before the turn comes."""
+
+
+class TurnMissedError(ApiError):
+    """Is raised when a sampling has waited for its turn for too long."""
+
+    def add(self, more: str) -> Self:
+        """Say more."""
+        return type(self)(
+            self.status, self.code, self.message + more, detail=self.detail,
+            retry_after_s=self.retry_after_s,
+        )  # fmt: skip
+
+
+class SamplingQueue:
+    """The queue of one device in one process."""
+
+    def __init__(self, device_id: str, limits: Limits, metrics: Metrics) -> None:
+        self._device_id = device_id
+        self._limits = limits
+        self._metrics = metrics
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"sampling {device_id}")
+        self._lock = DeviceLock(device_id)
+        self._count = 0
+        self._usual_s = _USUAL_S
+
+    @property
+    def length(self) -> int:
+        """Samplings that wait or are at work."""
+        return self._count
+
+    async def run(self, work: Callable[[], T], longest_s: float | None = None) -> T:
+        """Do work that measures on the device, if its turn comes in the time that callers wait."""
+        if self._count > self._limits.queue:  # the one at work does not wait
+            self._metrics.sampling_refused.labels(self._device_id).inc()
+            raise self._refusal(ApiError, f"{self._count} samplings are waiting for it already")
+        self._count += 1
+        self._metrics.queue_length.labels(self._device_id).set(self._count)
+        wait_s = SHARE_OF_THE_WAIT * self._limits.wait_seconds
+        wait_s = wait_s if longest_s is None else min(wait_s, longest_s)
+        now_s = time.monotonic()
+        turn = self._executor.submit(self._work, work, now_s, now_s + wait_s)
+        future = asyncio.wrap_future(turn)
+        future.add_done_callback(lambda _: self._leave())
+        # Whoever asked may go away; the sampling goes on, and its answer is kept.
+        await asyncio.wait([future], timeout=wait_s)
+        if self._gives_up(turn):
+            why = f"{self._count} samplings are before it or under way"
+            raise self._miss(why)
+        return await asyncio.shield(future)
+
+    async def run_if_idle(self, work: Callable[[], T]) -> T | None:
+        """Do work that measures on the device if nobody else does; None if somebody does."""
+        if self._count:
+            return None
+        self._count += 1
+        self._metrics.queue_length.labels(self._device_id).set(self._count)
+        future = asyncio.wrap_future(self._executor.submit(self._work_if_idle, work))
+        future.add_done_callback(lambda _: self._leave())
+        return await asyncio.shield(future)
+
+    def close(self) -> None:
+        """Begin no further sampling."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    @staticmethod
+    def _gives_up(turn: Future[T]) -> bool:
+        """Take a sampling that has not begun out of the queue."""
+        return not turn.done() and turn.cancel()
+
+    def _leave(self) -> None:
+        self._count -= 1
+        self._metrics.queue_length.labels(self._device_id).set(self._count)
+
+    def _work(self, work: Callable[[], T], asked_s: float, ends_s: float) -> T:
+        if not self._lock.acquire(max(0.0, ends_s - time.monotonic())):
+            why = "a job or another process measures on it"
+            raise self._miss(why)
+        started_s = time.monotonic()
+        self._metrics.queue_wait_s.labels(self._device_id).observe(started_s - asked_s)
+        try:
+            return work()
+        except (KernelRunError, EstimateTimeoutError) as error:
+            reason = "timeout" if isinstance(error, EstimateTimeoutError) else "crash"
+            self._metrics.worker_restarts.labels(self._device_id, reason).inc()
+            raise
+        finally:
+            self._lock.release()
+            taken_s = time.monotonic() - started_s
+            self._metrics.device_busy_s.labels(self._device_id).inc(taken_s)
+            self._usual_s += _WEIGHT * (taken_s - self._usual_s)
+
+    def _work_if_idle(self, work: Callable[[], T]) -> T | None:
+        if not self._lock.acquire(0.0):
+            return None
+        started_s = time.monotonic()
+        try:
+            return work()
+        finally:
+            self._lock.release()
+            self._metrics.device_busy_s.labels(self._device_id).inc(time.monotonic() - started_s)
+
+    def _miss(self, why: str) -> ApiError:
+        self._metrics.sampling_refused.labels(self._device_id).inc()
+        return self._refusal(TurnMissedError, why)
+
+    def _refusal(self, kind: type[ApiError], why: str) -> ApiError:
+        wait_s = max(1, math.ceil(self._usual_s * max(1, self._count)))
+        return kind(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "device_busy",
+            f"{self._device_id}: {why}; try again in {wait_s} s",
+            detail={"device_id": self._device_id},
+            retry_after_s=wait_s,
+        )
+
+
+class SamplingQueues:
+    """The queues of all devices."""
+
+    def __init__(self, limits: Limits, metrics: Metrics) -> None:
+        self._limits = limits
+        self._metrics = metrics
+        self._queues: dict[str, SamplingQueue] = {}
+
+    @property
+    def length(self) -> int:
+        """Samplings that wait or are at work, on all devices."""
+        return sum(one.length for one in self._queues.values())
+
+    def of(self, device_id: str) -> SamplingQueue:
+        """Give the queue of a device."""
+        if device_id not in self._queues:
+            self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
+        return self._queues[device_id]
+
+    def close(self) -> None:
+        """Begin no further sampling."""
+        for one in self._queues.values():
+            one.close()
+
+
+class BoundedPool:
+    """Threads that wait for such processes; of more than `most` pieces the next comes again."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._executor = ThreadPoolExecutor(_MODELS_AT_ONCE, thread_name_prefix=name)
+        self._most = most
+        self._name = name
+        self._count = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do a piece of work."""
+        if self._count >= self._most:
+            raise ApiError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "models_busy",
+                f"{self._count} {self._name} wait for models already",
+                retry_after_s=_MODELS_RETRY_S,
+            )
+        self._count += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        finally:
+            self._count -= 1
+
+    def close(self) -> None:
+        """Begin nothing new."""
+        self._executor.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,246 @@
+"""What operators are told: lines of JSON in the log, counts for Prometheus, which instance runs."""
+
+import fcntl
+import json
+import logging
+import os
+import platform
+import resource
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, Self
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.multiprocess import (
+    MultiProcessCollector,
+    mark_process_dead,
+)
+
+LOGGER = logging.getLogger("kernelcast.service")
+INSTANCE_HEADER: Final = "x-kernelcast-instance"
+"""Names the instance in every answer, so that clients notice another one at the same address."""
+_FIELDS: Final = "fields"
+_INSTANCE_VARIABLE: Final = "KERNELCAST_SERVICE_INSTANCE"
+_COUNTS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's own
+_PREFIX: Final = "kernelcast-metrics-"
+_REQUEST_BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120)
+_ESTIMATE_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120)
+_WAIT_BOUNDS_S = (0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60)
+_ERROR_BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record."""
+        content: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, _FIELDS, {}),
+        }
+        if record.exc_info:
+            content["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(content, default=str)
+
+
+def log(message: str, *, level: int = logging.INFO, **fields: object) -> None:
+    """Write a line with fields; no secret may be among them."""
+    if LOGGER.isEnabledFor(level):
+        LOGGER.log(level, message, extra={_FIELDS: fields})
+
+
+def set_up_logs(level: str = "info") -> None:
+    """Have the service and uvicorn write JSON lines to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    for name in ("kernelcast", "uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler] if name != "uvicorn.error" else []
+        logger.propagate = name == "uvicorn.error"
+        logger.setLevel(level.upper())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A running service, all processes of one `kernelcast serve`; nothing here is secret."""
+
+    id: str
+    """Drawn when it starts."""
+    version: str
+    """Of kernelcast."""
+    started_at: str
+    """In ISO 8601, UTC."""
+    pid: int
+    """Of the process that was started."""
+
+    @classmethod
+    def make(cls) -> Self:
+        """Begin a new one in this process."""
+        return cls(
+            id=uuid.uuid4().hex[:16],
+            version=version("kernelcast"),
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            pid=os.getpid(),
+        )
+
+    def announce(self) -> None:
+        """Tell child processes which instance they are part of."""
+        os.environ[_INSTANCE_VARIABLE] = json.dumps(asdict(self))
+
+    @classmethod
+    def find(cls) -> Self:
+        """Find the instance that this process is part of; a new one where none was announced."""
+        told = os.environ.get(_INSTANCE_VARIABLE)
+        return cls(**json.loads(told)) if told else cls.make()
+
+
+class Metrics:
+    """Counts of one process; in a registry of its own, so that several apps can live side by side.
+
+    The descriptions beside the names below are what `/metrics` says of each.
+    """
+
+    def __init__(self, api_version: str = "") -> None:
+        self._registry = CollectorRegistry()
+        self._cpu_s = 0.0
+        counter = partial(Counter, registry=self._registry)
+        gauge = partial(Gauge, registry=self._registry, multiprocess_mode="livesum")
+        histogram = partial(Histogram, registry=self._registry)
+        by_device = ("device_id",)
+        self.requests = counter(
+            "kernelcast_http_requests", "Requests", ("method", "route", "status")
+        )
+        self.request_s = histogram(
+            "kernelcast_http_request_seconds", "Time of requests", ("route",),
+            buckets=_REQUEST_BOUNDS_S,
+        )  # fmt: skip
+        self.estimate_s = histogram(
+            "kernelcast_estimate_seconds", "Time to an answer", ("tier", "kept"),
+            buckets=_ESTIMATE_BOUNDS_S,
+        )  # fmt: skip
+        self.estimate_errors = counter(
+            "kernelcast_estimate_errors", "Answers that failed", ("code", *by_device)
+        )
+        self.prediction_error = histogram(
+            "kernelcast_prediction_error_ratio", "|predicted - measured| / measured",
+            ("tier", *by_device), buckets=_ERROR_BOUNDS,
+        )  # fmt: skip
+        self.predictions = counter(
+            "kernelcast_predictions", "Answers that were observed, by whether their interval held",
+            (*by_device, "tier", "inside"),
+        )  # fmt: skip
+        self.drifts = counter("kernelcast_drift", "Launches whose times have shifted", by_device)
+        self.queue_length = gauge(
+            "kernelcast_sampling_queue_length", "Samplings waiting or at work", by_device
+        )
+        self.queue_wait_s = histogram(
+            "kernelcast_sampling_wait_seconds", "Time until a sampling's turn", by_device,
+            buckets=_WAIT_BOUNDS_S,
+        )  # fmt: skip
+        self.device_busy_s = counter(
+            "kernelcast_device_busy_seconds", "Time of samplings; its rate is the busy share",
+            by_device,
+        )  # fmt: skip
+        self.sampling_refused = counter(
+            "kernelcast_sampling_refused", "Samplings refused", by_device
+        )
+        self.worker_restarts = counter(
+            "kernelcast_worker_restarts", "Sampling processes replaced", (*by_device, "reason")
+        )
+        self.process_starts = counter(
+            "kernelcast_process_starts", "Processes of this instance that began to answer"
+        )
+        self.observations = counter("kernelcast_observations", "Observations taken", ("outcome",))
+        self.answers_lost = counter(
+            "kernelcast_answers_lost", "Answers not stored, as the database did not take them"
+        )
+        self.database_failures = counter(
+            "kernelcast_database_failures", "Times that the database did not answer", ("where",)
+        )
+        self.jobs = gauge(
+            "kernelcast_jobs", "Jobs by state", ("state",), multiprocess_mode="mostrecent"
+        )
+        self.refinements = counter("kernelcast_refinements", "Answers sampled again", by_device)
+        self.refining_s = counter("kernelcast_refining_seconds", "Time that took", by_device)
+        self._memory = gauge("process_resident_memory_bytes", "Memory of all processes")
+        self._cpu = counter("process_cpu_seconds", "Processor time of all processes")
+        self._open_files = gauge("process_open_fds", "Open files of all processes")
+        self._build = gauge(
+            "kernelcast_build_info", "Versions", ("version", "api", "python"),
+            multiprocess_mode="max",
+        )  # fmt: skip
+        self._build.labels(version("kernelcast"), api_version, platform.python_version()).set(1)
+
+    def watch_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        method = method if method in _METHODS else "other"  # callers may invent any number
+        self.requests.labels(method, route, status).inc()
+        self.request_s.labels(route).observe(seconds)
+
+    def watch_process(self) -> None:
+        """Count what this process takes of its machine."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        cpu_s = used.ru_utime + used.ru_stime
+        self._cpu.inc(max(cpu_s - self._cpu_s, 0.0))
+        self._cpu_s = cpu_s
+        with suppress(OSError):  # Linux tells more than others
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+            self._memory.set(pages * resource.getpagesize())
+            self._open_files.set(len(os.listdir("/proc/self/fd")))  # noqa: PTH208 - names suffice
+
+    def write(self) -> tuple[bytes, str]:
+        """Write all counts as Prometheus reads them; give the type of that text as well."""
+        self.watch_process()
+        if _COUNTS_VARIABLE not in os.environ:
+            return generate_latest(self._registry), CONTENT_TYPE_LATEST
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]  # the library has none
+        return generate_latest(together), CONTENT_TYPE_LATEST
+
+
+@contextmanager
+def share_counts() -> Iterator[None]:
+    """Have processes that start meanwhile put their counts together; the folder goes at the end.
+
+    What a service that was killed has left goes as well: nothing holds its lock any more.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if left.lstat().st_uid != os.geteuid() or left.is_symlink():
+                continue
+            with (left / "lock").open("r+b") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    # Read when prometheus_client makes its first number, in each process.
+    os.environ[_COUNTS_VARIABLE] = str(folder)
+    try:
+        with (folder / "lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)  # freed when the process ends, however it ends
+            yield
+    finally:
+        del os.environ[_COUNTS_VARIABLE]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def forget_ended_processes() -> None:
+    """Take numbers of this moment out of the counts where the process that wrote them has ended."""
+    folder = os.environ.get(_COUNTS_VARIABLE)
+    for path in Path(folder).glob("gauge_live*.db") if folder else ():
+        number = path.stem.rpartition("_")[2]
+        if number.isdecimal() and not Path(f"/proc/{number}").exists():
+            mark_process_dead(int(number))  # type: ignore[no-untyped-call]  # the library has none

@@ -1,0 +1,388 @@
+"""Answers that were given, what was observed of them, and both beside all observations."""
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from kernelcast.service_state.database import Database, grow
+from kernelcast.service_state.tables import ANSWERS, WEEKS, list_fields
+from kernelcast.training_data.store.plain import dump, dump_time
+from kernelcast.training_data.store.selection import Selection, list_conditions
+from kernelcast.training_data.store.tables import OBSERVATIONS
+
+_RANDOM_BITS: Final = 10
+_AT_ONCE: Final = 500
+_LARGEST_ERROR: Final = 1e6  # callers may report anything
+_COLUMNS = ANSWERS.c
+_FOUND = sa.select(*list_fields(ANSWERS))
+_KEYS: Final = ("week", "device_id", "kernel", "tier")
+_SUMS: Final = tuple(one.key for one in WEEKS.columns if one.key not in _KEYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """An answer, and what was observed of it last."""
+
+    id: int
+    """Grows with time; see `at`."""
+    launch_key: str
+    problem_digest: str
+    problem: str
+    kernel: str
+    device_id: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    """What was asked."""
+    tier: str
+    seconds: float
+    low: float
+    high: float
+    coverage: float
+    """The answer, in seconds: the time alone on the machine."""
+    slowdown: float
+    """By other programs when it was given: times this factor it is held against observations."""
+    cost_s: float
+    """Samples, build and the rest."""
+    caller: str
+    asked: int = 1
+    """How often it was given within an hour."""
+    observed: int = 0
+    """How often its launch was observed before the next answer."""
+    measured_s: float | None = None
+    observed_at: datetime | None = None
+    error: float | None = None
+    is_inside: bool | None = None
+    """The last of these: its time, |predicted - measured| / measured, whether the interval held."""
+
+    @property
+    def at(self) -> datetime:
+        """When it was given."""
+        return datetime.fromtimestamp((self.id >> _RANDOM_BITS) / 1e6, UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """An observation beside the answer that was given last before it."""
+
+    answer: AnswerRecord
+    measured_s: float
+
+    @property
+    def predicted_s(self) -> float:
+        """What the answer said of the machine as it was."""
+        return self.answer.seconds * self.answer.slowdown
+
+    @property
+    def error(self) -> float:
+        """|predicted - measured| / measured."""
+        return min(abs(self.predicted_s - self.measured_s) / self.measured_s, _LARGEST_ERROR)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the answer's interval holds the measured time."""
+        factor = self.answer.slowdown
+        return self.answer.low * factor <= self.measured_s <= self.answer.high * factor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFilter:
+    """Which answers are meant; what is empty says nothing."""
+
+    kernels: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+    global_sizes: tuple[tuple[int, ...], ...] = ()
+    is_observed: bool | None = None
+    given_from: datetime | None = None
+    given_before: datetime | None = None
+
+    def list_conditions(self, table: sa.Table) -> list[sa.ColumnElement[bool]]:
+        """Write the filter as conditions on answers or on their sums."""
+        held = table.c
+        found: list[sa.ColumnElement[bool]] = [
+            held[name].in_(values)
+            for name, values in (
+                ("kernel", self.kernels), ("device_id", self.devices), ("tier", self.tiers),
+            )
+            if values
+        ]  # fmt: skip
+        if table is WEEKS:
+            if self.given_from is not None:
+                found.append(held.week >= begin_week(self.given_from))
+            if self.given_before is not None:
+                found.append(held.week < self.given_before)
+            return found
+        if self.global_sizes:
+            found.append(held.global_size.in_(self.global_sizes))
+        if self.is_observed is not None:
+            found.append(held.observed > 0 if self.is_observed else held.observed == 0)
+        if self.given_from is not None:
+            found.append(held.id >= make_id(self.given_from, 0))
+        if self.given_before is not None:
+            found.append(held.id < make_id(self.given_before, 0))
+        return found
+
+
+def make_id(at: datetime, number: int | None = None) -> int:
+    """Make the id of an answer that was given at a time."""
+    low = secrets.randbits(_RANDOM_BITS) if number is None else number
+    return (dump_time(at) or 0) << _RANDOM_BITS | low
+
+
+def begin_week(at: datetime) -> datetime:
+    """Find the Monday, UTC, with which a week begins.
+
+    Examples
+    --------
+    >>> begin_week(datetime(2026, 11, 27, 12, tzinfo=UTC)).isoformat()
+    '2026-11-23T00:00:00+00:00'
+    """
+    day = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return day - timedelta(days=day.weekday())
+
+
+class AnswerTable:
+    """Answers; several processes share the table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def write(
+        self,
+        new: Sequence[AnswerRecord],
+        repeats: Mapping[int, int],
+        observed: Sequence[tuple[str, float, datetime]],
+    ) -> list[Comparison]:
+        """Store answers, repeats and observations in one transaction.
+
+        Parameters
+        ----------
+        new : sequence of AnswerRecord
+            Answers that were given.
+        repeats : mapping of int to int
+            Ids of answers, and how often each was given again.
+        observed : sequence of tuple
+            Key of the launch, measured time in seconds, and when.
+
+        Returns
+        -------
+        list of Comparison
+            Observations of launches that were answered before.
+        """
+        with self._database.write() as connection:
+            if new:
+                rows = [{one.key: getattr(record, one.key) for one in _COLUMNS} for record in new]
+                connection.execute(sa.insert(ANSWERS), rows)
+            again = self._count_repeats(connection, repeats)
+            compared = self._compare(connection, observed)
+            sums = _sum_weeks([*new, *again], compared)
+            if sums:
+                grow(connection, WEEKS, _KEYS, _SUMS, sums)
+        return compared
+
+    def find(
+        self, wanted: AnswerFilter, *, most: int, before: int | None = None
+    ) -> list[AnswerRecord]:
+        """List answers, newest first.
+
+        Parameters
+        ----------
+        wanted : AnswerFilter
+            Which.
+        most : int
+            How many at most.
+        before : int, optional
+            The id of the last one of the part before.
+        """
+        query = _FOUND.where(*wanted.list_conditions(ANSWERS)).order_by(_COLUMNS.id.desc())
+        if before is not None:
+            query = query.where(_COLUMNS.id < before)
+        return self._read(query.limit(most))
+
+    def sum_up(self, by: Sequence[str], wanted: AnswerFilter) -> list[dict[str, Any]]:
+        """Sum up answers by some of week, device_id, kernel and tier; newest weeks first.
+
+        Returns
+        -------
+        list of dict
+            The values of `by`, then ``asked``, ``made``, ``observed``, mean ``error``, ``ratio``
+            (predicted over measured, geometric mean), ``coverage`` (share of observations inside
+            their intervals), mean ``cost_s``, ``cost_share`` of the predicted time.
+        """
+        keys = [WEEKS.c[name].label(name) for name in by]
+        sums = [sa.func.sum(WEEKS.c[name]).label(name) for name in _SUMS]
+        query = sa.select(*keys, *sums).where(*wanted.list_conditions(WEEKS)).group_by(*keys)
+        query = query.order_by(*(key.desc() if key.key == "week" else key for key in keys))
+        with self._database.read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [_describe_sums({name: row[name] for name in by}, dict(row)) for row in rows]
+
+    def prune(self, *, most: int, before: datetime) -> int:
+        """Forget answers that are too old or too many; give how many there were."""
+        last = sa.select(_COLUMNS.id).order_by(_COLUMNS.id.desc()).offset(most).limit(1)
+        with self._database.write() as connection:
+            newest = connection.scalar(last)
+            oldest = max(make_id(before, 0) - 1, -1 if newest is None else newest)
+            connection.execute(sa.delete(WEEKS).where(WEEKS.c.week < begin_week(before)))
+            return connection.execute(sa.delete(ANSWERS).where(_COLUMNS.id <= oldest)).rowcount
+
+    def list_observations(
+        self,
+        wanted: Selection,
+        *,
+        most: int,
+        after: tuple[int | None, str] | None = None,
+        global_size: tuple[int, ...] = (),
+    ) -> list[tuple[int | None, str]]:
+        """List observations by the time of measurement, newest first, then those without one.
+
+        Parameters
+        ----------
+        wanted : Selection
+            Which.
+        most : int
+            How many at most.
+        after : tuple, optional
+            The last one of the part before.
+        global_size : tuple of int
+            Only launches of it; any when left out.
+
+        Returns
+        -------
+        list of tuple
+            Time, in microseconds, and key of each.
+        """
+        held = OBSERVATIONS.c
+        query = sa.select(held.measured_at_us, held.key).where(*_select(wanted, global_size))
+        dated = query.where(held.measured_at_us.is_not(None))
+        dated = dated.order_by(held.measured_at_us.desc(), held.key.desc())
+        undated = query.where(held.measured_at_us.is_(None)).order_by(held.key.desc())
+        found: list[tuple[int | None, str]] = []
+        with self._database.read() as connection:
+            if after is None or after[0] is not None:
+                if after is not None:
+                    place = sa.tuple_(held.measured_at_us, held.key)
+                    dated = dated.where(place < sa.tuple_(*map(sa.literal, after)))
+                found += [tuple(row) for row in connection.execute(dated.limit(most))]
+                after = None
+            if len(found) < most:
+                if after is not None:
+                    undated = undated.where(held.key < after[1])
+                rest = undated.limit(most - len(found))
+                found += [tuple(row) for row in connection.execute(rest)]
+        return found
+
+    def count_observations(self, wanted: Selection, global_size: tuple[int, ...] = ()) -> int:
+        """Count observations."""
+        query = sa.select(sa.func.count()).select_from(OBSERVATIONS)
+        with self._database.read() as connection:
+            return connection.scalar(query.where(*_select(wanted, global_size))) or 0
+
+    def _read(self, query: sa.Select[Any]) -> list[AnswerRecord]:
+        with self._database.read() as connection:
+            return [AnswerRecord(**row) for row in connection.execute(query).mappings()]
+
+    def _count_repeats(
+        self, connection: sa.Connection, repeats: Mapping[int, int]
+    ) -> list[AnswerRecord]:
+        """Count repeats; give the answers with these counts, as their weeks are summed up by."""
+        found = []
+        for part in _cut([*repeats]):
+            rows = connection.execute(_FOUND.where(_COLUMNS.id.in_(part))).mappings().all()
+            for row in rows:
+                number = repeats[row["id"]]
+                connection.execute(
+                    sa.update(ANSWERS)
+                    .where(_COLUMNS.id == row["id"])
+                    .values(asked=_COLUMNS.asked + number)
+                )
+                again = {"asked": number, "cost_s": 0.0, "seconds": 0.0}
+                found.append(AnswerRecord(**{**row, **again}))
+        return found
+
+    def _compare(
+        self, connection: sa.Connection, observed: Sequence[tuple[str, float, datetime]]
+    ) -> list[Comparison]:
+        answers: dict[str, AnswerRecord] = {}
+        for part in _cut([*{key for key, _, _ in observed}]):
+            newest = (
+                sa.select(sa.func.max(_COLUMNS.id))
+                .where(_COLUMNS.launch_key.in_(part))
+                .group_by(_COLUMNS.launch_key)
+            )
+            rows = connection.execute(_FOUND.where(_COLUMNS.id.in_(newest))).mappings()
+            answers |= {row["launch_key"]: AnswerRecord(**row) for row in rows}
+        compared = []
+        for key, measured_s, at in observed:
+            answer = answers.get(key)
+            if answer is None:
+                continue
+            one = Comparison(answer=answer, measured_s=measured_s)
+            compared.append(one)
+            connection.execute(
+                sa.update(ANSWERS)
+                .where(_COLUMNS.id == answer.id)
+                .values(
+                    observed=_COLUMNS.observed + 1, measured_s=measured_s, observed_at=at,
+                    error=one.error, is_inside=one.is_inside,
+                )
+            )  # fmt: skip
+        return compared
+
+
+def _select(wanted: Selection, global_size: tuple[int, ...]) -> list[sa.ColumnElement[bool]]:
+    found = list_conditions(wanted, OBSERVATIONS)
+    if global_size:
+        found.append(OBSERVATIONS.c.ndrange.startswith(dump([list(global_size)])[:-1] + ","))
+    return found
+
+
+def _cut(values: Sequence[Any]) -> list[Sequence[Any]]:
+    return [values[place : place + _AT_ONCE] for place in range(0, len(values), _AT_ONCE)]
+
+
+def _sum_weeks(
+    given: Sequence[AnswerRecord], compared: Sequence[Comparison]
+) -> list[dict[str, Any]]:
+    """Sum up what was given and observed now; a repeat has a count and no time of its own."""
+    sums: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def find(one: AnswerRecord) -> dict[str, Any]:
+        key = (begin_week(one.at), one.device_id, one.kernel, one.tier)
+        return sums.setdefault(
+            key, {**dict(zip(_KEYS, key, strict=True)), **dict.fromkeys(_SUMS, 0)}
+        )
+
+    for one in given:
+        found = find(one)
+        found["asked"] += one.asked
+        found["made"] += one.seconds > 0
+        found["cost_s"] += one.cost_s
+        found["predicted_s"] += one.seconds
+    for each in compared:
+        found = find(each.answer)
+        found["observed"] += 1
+        found["inside"] += each.is_inside
+        found["error"] += each.error
+        found["log_ratio"] += math.log(each.predicted_s / each.measured_s)
+    return list(sums.values())
+
+
+def _describe_sums(keys: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    observed, made = row["observed"], row["made"]
+    return {
+        **keys,
+        "asked": int(row["asked"]),
+        "made": int(made),
+        "observed": int(observed),
+        "error": row["error"] / observed if observed else None,
+        "ratio": math.exp(row["log_ratio"] / observed) if observed else None,
+        "coverage": row["inside"] / observed if observed else None,
+        "cost_s": row["cost_s"] / made if made else None,
+        "cost_share": row["cost_s"] / row["predicted_s"] if row["predicted_s"] else None,
+    }
