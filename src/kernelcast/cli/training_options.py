@@ -11,8 +11,9 @@ from kernelcast.training.settings import RowFilter
 _USUAL = RowFilter()
 DATA: Any = option.given(
     "--data --rows PATH",
-    "Observations: a store (file or URL), a Parquet file or a folder of them, or `shipped`; may be "
-    "repeated.  [default: KERNELCAST_STORE, or observations.sqlite in the data folder]",
+    "Observations: a store (file or URL), a Parquet file or a folder of them, a table of your own "
+    "(CSV or Parquet), a tuner's results (T4), or `shipped`; may be repeated.  [default: "
+    "KERNELCAST_STORE, or observations.sqlite in the data folder]",
 )
 ROWS_DEVICE: Any = option.given(
     "--device ID", "Only rows of this device (its id or the beginning of it); may be repeated."

@@ -20,7 +20,8 @@ class ImportRequest:
     """A file to import, and what it does not say itself."""
 
     path: Path
-    """Parquet of `kernelcast data export`, a public data set, or a tuner's results (T4 JSON)."""
+    """Parquet of `kernelcast data export`, a public data set, a table of one's own (CSV or
+    Parquet), or a tuner's results (T4 JSON)."""
     replace: bool = False
     """Whether observations of the file replace those with the same key."""
     problem: Path | None = None

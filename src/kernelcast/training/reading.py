@@ -2,13 +2,24 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
+from kernelcast.features.analysis import analyse
+from kernelcast.features.vector.catalogue import combine
+from kernelcast.features.vector.sharing import CounterSource
+from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.data_store import open_data_store
+from kernelcast.launches.feature_counts import count_from_source
+from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.observation import Observation
+from kernelcast.training_data.importers import find_data_set, find_tuning_files, read_tuning
+from kernelcast.training_data.importers.tables import CSV_ENDING
+from kernelcast.training_data.importers.tuning import JSON_ENDING
 from kernelcast.training_data.parquet import read_parquet
 from kernelcast.training_data.sources import (
     PARQUET_ENDING,
@@ -32,8 +43,9 @@ def read_observations(
     Parameters
     ----------
     sources : sequence of str or Path
-        Store files, URLs of stores, Parquet files, folders of them, or ``shipped`` for what comes
-        with the package; none means the user's store.
+        Store files, URLs of stores, Parquet files, folders of them, tables of one's own (see
+        `kernelcast.training_data.importers.tables`), a tuner's results in the T4 format, or
+        ``shipped`` for what comes with the package; none means the user's store.
     devices : sequence of str
         Ids of devices or their beginnings; none means all.
     left_out : Counter, optional
@@ -41,10 +53,13 @@ def read_observations(
     """
     wanted = Selection(devices=tuple(devices))
     for source in name_folders(sources) or (None,):
+        if source is not None and str(source).endswith(JSON_ENDING):
+            found = read_tuning(find_tuning_files(Path(source))).observations
+            yield from _choose(iter(found), wanted, left_out)
+            continue
         files = [] if source is None else _find_files(source)
         if files:
-            found = chain.from_iterable(map(read_parquet, files))
-            yield from _choose(found, wanted, left_out)
+            yield from _choose(chain.from_iterable(map(_read_file, files)), wanted, left_out)
             continue
         with open_data_store(source, must_exist=True) as store:
             yield from _choose(store.find(wanted), wanted, left_out)
@@ -66,16 +81,54 @@ def choose_sources(
 
 
 def _find_files(source: str | Path) -> list[Path]:
-    """Give the Parquet files of a source; none where it is a store."""
+    """Give the files of a source; none where it is a store."""
     kind, path = recognise_source(source), Path(source)
     if kind is not SourceKind.FOLDER:
         # Any other file is opened as a store too, which says what is wrong with it.
-        return [path] if kind in {SourceKind.OBSERVATIONS, SourceKind.PARQUET} else []
+        is_file = kind in {SourceKind.OBSERVATIONS, SourceKind.PARQUET} or (
+            kind is SourceKind.OTHER and path.suffix == CSV_ENDING
+        )
+        return [path] if is_file else []
     files = sorted(path.rglob(f"*{PARQUET_ENDING}"))
     if not files:
         msg = f"{path}: no Parquet files are in this folder; `kernelcast data export` writes them"
         raise InputError(msg)
     return files
+
+
+def _read_file(path: Path) -> Iterator[Observation]:
+    if recognise_source(path) is SourceKind.OBSERVATIONS:
+        return read_parquet(path)
+    return (_read_problem(one, path.parent) for one in find_data_set(path).read(path))
+
+
+def _read_problem(one: Observation, folder: Path) -> Observation:
+    """Complete an observation by its problem file, where a table names one: index space, source."""
+    name = one.launch.parameters.get("problem")
+    if not isinstance(name, str) or one.features is None:
+        return one
+    known = read_parameters(folder / name)
+    given = {
+        key: value
+        for key, value in one.launch.parameters.items()
+        if key in known and not isinstance(value, str)
+    }
+    problem = read_problem(folder / name, parameters=given)
+    facts = analyse(problem.kernel).facts
+    counters = count_from_source(facts, problem, problem.ndrange)
+    vector = combine(
+        StaticSource(facts=facts, problem=problem), CounterSource(counters=counters, facts=facts)
+    )
+    names = dict.fromkeys((*vector.schema.names, *one.features.schema.names))
+    kernel = replace(one.launch.kernel, digest=problem.kernel.digest)
+    return replace(
+        one,
+        launch=replace(one.launch, kernel=kernel, ndrange=problem.ndrange),
+        features=make_vector(
+            one.features.as_dict() | vector.as_dict(),
+            FeatureSchema(names=tuple(names), version=vector.schema.version),
+        ),
+    )
 
 
 def _choose(

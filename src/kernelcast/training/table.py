@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -96,6 +96,8 @@ def tabulate(
 ) -> TrainingTable:
     """Put observations into columns; those without features or samples are left out.
 
+    Where none has samples, all are kept: models that need none learn from them.
+
     Of the same observation with features of two revisions of the CPU model the newer ones count.
 
     Parameters
@@ -120,16 +122,21 @@ def tabulate(
             by_key[one.key] = one if known is None else _merge(known, one)
     _drop_older_models(by_key, left_out)
     last = max((one.sampler for one in by_key.values() if one.samples), default=0)
-    rows = []
+    rows: list[tuple[Observation, SampleRun | None]] = []
+    is_sampled = False
     for _, one in sorted(by_key.items()):
         run = _choose_run(one)
+        is_sampled = is_sampled or run is not None
         if of_one_sampler and one.samples and one.sampler < last:
             left_out[f"taken by samplers before revision {last}"] += 1
-        elif run is None:
-            left_out["no samples as an estimate takes them"] += 1
         else:
             rows.append((one, run))
-    schema = _choose_schema([one for one, _ in rows])
+    if is_sampled:
+        count = len(rows)
+        rows = [(one, run) for one, run in rows if run is not None]
+        if count > len(rows):
+            left_out["no samples as an estimate takes them"] += count - len(rows)
+    schema = _choose_schema([one for one, _ in rows], left_out)
     features = [_list_features(one, run) for one, run in rows]
     described = pd.DataFrame([
         _describe(one, run, find_peaks(one.launch.device.id), values)
@@ -239,13 +246,15 @@ def _choose_run(one: Observation) -> SampleRun | None:
     return None if first is None else one.sample_run(first)
 
 
-def _choose_schema(rows: Sequence[Observation]) -> FeatureSchema:
+def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> FeatureSchema:
     """Give the schema with the most names; rows of others of its version lack some of them."""
     found = Counter(one.features.schema for one in rows if one.features is not None)
     if not found:
+        reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.items())
         msg = (
-            "there are no sampled observations with features to learn from; `kernelcast collect` "
-            "measures some, `--data` names others"
+            "there are no sampled observations with features to learn from"
+            + (f" (left out: {reasons})" if reasons else "")
+            + "; `kernelcast collect` measures some, `--data` names others"
         )
         raise InputError(msg)
     versions = sorted({one.version for one in found})
@@ -258,11 +267,13 @@ def _choose_schema(rows: Sequence[Observation]) -> FeatureSchema:
     return max(found, key=lambda one: (len(one.names), found[one], one.id))
 
 
-def _list_features(one: Observation, run: SampleRun) -> dict[str, float]:
+def _list_features(one: Observation, run: SampleRun | None) -> dict[str, float]:
     """Give the features of a row, those of its samples made of the samples that were chosen."""
     if one.features is None:
         return {}
     stored = one.features.as_dict()
+    if run is None:
+        return stored
     source = SampledSource(
         run=run,
         linear_s=fit_linear(run).seconds,
@@ -274,9 +285,8 @@ def _list_features(one: Observation, run: SampleRun) -> dict[str, float]:
 
 
 def _describe(
-    one: Observation, run: SampleRun, peaks: DevicePeaks, values: dict[str, float]
+    one: Observation, run: SampleRun | None, peaks: DevicePeaks, values: dict[str, float]
 ) -> dict[str, str | float]:
-    fit = fit_linear(run)
     kernel = one.launch.kernel
     units = _divide(values.get(_RATE), values.get(_UNITS))
     known = asdict(peaks)
@@ -291,13 +301,22 @@ def _describe(
         "problems": identify_problem(one.launch),
         "seconds": one.seconds,
         "noise": math.nan if one.runs.noise is None else one.runs.noise,
+        **_describe_samples(run),
+        "work_groups": float(one.launch.work_group_count or math.nan),
+        "samplers": float(one.sampler),
+        **known,
+    }
+
+
+def _describe_samples(run: SampleRun | None) -> dict[str, float]:
+    if run is None:
+        return dict.fromkeys(("linear_s", "linear_error", "two_point_s", "sampling_s"), math.nan)
+    fit = fit_linear(run)
+    return {
         "linear_s": fit.seconds,
         "linear_error": fit.standard_error_s / fit.seconds,
         "two_point_s": fit.two_point_s if fit.two_point_s and fit.two_point_s > 0 else math.nan,
         "sampling_s": run.sampling_s,
-        "work_groups": float(run.ndrange.work_group_count),
-        "samplers": float(one.sampler),
-        **known,
     }
 
 

@@ -2,7 +2,7 @@
 
 from kernelcast.training_data.importers.foreign import DataSet, ImportFileError
 from kernelcast.training_data.importers.recognising import DATA_SETS, find_data_set
-from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
+from kernelcast.training_data.importers.tuning import TuningFiles, find_tuning_files, read_tuning
 
 __all__ = [
     "DATA_SETS",
@@ -10,5 +10,6 @@ __all__ = [
     "ImportFileError",
     "TuningFiles",
     "find_data_set",
+    "find_tuning_files",
     "read_tuning",
 ]

@@ -36,6 +36,7 @@ UNITS: Mapping[str, float] = {
     "microseconds": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9,
 }  # fmt: skip
 """Seconds per unit, by the names in use."""
+JSON_ENDING = ".json"
 _NEWEST_MAJOR = 1
 _VALID = "correct"
 _SCHEMA = FeatureSchema(names=GRID_FEATURES, version=1)
@@ -97,6 +98,15 @@ def read_tuning(files: TuningFiles) -> TuningResults:
             msg = f"{where}: result {number}: {said}"
             raise ImportFileError(msg) from error
     return TuningResults(observations=tuple(number_repeats(observations)), failures=tuple(failures))
+
+
+def find_tuning_files(results: Path) -> TuningFiles:
+    """Find the T1 file of a tuner's results: ``NAME.t1.json`` beside ``NAME.json``, if it is there.
+
+    It has to say the device, and the unit of times where the results do not.
+    """
+    problem = results.with_suffix(f".t1{JSON_ENDING}")
+    return TuningFiles(results=results, problem=problem if problem.is_file() else None)
 
 
 def _load(path: Path) -> dict[str, Any]:
