@@ -1,6 +1,7 @@
 """``kernelcast train``."""
 
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,12 @@ from kernelcast.cli.training_options import (
     REGISTRY,
     ROWS_DEVICE,
 )
-from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL, TrainingSettings
+from kernelcast.training.settings import (
+    DEFAULT_MODEL,
+    POOLED_MODEL,
+    STATIC_MODEL,
+    TrainingSettings,
+)
 
 if TYPE_CHECKING:  # takes longer to import than all other commands do
     from kernelcast.reports.presenter import Table
@@ -86,6 +92,9 @@ def train(options: TrainOptions) -> ExitStatus:
     table = tables.load_training_table(
         options.sources, devices=options.device_ids, tell=complain, keep=seen.append
     )
+    if name == DEFAULT_MODEL and not any(isfinite(one) for one in table.linear_s):
+        name = STATIC_MODEL
+        complain(f"no row has samples: the model {name} is trained, which needs none")
     evidence = EvidenceRows(seen)
     registry = open_registry(options.registry_url) if options.out is None else None
     count = training.count_models(table, name)

@@ -40,6 +40,12 @@ _ALL: tuple[TimeModel, ...] = (
     *(_make_svr(f"hybrid_without_{one}", without=one) for one in _ABLATED),
     _make_svr(HYBRID),
     replace(_make_svr("hybrid_pooled"), variant=Variant.POOLED),
+    CorrectionModel(
+        name="static",
+        learner=SvrLearner(),
+        reference=ColumnReference(name="work"),
+        feature_groups=("static", "compiler", "counters", "analytic"),
+    ),
 )
 _MODELS: Mapping[str, TimeModel] = {one.name: one for one in _ALL}
 RIVALS = (

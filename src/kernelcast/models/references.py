@@ -64,12 +64,23 @@ def _mwp_cwp(table: TrainingTable) -> Numbers:
     return table.column("analytic.mwp_cwp_s")
 
 
+def _work(table: TrainingTable) -> Numbers:
+    """Give a nanosecond per unit of work; what a unit really takes is learned."""
+    items = table.column("static.work_items_count")
+    issued = table.column("counters.issued_instructions_per_work_item")
+    found: Numbers = 1e-9 * items * np.where(np.isfinite(issued), issued, 1.0)
+    sizes = [one for one in table.schema.names if one.startswith("static.size_")]
+    product = np.prod([table.column(one) for one in sizes], axis=0) if sizes else np.nan
+    return np.where(np.isfinite(found), found, 1e-9 * product)
+
+
 _COLUMNS: Mapping[str, Callable[[TrainingTable], Numbers]] = {
     "linear": _linear,
     "two_point": _two_point,
     "pooled": _pooled,
     "analytic": _analytic,
     "mwp_cwp": _mwp_cwp,
+    "work": _work,
 }
 
 

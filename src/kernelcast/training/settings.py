@@ -11,6 +11,8 @@ DEFAULT_MODEL = "hybrid"
 """The model that estimates use."""
 POOLED_MODEL = "hybrid_pooled"
 """The one model that serves all devices."""
+STATIC_MODEL = "static"
+"""What is trained where no row has samples."""
 LEAST_GROUPS = 3
 """One to hold out, and two to learn from."""
 

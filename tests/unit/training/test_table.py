@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -87,16 +88,49 @@ def test_columns_follow_from_the_first_samples() -> None:
 
 
 def test_rows_without_what_was_asked_for_are_left_out() -> None:
-    """Rows without features or without samples as estimates take them are no rows."""
-    one = make_observation()
+    """Rows without features or samples are no rows where others have them; what was is counted."""
     others = [
         make_observation("short", rates_s=()),
         replace(make_observation("bare"), features=None),
         replace(make_observation("unsampled"), samples=()),
     ]
-    assert tabulate([one, *others]).kernels.tolist() == ["streams/triad"]
-    with pytest.raises(InputError, match="kernelcast collect"):
-        tabulate(others)
+    left_out: Counter[str] = Counter()
+    table = tabulate([make_observation(), *others], left_out=left_out)
+    assert table.kernels.tolist() == ["streams/triad"]
+    assert left_out == {"no features": 1, "no samples as an estimate takes them": 2}
+    unsampled = tabulate(others)
+    assert unsampled.kernels.tolist() == ["streams/short", "streams/unsampled"]
+    assert np.isnan(unsampled.linear_s).all()
+    with pytest.raises(InputError, match=r"left out: 1 no features\); `kernelcast collect`"):
+        tabulate(others[1:2])
+
+
+def test_flagged_rows_are_named_where_nothing_is_left(tmp_path: Path) -> None:
+    """A collection on a busy machine is told from one that never ran."""
+    flagged = replace(make_observation(), flags=frozenset({ObservationFlag.CONTAMINATED}))
+    with open_store(tmp_path / "rows.sqlite") as store:
+        store.add(flagged)
+    with pytest.raises(InputError, match="1 flagged as contaminated"):
+        load_training_table([tmp_path / "rows.sqlite"])
+
+
+def test_newer_analytic_features_complete_samples_and_older_ones_are_not_mixed() -> None:
+    """One row of two sources has the samples of one, the features of the newer CPU model."""
+    names = ("analytic.estimate_s", *SCHEMA.names)
+    schema = FeatureSchema(names=names, version=1)
+    sampled = replace(make_observation(schema=schema), versions={"sampler": "2", "cpu_model": "3"})
+    newer = replace(
+        sampled, samples=(), versions={"cpu_model": "4"},
+        features=make_vector({"analytic.estimate_s": 0.25}, schema),
+    )  # fmt: skip
+    other = replace(make_observation("copy", schema=schema), versions=sampled.versions)
+    left_out: Counter[str] = Counter()
+    table = tabulate([newer, sampled, other], left_out=left_out)
+    by_kernel = dict(zip(table.kernels, table.column("analytic.estimate_s"), strict=True))
+    assert by_kernel["streams/triad"] == 0.25
+    assert np.isnan(by_kernel["streams/copy"])
+    assert [*table.samplers] == [2.0, 2.0]
+    assert left_out["analytic features of CPU models before revision 4, of these rows"] == 1
 
 
 def test_the_same_launch_is_the_same_problem_on_every_device() -> None:
