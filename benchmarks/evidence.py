@@ -43,9 +43,14 @@ from evidence_scores import (
     score,
     summarise,
 )
+from kernelcast.models.correction import ALL_GROUPS, CorrectionModel
+from kernelcast.models.evidence.correction import FUSED, replace_reference
+from kernelcast.models.grouping import divide_groups, number_groups
+from kernelcast.models.learned.learner import Part
+from kernelcast.models.learned.svr import SvrLearner
+from kernelcast.models.references import ColumnReference
 from machine import describe_machine
 
-from kernelcast.models.correction import ALL_GROUPS, CorrectionModel
 from kernelcast.models.evidence.calibration import (
     EvidenceRow,
     calibrate,
@@ -59,15 +64,10 @@ from kernelcast.models.evidence.calibration import (
     gather_sizes,
     list_others,
 )
-from kernelcast.models.evidence.correction import FUSED, replace_reference
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.model import EvidenceModel
 from kernelcast.models.evidence.piece import FusedEstimate, Kind
 from kernelcast.models.evidence.sizes import SizeSettings
-from kernelcast.models.grouping import divide_groups, number_groups
-from kernelcast.models.learned.learner import Part
-from kernelcast.models.learned.svr import SvrLearner
-from kernelcast.models.references import ColumnReference
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.evidence import choose_moments, make_row
 from kernelcast.training.table import tabulate

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from kernelcast.models.learned.learner import Part
-from kernelcast.models.references import FittedReference
+from kernelcast.models.regression import Groups
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, TrainingTable
 
@@ -92,7 +91,7 @@ class LimiterReference:
         """Tell of each row whether it has a volume."""
         return np.asarray(np.isfinite(_log_volumes(self.volumes, table)).any(axis=1))
 
-    def fit(self, table: TrainingTable) -> FittedReference:
+    def fit(self, table: TrainingTable) -> FittedLimiters:
         """Learn rates of all devices together, then of each.
 
         Raises
@@ -119,12 +118,13 @@ class LimiterReference:
             costs=np.array([*costs, shared]),
         )
 
-    def cross_seconds(self, table: TrainingTable, parts: Sequence[Part]) -> Numbers:
+    def cross_seconds(
+        self, table: TrainingTable, parts: Sequence[tuple[Groups, Groups]]
+    ) -> Numbers:
         """Give each row's time by rates learned without its group."""
         found = np.full(len(table), np.nan)
-        for part in parts:
-            fitted = self.fit(table.take(part.train))
-            found[part.test] = fitted.seconds(table.take(part.test))
+        for train, test in parts:
+            found[test] = self.fit(table.take(train)).seconds(table.take(test))
         return found
 
 

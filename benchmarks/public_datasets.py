@@ -22,17 +22,14 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from limiter_times import LimiterReference, Volume
+from limiter_times import FittedLimiters, LimiterReference, Volume
 
-from kernelcast.models.correction import CorrectionModel, FittedCorrection
-from kernelcast.models.learned.svr import SvrLearner
-from kernelcast.models.protocol import TimeModel
-from kernelcast.models.references import ColumnReference
-from kernelcast.models.rules import RuleModel
-from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
+from kernelcast.models.regression import INNER_FOLDS, divide_groups, number_groups
+from kernelcast.models.time_models import COVERAGE, FittedModel, Forecast, TimeModel
+from kernelcast.models.validation import Candidate, ValidationPlan, ValidationReport, validate
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
-from kernelcast.records.training_table import Texts, TrainingTable, make_table
+from kernelcast.records.training_table import Numbers, Texts, TrainingTable, make_table
 from kernelcast.training_data.importers import find_data_set
 
 RESULTS = Path(__file__).parent / "results" / "public_datasets"
@@ -186,24 +183,67 @@ PROTOCOLS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestOf:
-    """Models, of which each fit keeps the one that errs least on held-out groups of its rows.
-
-    Parameters
-    ----------
-    name : str
-        What reports call it.
-    candidates : tuple of CorrectionModel
-        The plainest first: it wins where errors are equal.
-    """
+class FittedLearned:
+    """A learned reference, and what corrects it; made by `Learned.fit`."""
 
     name: str
-    candidates: tuple[CorrectionModel, ...]
+    reference: FittedLimiters | None
+    model: FittedModel
 
-    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedCorrection:
+    @property
+    def inner_error(self) -> float:
+        """Mean error on groups held out within the training."""
+        assert self.model.correction is not None
+        return self.model.correction.inner_error
+
+    def predict(self, table: TrainingTable) -> Numbers:
+        """Give the time of every launch, in seconds."""
+        return self.model.predict(self._refer(table))
+
+    def forecast(self, table: TrainingTable, coverage: float = COVERAGE) -> Forecast:
+        """Give times with intervals."""
+        return self.model.forecast(self._refer(table), coverage)
+
+    def _refer(self, table: TrainingTable) -> TrainingTable:
+        return table if self.reference is None else table.assign(
+            linear_s=self.reference.seconds(table)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """A gated SVR on the limiters' times, or on the Roofline's where there are no volumes."""
+
+    name: str
+    volumes: tuple[Volume, ...] = ()
+
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedLearned:
+        """Fit the reference, and correct what it says of groups that it has not seen."""
+        labels = table.kernels if groups is None else groups
+        if not self.volumes:
+            model = TimeModel(name=self.name, reference="analytic", learner="svr")
+            return FittedLearned(name=self.name, reference=None, model=model.fit(table, labels))
+        reference = LimiterReference(volumes=self.volumes)
+        parts = divide_groups(number_groups(labels), INNER_FOLDS)
+        unseen = table.assign(linear_s=reference.cross_seconds(table, parts))
+        model = TimeModel(name=self.name, learner="svr")
+        return FittedLearned(
+            name=self.name, reference=reference.fit(table), model=model.fit(unseen, labels)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestOf:
+    """Models, of which each fit keeps the one that errs least on held-out groups of its rows."""
+
+    name: str
+    candidates: tuple[Learned, ...]
+    """The plainest first: it wins where errors are equal."""
+
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedLearned:
         """Fit all and keep the best."""
         fitted = [one.fit(table, groups) for one in self.candidates]
-        return min(fitted, key=lambda one: float(one.facts["inner_error"]))  # type: ignore[arg-type]  # a number
+        return min(fitted, key=lambda one: one.inner_error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,19 +299,14 @@ def _make_table(rows: Sequence[Observation], protocol: Protocol) -> tuple[Traini
     return table, table.kernels
 
 
-def list_models(protocol: Protocol) -> list[TimeModel]:
+def list_models(protocol: Protocol) -> list[Candidate]:
     """Give our learner, its two halves, and the references alone where they need no learning."""
-    halves = [
-        CorrectionModel(name="limiters + gated SVR", learner=SvrLearner(),
-                        reference=LimiterReference(volumes=protocol.volumes))
-    ]  # fmt: skip
+    halves = [Learned(name="limiters + gated SVR", volumes=protocol.volumes)]
     if protocol.roofline is None:
         return [BestOf(name=OURS, candidates=(*halves,))]
-    roofline = ColumnReference(name="analytic")
-    halves.insert(0, CorrectionModel(name="Roofline + gated SVR", learner=SvrLearner(),
-                                     reference=roofline))  # fmt: skip
-    return [RuleModel(name="Roofline", reference=roofline), *halves,
-            BestOf(name=OURS, candidates=(*halves,))]  # fmt: skip
+    halves.insert(0, Learned(name="Roofline + gated SVR"))
+    roofline = TimeModel(name="Roofline", reference="analytic")
+    return [roofline, *halves, BestOf(name=OURS, candidates=(*halves,))]
 
 
 def summarise(report: ValidationReport, protocol: Protocol) -> list[Outcome]:

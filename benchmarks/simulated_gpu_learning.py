@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from simulated_gpu_cases import Case, Sample, correct
 
-from kernelcast.models.correction import CorrectionModel
-from kernelcast.models.learned.svr import SvrLearner
+from kernelcast.models.time_models import TimeModel
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable, make_table
 from support.simulated_gpu.runs import CLOCK_HZ
@@ -69,9 +68,7 @@ def predict_left_out(table: TrainingTable, *, is_gated: bool) -> npt.NDArray[np.
 
     Settings and gate are chosen within the others.
     """
-    model = CorrectionModel(
-        name="svr", learner=SvrLearner(), feature_groups=GROUPS, is_gated=is_gated
-    )
+    model = TimeModel(name="svr", learner="svr", feature_groups=GROUPS, is_gated=is_gated)
     found = np.empty(len(table))
     for kernel in sorted(set(table.kernels)):
         is_left_out = table.kernels == kernel

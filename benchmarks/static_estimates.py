@@ -36,7 +36,7 @@ from kernelcast.models.evidence.analytic_errors import (
     errors_to_json,
     find_half_width,
 )
-from kernelcast.models.grouping import divide_groups, number_groups
+from kernelcast.models.regression import divide_groups, number_groups
 from kernelcast.training.analytic_errors import ModelledRun, calibrate_runtimes, choose_runs
 from kernelcast.training.reading import read_observations
 from kernelcast.training.table import identify_problem
@@ -149,12 +149,12 @@ def _hold_out(
     """Tell which rows lie inside intervals, by coverage, calibrated on other kernels' rows."""
     inside: dict[float, dict[int, bool]] = {one: {} for one in COVERAGES}
     kernels = number_groups(np.array([one.kernel for one in runs], dtype=np.object_))
-    for part in divide_groups(kernels, FOLDS):
-        asked = _group([runs[one] for one in part.test], lambda one: one.device)
+    for train, test in divide_groups(kernels, FOLDS):
+        asked = _group([runs[one] for one in test], lambda one: one.device)
         for places in asked.values():
-            places = [int(part.test[one]) for one in places]
+            places = [int(test[one]) for one in places]
             one = runs[places[0]]
-            seen = [runs[other] for other in part.train if not leaves_out(runs[other], one)]
+            seen = [runs[other] for other in train if not leaves_out(runs[other], one)]
             own = [other for other in seen if other.runtime == one.runtime] or seen
             known = calibrate_errors(
                 np.array([other.error for other in own]), [other.kernel for other in own]

@@ -42,7 +42,7 @@ class TrainOptions:
         "that it has not seen once they are calibrated.",
     )
     out: Path | None = option.given(
-        "--out FILE.skops", "Write the model into one file instead of the registry.",
+        "--out FILE.json", "Write the model into one file instead of the registry.",
         type=click.Path(path_type=Path, dir_okay=False),
     )  # fmt: skip
     registry_url: str | None = REGISTRY
@@ -123,7 +123,6 @@ def train(options: TrainOptions) -> ExitStatus:
             table,
             name,
             settings,
-            evidence=evidence,
             keep=keep,
             report=lambda done, total: tell(done, total, "fits"),
         )

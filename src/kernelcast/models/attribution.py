@@ -1,29 +1,29 @@
 """Where a learned correction comes from: feature groups by Shapley values, single columns by turn.
 
-The worth of a set of feature groups is the correction that the model gives where the other groups
-are replaced by the training's medians. A group's contribution is its Shapley value: what it adds,
-on average over all orders in which groups may come (Shapley, "A value for n-person games", 1953).
-With five groups all 32 sets are computed, so that nothing is sampled, and contributions add up to
-the correction less its base, the correction at the medians, but for rounding.
+The worth of a set of feature groups is the correction that the model gives where the columns of
+the other groups are absent, which stand at the training's medians. A group's contribution is its
+Shapley value: what it adds on average over all orders in which groups may come (Shapley, "A value
+for n-person games", 1953). All sets are computed, so that contributions add up to the correction
+less its base, the correction without any group.
 
-Single columns are replaced by their medians one at a time. These effects do not add up: columns
-that say the same stand in for each other.
+Single columns are left out one at a time. These effects do not add up: columns that say the same
+stand in for each other.
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from kernelcast.models.columns import gather_base, plan_columns
-from kernelcast.models.correction import FittedCorrection
+from kernelcast.models.time_models import FittedModel
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import group_of
 from kernelcast.records.training_table import Numbers, TrainingTable
 
 TOP = 5
-"""Columns that are named unless more are asked for."""
+"""Columns that are named."""
 # Below it an effect is rounding.
 _LEAST_EFFECT = 1e-9
 
@@ -49,7 +49,7 @@ class ColumnEffect:
     median: float
     """The training's."""
     effect: float
-    """Correction less the correction with the median in its place, as a share of the reference."""
+    """Correction less the correction without it, as a share of the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,128 +70,69 @@ class Attribution:
     """The largest effects, largest first; those without any are left out."""
 
 
-def attribute(fitted: FittedCorrection, table: TrainingTable) -> Attribution:
-    """Take the mean correction of launches apart, such as all of a kernel.
-
-    Shapley values stay exact, since means add up as well.
-    """
-    if not len(table):
-        msg = "attribution: no launches; give at least one"
+def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
+    """Take the mean correction of launches apart, such as all of a kernel."""
+    learned = fitted.correction
+    if not len(table) or learned is None:
+        msg = (
+            f"attribution: {len(table)} launches, by {fitted.name}; give some, and a learned model"
+        )
         raise InputError(msg)
-    domain_distance = fitted.space.measure_domain_distance(fitted.place(table))
-    model = fitted.model
-    plan = plan_columns(table.schema, model.feature_groups, model.variant)
-    values = plan.compute(gather_base(table))
-    medians = _find_medians(fitted)
-    owners = np.array([str(group_of(name)) for name in plan.names])
-    groups = tuple(one for one in model.feature_groups if (owners == one).any())
-    members = np.array([owners == one for one in groups])
-    found = [
-        _take_row_apart(fitted, row, medians, members, far)
-        for row, far in zip(values, domain_distance.tolist(), strict=True)
-    ]
-    correction, base, contributions, effects = (
-        np.mean(part, axis=0) for part in zip(*found, strict=True)
-    )
-    by_size = np.argsort(-np.abs(contributions), kind="stable")
-    largest = np.argsort(-np.abs(effects), kind="stable")[:TOP]
+    columns = fitted.model.make_columns(table, fitted.model.refer(table))
+    distances = learned.predict(columns)[1]
+    owners = {name: str(group_of(name)) for name in learned.names}
+
+    def predict(kept: Collection[str]) -> float:
+        """Give the mean correction with some columns; the gate sees the launches as they are."""
+        shown = {name: columns.get(name, np.full(len(table), np.nan)) for name in learned.names}
+        shown |= {name: np.full(len(table), np.nan) for name in {*learned.names} - {*kept}}
+        corrections, apart = learned.predict(shown)
+        if learned.is_gated:
+            corrections = corrections * np.exp(
+                np.maximum(apart - 1.0, 0.0) - np.maximum(distances - 1.0, 0.0)
+            )
+        return float(np.expm1(corrections).mean())
+
+    groups = [one for one in fitted.model.feature_groups if one in owners.values()]
+    worth = {
+        kept: predict([name for name, owner in owners.items() if owner in kept])
+        for size in range(len(groups) + 1)
+        for kept in map(frozenset, combinations(groups, size))
+    }
+    shares = {one: _share_out(one, groups, worth) for one in groups}
+    correction = worth[frozenset(groups)]
+    effects = {name: correction - predict([*({*learned.names} - {name})]) for name in learned.names}
+    medians = np.copysign(np.expm1(np.abs(learned.fill)), learned.fill)
+    by_name = dict(zip(learned.names, medians.tolist(), strict=True))
+    largest = sorted(effects, key=lambda name: -abs(effects[name]))[:TOP]
     return Attribution(
         model=fitted.name,
         rows=len(table),
-        correction=float(correction),
-        base=float(base),
+        correction=correction,
+        base=worth[frozenset()],
         groups=tuple(
-            GroupShare(group=groups[place], contribution=float(contributions[place]))
-            for place in by_size
+            GroupShare(group=name, contribution=shares[name])
+            for name in sorted(shares, key=lambda name: -abs(shares[name]))
         ),
         columns=tuple(
             ColumnEffect(
-                name=plan.names[place],
-                value=_average(values[:, place]),
-                median=float(medians[place]),
-                effect=float(effects[place]),
+                name=name, value=_average(columns.get(name, np.empty(0))), median=by_name[name],
+                effect=effects[name],
             )
-            for place in largest
-            if abs(effects[place]) > _LEAST_EFFECT
+            for name in largest
+            if abs(effects[name]) > _LEAST_EFFECT
         ),
-    )
+    )  # fmt: skip
 
 
-def _take_row_apart(
-    fitted: FittedCorrection,
-    row: Numbers,
-    medians: Numbers,
-    members: npt.NDArray[np.bool_],
-    domain_distance: float,
-) -> tuple[float, float, Numbers, Numbers]:
-    """Give correction, base, contributions of groups and effects of columns of one launch."""
-    kept = _list_sets(len(members))
-    of_sets = np.where(kept @ members, row, medians)
-    of_columns = np.where(np.eye(len(row), dtype=np.bool_), medians, row)
-    worth = _correct(fitted, np.vstack([of_sets, of_columns]), domain_distance)
-    sets, columns = worth[: len(kept)], worth[len(kept) :]
-    return float(sets[-1]), float(sets[0]), _share_out(sets, kept), sets[-1] - columns
-
-
-def _correct(fitted: FittedCorrection, values: Numbers, domain_distance: float) -> Numbers:
-    """Give gated corrections of columns, as shares.
-
-    The gate sees the launch's own distance to the training throughout: launches put together from
-    two would be far from it, and what is asked is what the features say and not that such a
-    launch is strange.
-    """
-    corrections = fitted.learned.predict(fitted.space.place(values))
-    gated = fitted.gate.apply(corrections, np.full(len(values), domain_distance))
-    found: Numbers = np.expm1(gated)
-    return found
-
-
-def _list_sets(count: int) -> npt.NDArray[np.bool_]:
-    """Give all sets of so many things, shape (2^count, count): bit i of a set's number is thing i.
-
-    Examples
-    --------
-    >>> _list_sets(2).astype(int).tolist()
-    [[0, 0], [1, 0], [0, 1], [1, 1]]
-    """
-    numbers = np.arange(2**count)[:, None]
-    found: npt.NDArray[np.bool_] = (numbers >> np.arange(count)) % 2 == 1
-    return found
-
-
-def _share_out(worth: Numbers, sets: npt.NDArray[np.bool_]) -> Numbers:
-    """Give Shapley values.
-
-    Parameters
-    ----------
-    worth : ndarray, shape (2^k,)
-        Of each set.
-    sets : ndarray of bool, shape (2^k, k)
-        See `_list_sets`.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        They add up to the worth of all less that of none.
-    """
-    count = sets.shape[1]
-    factorial = math.factorial
-    weights = np.array([
-        factorial(size) * factorial(count - size - 1) / factorial(count) for size in range(count)
-    ])  # fmt: skip
-    shares = np.empty(count)
-    for place in range(count):
-        without = np.flatnonzero(~sets[:, place])
-        gains = worth[without | (1 << place)] - worth[without]
-        shares[place] = weights[sets[without].sum(axis=1)] @ gains
-    return shares
-
-
-def _find_medians(fitted: FittedCorrection) -> Numbers:
-    """Give the training's medians in the columns' own units; 0 where it knew no value."""
-    prepared = fitted.space.preparation
-    found: Numbers = np.copysign(np.expm1(np.abs(prepared.fill)), prepared.fill) / prepared.factors
-    return found
+def _share_out(one: str, groups: Collection[str], worth: dict[frozenset[str], float]) -> float:
+    """Give a group's Shapley value."""
+    count, total = len(groups), 0.0
+    for kept, value in worth.items():
+        if one not in kept:
+            weight = math.factorial(len(kept)) * math.factorial(count - len(kept) - 1)
+            total += weight / math.factorial(count) * (worth[kept | {one}] - value)
+    return total
 
 
 def _average(values: Numbers) -> float | None:

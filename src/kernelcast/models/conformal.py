@@ -1,32 +1,25 @@
 """Intervals that hold what they promise: conformal, multiplicative, calibrated on unseen groups.
 
 A residual is ``log(measured / predicted)`` of a launch whose group the prediction has not seen.
-Its score is the residual's size over a difficulty, which is learned from what is known before the
-launch: the linear model's own standard error, the size of the correction, the distance to the
-training. The interval is ``predicted * exp(+-q * difficulty)`` with the scores' quantile q. Rows
-of a group resemble each other, so each group weighs the same, and one more group stands for the
-unseen one, as exchangeability of groups asks for.
+Its score is the residual's size over a difficulty, which is learned from signs that are known
+before the launch. The interval is ``predicted * exp(+-q * difficulty)`` with the scores' quantile
+q. Rows of a group resemble each other, so each group weighs the same, and one more group stands for
+the unseen one, as exchangeability of groups asks for.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.learned.learner import State
-from kernelcast.records.training_table import Numbers, TrainingTable
+from kernelcast.records.training_table import Numbers
 
 _PENALTY = 0.1
 _SMALLEST_RESIDUAL = 0.003
-SMALLEST_CORRECTION = 0.01
-NEAREST = 0.1
-"""Smaller corrections and distances make no launch easier."""
-SPREAD = "sampled.spread_ratio"
-"""The feature that tells how samples differ."""
 # A difficulty differs from the usual one at most by this factor, before the domain widens it.
 LARGEST_RATIO = 4.0
 _LIMIT = math.log(LARGEST_RATIO)
@@ -66,17 +59,20 @@ class Calibration:
         found: Numbers = np.minimum(score * self.widen(signs, domain_distance), WIDEST)
         return found
 
-    def half_width_alone(self, signs: Sequence[float], coverage: float) -> float:
-        """Give `half_width` of one launch inside the domain, whose signs are finite.
-
-        For one, NumPy's calls take ten times as long as the arithmetic.
-        """
-        score, terms = _prepare(self, coverage)
+    def half_width_alone(self, signs: Sequence[float], coverage: float, distance: float) -> float:
+        """Give `half_width` of one launch, whose signs are finite: without NumPy's calls."""
         moved = sum(
-            (sign - centre) * slope for sign, (centre, slope) in zip(signs, terms, strict=True)
+            (sign - centre) * slope
+            for sign, centre, slope in zip(
+                signs, self.centre.tolist(), self.slopes.tolist(), strict=True
+            )
         )
-        usual = math.exp(self.level + min(max(moved, -_LIMIT), _LIMIT))
-        return min(score * usual, WIDEST)
+        usual = math.exp(self.level + min(max(moved, -_LIMIT), _LIMIT)) * max(distance, 1.0)
+        return min(self.find_score(coverage) * usual, WIDEST)
+
+    def find_score(self, coverage: float) -> float:
+        """Give the score below which a share of launches stays."""
+        return _find_score(self, coverage)
 
     def thin(self) -> "Calibration":
         """Keep no more than `MOST_SCORES` quantiles of the scores."""
@@ -86,51 +82,20 @@ class Calibration:
         kept = np.unique(self.shares.searchsorted(wanted)).clip(max=len(self.scores) - 1)
         return replace(self, scores=self.scores[kept], shares=self.shares[kept])
 
-    def find_score(self, coverage: float) -> float:
-        """Give the score below which a share of launches stays."""
-        return _prepare(self, coverage)[0]
-
-    def state(self) -> State:
-        """Give numbers and arrays."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @lru_cache(maxsize=256)
-def _prepare(
-    calibration: Calibration, coverage: float
-) -> tuple[float, tuple[tuple[float, float], ...]]:
-    """Give the score of a coverage, and centre and slope of each sign, as plain numbers."""
+def _find_score(calibration: Calibration, coverage: float) -> float:
     place = int(calibration.shares.searchsorted(coverage - 1e-12))
-    score = float(calibration.scores[min(place, len(calibration.scores) - 1)])
-    terms = zip(calibration.centre.tolist(), calibration.slopes.tolist(), strict=True)
-    return score, tuple(terms)
+    return float(calibration.scores[min(place, len(calibration.scores) - 1)])
 
 
-def restore_calibration(state: State) -> Calibration:
+def restore_calibration(state: dict[str, Any]) -> Calibration:
     """Make a calibration of what a file holds."""
     arrays = {
         name: np.asarray(state[name], dtype=np.float64)
         for name in ("centre", "slopes", "scores", "shares")
     }
-    return Calibration(level=float(cast("float", state["level"])), **arrays)
-
-
-def list_signs(table: TrainingTable, corrections: Numbers, domain_distance: Numbers) -> Numbers:
-    """Give what a difficulty may depend on, as logarithms of shape (n, signs)."""
-    return take_logs(table.linear_error, table.column(SPREAD), corrections, domain_distance)
-
-
-def take_logs(
-    linear_error: Numbers, spread: Numbers, corrections: Numbers, domain_distance: Numbers
-) -> Numbers:
-    """Give the same of plain arrays, each of shape (n,)."""
-    signs = np.empty((len(corrections), 4))
-    signs[:, 0] = linear_error
-    signs[:, 1] = spread
-    signs[:, 2] = np.abs(corrections) + SMALLEST_CORRECTION
-    signs[:, 3] = np.maximum(domain_distance, NEAREST)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(signs, out=signs)
+    return Calibration(level=float(state["level"]), **arrays)
 
 
 def calibrate(
@@ -143,9 +108,9 @@ def calibrate(
     residuals : ndarray, shape (n,)
         Logarithms of measured over predicted time.
     signs : ndarray, shape (n, signs)
-        See `list_signs`; what is not finite counts as usual.
+        Logarithms of what foretells an error; what is not finite counts as usual.
     domain_distance : ndarray, shape (n,)
-        Distance to points of other groups over the reach.
+        Distance to the training over its reach.
     groups : ndarray of int, shape (n,)
         Number of each row's group.
     """
@@ -157,13 +122,7 @@ def calibrate(
     )
     scores = np.abs(residuals) / rough.widen(signs, domain_distance)
     order = np.argsort(scores, kind="stable")
-    return Calibration(
-        centre=centre,
-        slopes=slopes,
-        level=level,
-        scores=scores[order],
-        shares=np.cumsum(row_weights[order]),
-    )
+    return replace(rough, scores=scores[order], shares=np.cumsum(row_weights[order]))
 
 
 def _fit_difficulty(

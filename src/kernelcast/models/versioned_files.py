@@ -3,8 +3,13 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from importlib.metadata import version as read_version
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import make_private_folder
@@ -13,6 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _VERSION = re.compile(r"\d{4,}-[0-9a-f]{12}")
 _POINTERS = "versions.json"
 _DIGEST_LETTERS = 12
+_COMPUTING = ("kernelcast", "numpy", "scipy", "scikit-learn")
 
 
 class ModelFileError(InputError):
@@ -46,25 +52,9 @@ class VersionedFiles:
     """Folder, or any URL that fsspec reads and writes."""
 
     def publish_bytes(self, name: str, content: bytes, ending: str) -> str:
-        """Add a version, which becomes the latest; the others stay.
-
-        Parameters
-        ----------
-        name : str
-            Letters, digits, dots and dashes, in folders where it has slashes.
-        content : bytes
-            The file.
-        ending : str
-            Of its name, with a dot.
-
-        Returns
-        -------
-        str
-            The version: a number and the file's digest.
-        """
+        """Add a version, which becomes the latest; give its number and the file's digest."""
         known = self.find_versions(name)
-        digest = hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]
-        version = f"{len(known.versions) + 1:04d}-{digest}"
+        version = f"{len(known.versions) + 1:04d}-{_digest(content)}"
         write_bytes(self._locate(name, f"{version}{ending}"), content)
         self._write(replace(known, versions=(*known.versions, version), latest=version))
         return version
@@ -78,35 +68,23 @@ class VersionedFiles:
             If there is none, or its file is not the one that was published.
         """
         known = self.find_versions(name)
-        wanted = version or known.used
-        self._require(known, wanted)
+        wanted = self._require(known, version or known.used)
         url = self._locate(name, f"{wanted}{ending}")
         content = read_bytes(url)
-        if not str(wanted).endswith(hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]):
+        if not wanted.endswith(_digest(content)):
             msg = f"{url}: is not the file that was published; roll back, or publish it anew"
             raise ModelFileError(msg)
         return content, url
 
     def pin(self, name: str, version: str | None) -> None:
-        """Use one version whatever is published; None ends that.
-
-        Raises
-        ------
-        ModelFileError
-            If there is no such version.
-        """
+        """Use one version whatever is published; None ends that."""
         known = self.find_versions(name)
         if version is not None:
             self._require(known, version)
         self._write(replace(known, pinned=version))
 
     def roll_back(self, name: str) -> str:
-        """Make the version before the latest the latest.
-
-        Returns
-        -------
-        str
-            What is the latest now.
+        """Make the version before the latest the latest; give it.
 
         Raises
         ------
@@ -135,33 +113,35 @@ class VersionedFiles:
             return ModelVersions(name=name)
         try:
             held = json.loads(read_bytes(url))
-            found = ModelVersions(
-                name=name,
-                versions=tuple(held["versions"]),
-                latest=held["latest"],
-                pinned=held["pinned"],
-            )
-            _check_versions(found)
+            versions, latest, pinned = tuple(held["versions"]), held["latest"], held["pinned"]
+            for one in versions:
+                _check(_VERSION, one, "version")
+            if not {latest, pinned} - {None} <= {*versions}:
+                msg = f"{latest} or {pinned} is none of the versions"
+                raise ValueError(msg)
         except (ValueError, KeyError, TypeError) as error:
             msg = f"{url}: the list of versions is damaged ({error!r}); restore it"
             raise ModelFileError(msg) from error
-        return found
+        return ModelVersions(name=name, versions=versions, latest=latest, pinned=pinned)
 
     def _locate(self, name: str, file: str = _POINTERS) -> str:
         _check(_NAME, name, "name")
         return f"{self.url.rstrip('/')}/{name}/{file}"
 
     def _write(self, known: ModelVersions) -> None:
-        content = {
-            "versions": known.versions, "latest": known.latest, "pinned": known.pinned
-        }  # fmt: skip
+        content = {key: one for key, one in asdict(known).items() if key != "name"}
         write_bytes(self._locate(known.name), json.dumps(content, indent=1).encode())
 
-    def _require(self, known: ModelVersions, version: str | None) -> None:
+    def _require(self, known: ModelVersions, version: str | None) -> str:
         if version is None or version not in known.versions:
             others = ", ".join(known.versions) or "none"
             msg = f"{self.url}: {known.name} has no version {version or 'yet'}; there are: {others}"
             raise ModelFileError(msg)
+        return version
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]
 
 
 def _exists(url: str) -> bool:
@@ -171,15 +151,6 @@ def _exists(url: str) -> bool:
 
     files, path = fsspec.core.url_to_fs(url)
     return bool(files.exists(path))
-
-
-def _check_versions(known: ModelVersions) -> None:
-    for one in known.versions:
-        _check(_VERSION, one, "version")
-    for named in (known.latest, known.pinned):
-        if named is not None and named not in known.versions:
-            msg = f"{named} is none of the versions"
-            raise ValueError(msg)
 
 
 def _check(pattern: re.Pattern[str], text: str, what: str) -> None:
@@ -236,3 +207,24 @@ def write_bytes(url: str, content: bytes) -> None:
     except (OSError, ValueError, ImportError) as error:
         msg = f"{url}: cannot be written ({error}); may this folder be written to?"
         raise ModelFileError(msg) from error
+
+
+def to_plain(value: Any, *, digits: int | None = None) -> Any:  # noqa: ANN401 - values are nested
+    """Turn records and arrays into what JSON holds; floats are rounded to significant digits."""
+    if is_dataclass(value):
+        pairs = ((one.name, getattr(value, one.name)) for one in fields(value))
+        return {name: to_plain(one, digits=digits) for name, one in pairs}
+    if isinstance(value, Mapping):
+        return {str(name): to_plain(one, digits=digits) for name, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return to_plain(value.tolist(), digits=digits)
+    if isinstance(value, list | tuple):
+        return [to_plain(one, digits=digits) for one in value]
+    if isinstance(value, float) and digits is not None:
+        return float(f"{value:.{digits}g}")
+    return value
+
+
+def list_versions() -> dict[str, str]:
+    """Give the versions of the libraries that a model's numbers depend on."""
+    return {name: read_version(name) for name in _COMPUTING}

@@ -20,7 +20,7 @@ from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
-from kernelcast.models.catalogue import make_model
+from kernelcast.models.time_models import make_model
 from kernelcast.models.validation import report_to_json
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import comparison_to_json
@@ -253,7 +253,6 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
         table,
         options.get("model", DEFAULT_MODEL),
         settings,
-        evidence=evidence,
         keep=keep,
         report=_tell_fits(report, "fits"),
     )

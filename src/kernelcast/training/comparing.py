@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from kernelcast.models.attribution import attribute
-from kernelcast.models.catalogue import make_model
-from kernelcast.models.correction import CorrectionModel
+from kernelcast.models.time_models import TimeModel, make_model
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import (
     Comparison,
@@ -241,7 +240,7 @@ def compare_models(
     table : TrainingTable
         Observations.
     first, second : str
-        Models of `kernelcast.models.catalogue`.
+        Models of `kernelcast.models.time_models`.
     plan : ComparisonPlan, optional
         How.
     report : callable, optional
@@ -290,9 +289,9 @@ def _validate_pair(
     return validation, replace(comparison, explained=tuple(explained))
 
 
-def _choose_learned(first: str, second: str) -> CorrectionModel | None:
+def _choose_learned(first: str, second: str) -> TimeModel | None:
     models = (make_model(second), make_model(first))
-    return next((one for one in models if isinstance(one, CorrectionModel)), None)
+    return next((one for one in models if one.learner), None)
 
 
 def _list_worst(comparison: Comparison, model: str, count: int) -> Iterator[tuple[str, str, float]]:
@@ -312,7 +311,7 @@ def _list_worst_on(
 
 
 def _explain(
-    table: TrainingTable, labels: Texts, model: CorrectionModel, worst: tuple[str, str, float]
+    table: TrainingTable, labels: Texts, model: TimeModel, worst: tuple[str, str, float]
 ) -> ExplainedError:
     """Fit without the kernel's group, as the validation did, and take its corrections apart."""
     device, kernel, error = worst
@@ -322,7 +321,7 @@ def _explain(
     seen = on_device & ~held
     fitted = model.fit(table.take(seen), labels[seen])
     rows = table.take(of_kernel)
-    reference_s = fitted.reference.seconds(rows)
+    reference_s = model.refer(rows)
     known = np.isfinite(reference_s)
     rows, reference_s = rows.take(known), reference_s[known]
     return ExplainedError(

@@ -9,7 +9,7 @@ answer has.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_
 from kernelcast.models.evidence.piece import Kind
 from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.records.observation import Observation
+from kernelcast.training.peaks import UNKNOWN, DevicePeaks
 from kernelcast.training.settings import ALL_ROWS, RowFilter
 from kernelcast.training.work import measure_work
 
@@ -117,22 +118,29 @@ def choose_moments(row: StoredLaunch) -> tuple[SetKey, ...]:
     return tuple(key for key in _OWN_SETS if key in row.places)
 
 
-def make_row(row: StoredLaunch, keys: Sequence[SetKey]) -> EvidenceRow:
-    """Make evidence of a launch and of some of its sets."""
+def make_row(
+    row: StoredLaunch, keys: Sequence[SetKey] | None = None, peaks: DevicePeaks = UNKNOWN
+) -> EvidenceRow:
+    """Make evidence of a launch and of some of its sets: those of a first answer unless given."""
     one = row.observation
     told = row.features.get("analytic.estimate_s", math.nan)
+    chosen = choose_moments(row) if keys is None else keys
+    kernel = one.launch.kernel
+    figures = {
+        "sampling_s": sum(one.samples[row.places[key]].sampling_s for key in chosen),
+        "work_groups": float(one.launch.work_group_count or math.nan),
+        **asdict(peaks),
+    }
     return EvidenceRow(
         kernel=row.kernel,
         size=make_size(row),
-        moments=tuple(_make_moment(row, key) for key in keys),
+        moments=tuple(_make_moment(row, key) for key in chosen),
         plain={Kind.ANALYTIC: math.log(told)} if told > 0 else {},
         runs=tuple(np.log(one.runs.durations_s).tolist()),
+        family="/".join(filter(None, (kernel.suite, kernel.application))) or kernel.label,
+        device=one.launch.device.id,
+        values={**row.features, **figures},
     )
-
-
-def make_rows(launches: Iterable[StoredLaunch]) -> list[EvidenceRow]:
-    """Make evidence of launches and of the sets that stand for an estimate's moments."""
-    return [make_row(one, choose_moments(one)) for one in launches]
 
 
 def _make_moment(row: StoredLaunch, key: SetKey) -> SampledMoment:

@@ -4,10 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernelcast.models.grouping import list_names
 from kernelcast.records.errors import InputError
-from kernelcast.records.training_table import TrainingTable
+from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.settings import ALL_ROWS, LEAST_GROUPS, RowFilter
+
+
+def list_names(labels: Texts) -> list[str]:
+    """Give the different labels of rows, sorted."""
+    return sorted({str(one) for one in labels})
 
 
 def choose_rows(table: TrainingTable, rows: RowFilter) -> TrainingTable:

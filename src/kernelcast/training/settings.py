@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kernelcast.models.protocol import COVERAGE
+from kernelcast.models.time_models import COVERAGE
 from kernelcast.records.errors import InputError
 
 DEFAULT_MODEL = "hybrid"

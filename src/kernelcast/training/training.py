@@ -1,31 +1,21 @@
 """Trains models of the catalogue: one per device, or one that serves all devices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from kernelcast.models.catalogue import make_model
-from kernelcast.models.columns import Variant
-from kernelcast.models.correction import CorrectionModel, FittedCorrection
-from kernelcast.models.evidence.correction import CORRECTS_FUSED
-from kernelcast.models.grouping import list_names
 from kernelcast.models.persistence import ModelRegistry, save_model
-from kernelcast.models.protocol import FittedModel, TimeModel
-from kernelcast.models.references import LINEAR
+from kernelcast.models.time_models import FittedModel, TimeModel, make_model
 from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Texts, TrainingTable
-from kernelcast.training.evidence_models import EvidenceRows
 from kernelcast.training.registry import name_model
-from kernelcast.training.rows import (
-    choose_rows,
-    describe_shortage,
-    require_rows,
-)
+from kernelcast.training.rows import choose_rows, describe_shortage, list_names, require_rows
 from kernelcast.training.settings import (
     ALL_ROWS,
     DEFAULT_MODEL,
@@ -77,8 +67,6 @@ class _Part:
     model: TimeModel
     table: TrainingTable
     split: Split
-    is_pooled: bool
-    corrects_fused: bool = False
 
     @property
     def labels(self) -> Texts:
@@ -101,12 +89,10 @@ class _Part:
     def train(self, settings: TrainingSettings, report: Callable[[int], None]) -> TrainedModel:
         """Learn from all rows; then hold each group out once."""
         fitted = self.model.fit(self.table, self.labels)
-        if self.corrects_fused and isinstance(fitted, FittedCorrection):
-            fitted = replace(fitted, facts={**fitted.facts, **CORRECTS_FUSED})
         report(1)
         plan = ValidationPlan(
             split=self.split.value,
-            is_per_device=not self.is_pooled,
+            is_per_device=not self.model.is_pooled,
             coverage=settings.coverage,
             jobs=settings.jobs,
         )
@@ -115,15 +101,14 @@ class _Part:
             found = validate(
                 self.table, [self.model], self.labels, plan, lambda done, _: report(1 + done)
             )
-        facts = fitted.describe()
         return TrainedModel(
             name=self.name,
             model=fitted,
             schema=self.table.schema,
             devices=tuple(list_names(self.table.devices)),
             kernels=tuple(list_names(self.table.kernels)),
-            rows=cast("int", facts.get("rows", len(self.table))),
-            data_digest=str(facts.get("data_digest", self.table.digest)),
+            rows=cast("int", fitted.facts["rows"]),
+            data_digest=str(fitted.facts["data_digest"]),
             samplers=_list_samplers(self.table),
             report=found,
         )
@@ -134,14 +119,13 @@ def train(
     name: str = DEFAULT_MODEL,
     settings: TrainingSettings | None = None,
     *,
-    evidence: EvidenceRows | None = None,
     keep: Callable[[TrainedModel], None] = lambda _: None,
     report: Report = lambda _, __: None,
 ) -> TrainingOutcome:
     """Train a model for each device of a table, or one for all of them.
 
-    A model of dimensionless features (``hybrid_pooled``) learns from all devices at once, every
-    other model from the rows of one device.
+    A pooled model (``hybrid_pooled``) learns from all devices at once, every other model from the
+    rows of one device.
 
     Parameters
     ----------
@@ -151,9 +135,6 @@ def train(
         Of the catalogue, such as ``hybrid``.
     settings : TrainingSettings, optional
         How.
-    evidence : EvidenceRows, optional
-        The same launches: a correction then learns what fused samples get wrong, as estimates
-        apply it, instead of the line through the first of them.
     keep : callable, optional
         Takes each model as soon as it is ready, so that an interrupted training loses one at most.
     report : callable, optional
@@ -167,16 +148,12 @@ def train(
     """
     settings = settings or TrainingSettings()
     require_rows(table)
-    model = make_model(name)
-    corrects_fused = evidence is not None and _corrects_samples(model)
-    if evidence is not None and corrects_fused:
-        table = evidence.fuse(table)
-    parts, refused = _divide(table, model, corrects_fused=corrects_fused)
+    parts, refused = _divide(table, make_model(name))
     outcome = TrainingOutcome(refused=refused)
     total, before = sum(part.count_fits(settings) for part in parts), 0
     for part in parts:
         try:
-            found = part.train(settings, _shift(report, before, total))
+            found = part.train(settings, partial(_shift, report, before, total))
         except InputError as error:
             outcome.refused[part.name] = f"{error} ({part.describe_rows()})"
         else:
@@ -188,31 +165,20 @@ def train(
     return outcome
 
 
+def _shift(report: Report, before: int, total: int, done: int) -> None:
+    """Count the parts before one too."""
+    report(before + done, total)
+
+
 def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
     """Give how many models `train` would make of a table at most: one per device, or one."""
-    return 1 if _is_pooled(make_model(name)) else len(list_names(table.devices))
+    return 1 if make_model(name).is_pooled else len(list_names(table.devices))
 
 
-def _is_pooled(model: TimeModel) -> bool:
-    return isinstance(model, CorrectionModel) and model.variant is Variant.POOLED
-
-
-def _corrects_samples(model: TimeModel) -> bool:
-    return isinstance(model, CorrectionModel) and model.reference == LINEAR
-
-
-def _shift(report: Report, before: int, total: int) -> Callable[[int], None]:
-    """Give a report of one part that counts the parts before it too."""
-    return lambda done: report(before + done, total)
-
-
-def _divide(
-    table: TrainingTable, model: TimeModel, *, corrects_fused: bool
-) -> tuple[list[_Part], dict[str, str]]:
+def _divide(table: TrainingTable, model: TimeModel) -> tuple[list[_Part], dict[str, str]]:
     """Give what is to be trained, and why some of it cannot be."""
-    is_pooled = _is_pooled(model)
     tables = {name_model(model.name): table}
-    if not is_pooled:
+    if not model.is_pooled:
         tables = {
             name_model(model.name, one): table.take(table.devices == one)
             for one in list_names(table.devices)
@@ -225,11 +191,9 @@ def _divide(
         if kernels < LEAST_GROUPS:
             refused[name] = describe_shortage(own, kernels, Split.KERNEL.value)
             continue
-        by_device = is_pooled and len(list_names(known.devices)) >= LEAST_GROUPS
+        by_device = model.is_pooled and len(list_names(known.devices)) >= LEAST_GROUPS
         split = Split.DEVICE if by_device else Split.KERNEL
-        part = _Part(name=name, model=model, table=known, split=split, is_pooled=is_pooled,
-                     corrects_fused=corrects_fused)  # fmt: skip
-        parts.append(part)
+        parts.append(_Part(name=name, model=model, table=known, split=split))
     return parts, refused
 
 
@@ -240,11 +204,9 @@ def _list_samplers(table: TrainingTable) -> tuple[int, ...]:
 
 def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
     """Add a trained model to a registry, where it becomes the latest; give its version."""
-    return registry.publish(
-        trained.name, trained.model, trained.schema, trained.report, samplers=trained.samplers
-    )
+    return registry.publish(trained.name, trained.model, trained.report, samplers=trained.samplers)
 
 
 def write_model_file(trained: TrainedModel, path: Path | str) -> None:
     """Write a trained model into one file."""
-    save_model(trained.model, str(path), trained.schema, trained.report, samplers=trained.samplers)
+    save_model(trained.model, str(path), trained.report, samplers=trained.samplers)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import joblib
 import numpy as np
 
-from kernelcast.models.catalogue import RIVALS, make_model
-from kernelcast.models.grouping import list_names
+from kernelcast.models.time_models import RIVALS, make_model
 from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.rows import (
     choose_rows,
     describe_shortage,
+    list_names,
     require_rows,
 )
 from kernelcast.training.settings import (

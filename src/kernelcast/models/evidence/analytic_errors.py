@@ -14,21 +14,21 @@ import numpy as np
 
 from kernelcast.models.conformal import Calibration, calibrate, restore_calibration
 from kernelcast.models.evidence.model import (
+    SIGNS_OF_DIFFICULTY,
     USUAL_COVERAGE,
     EvidenceModel,
     PlainVariance,
-    describe_difficulty,
     find_normal_quantile,
 )
 from kernelcast.models.evidence.piece import Kind
-from kernelcast.models.grouping import number_groups
+from kernelcast.models.regression import number_groups
+from kernelcast.models.versioned_files import to_plain
 from kernelcast.records.training_table import Numbers
 
 ANY = "any"
 """Stands for runtimes that nothing was measured on."""
 FILE = "analytic_errors.json"
 """Lies beside this module."""
-_SIGNS = len(describe_difficulty(1.0, 0.0))
 
 
 def calibrate_errors(errors: Numbers, kernels: Sequence[str]) -> Calibration:
@@ -47,13 +47,13 @@ def calibrate_errors(errors: Numbers, kernels: Sequence[str]) -> Calibration:
         If there are fewer than two kernels.
     """
     groups = number_groups(np.array(kernels, dtype=np.object_))
-    no_signs = np.zeros((len(errors), _SIGNS))
+    no_signs = np.zeros((len(errors), SIGNS_OF_DIFFICULTY))
     return calibrate(errors, no_signs, np.ones(len(errors)), groups).thin()
 
 
 def find_half_width(errors: Calibration, coverage: float) -> float:
     """Give the logarithm of the factor between an analytic time and the ends of its interval."""
-    return errors.half_width_alone((0.0,) * _SIGNS, coverage)
+    return errors.half_width_alone((0.0,) * SIGNS_OF_DIFFICULTY, coverage, 1.0)
 
 
 @lru_cache(maxsize=64)
@@ -80,7 +80,7 @@ def load_shipped() -> Mapping[str, Calibration]:
 def errors_to_json(errors: Mapping[str, Calibration]) -> str:
     """Write errors by runtime."""
     return json.dumps({
-        name: {key: np.asarray(one).round(5).tolist() for key, one in some.state().items()}
+        name: {key: np.asarray(one).round(5).tolist() for key, one in to_plain(some).items()}
         for name, some in errors.items()
     })  # fmt: skip
 

@@ -1,11 +1,12 @@
-"""Learns variances and intervals from launches whose time was measured."""
+"""Learns variances, a correction and intervals from launches whose time was measured."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.models.columns import make_columns
 from kernelcast.models.conformal import Calibration
 from kernelcast.models.conformal import calibrate as calibrate_interval
 from kernelcast.models.evidence.fusion import fuse
@@ -15,16 +16,26 @@ from kernelcast.models.evidence.model import (
     PlainVariance,
     SharedErrors,
     describe_difficulty,
+    list_answer_values,
     name_situation,
 )
 from kernelcast.models.evidence.moments import FormVariance, SampledMoment, fit_form
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.models.evidence.size_fit import fit_sizes
 from kernelcast.models.evidence.sizes import KnownSize, SizeSettings
-from kernelcast.models.grouping import divide_groups, number_groups
+from kernelcast.models.regression import (
+    FittedRegression,
+    Groups,
+    divide_groups,
+    fit_regression,
+    number_groups,
+)
 
 FOLDS = 5
-"""Parts of the kernels; each part's intervals rest on variances of the others."""
+"""Parts of the kernels; each part's intervals rest on what the others teach."""
+ANSWERING = ("svr", "ridge")
+"""Regressors that may correct answers; the one is taken that errs less within the training."""
+_FEWEST_FAMILIES = 10
 _CLIP = 3.0
 # Two of these leave a piece an error of its own.
 _LARGEST_SHARE = 0.4
@@ -48,121 +59,79 @@ class EvidenceRow:
     """Natural logarithms of seconds by the learned and the analytic model."""
     runs: tuple[float, ...] = ()
     """Natural logarithms of its whole runs' seconds."""
+    family: str = ""
+    """Kernels that resemble each other; a correction is judged on families it has not seen."""
+    device: str = ""
+    """Its id."""
+    values: Mapping[str, float] = field(default_factory=dict)
+    """Features and figures that a correction is learned from; see `make_columns`."""
 
 
-Gather = Callable[[EvidenceModel, EvidenceRow, Sequence[EvidenceRow]], list[Piece]]
-"""Makes pieces of a launch and of other launches of its kernel, as an estimate would have them."""
-
-
-def gather_samples(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
+def gather(
+    model: EvidenceModel,
+    row: EvidenceRow,
+    others: Sequence[EvidenceRow] = (),
+    what: str = "samples",
 ) -> list[Piece]:
-    """Make pieces of samples, and of the models' times: nothing was observed."""
-    del others
-    found = [model.weigh_samples(one) for one in row.moments]
-    return [*found, *gather_plain(model, row, ())]
+    """Make pieces of a launch and of other launches of its kernel, as an estimate would have them.
 
+    Parameters
+    ----------
+    model : EvidenceModel
+        What weighs them.
+    row : EvidenceRow
+        The launch.
+    others : sequence of EvidenceRow
+        Other sizes.
+    what : str
+        Of what pieces are made, joined by ``+``: ``samples``, which those of other sizes correct
+        where ``sizes`` are known; ``sizes`` that were observed, or ``estimates`` of them; ``run``,
+        a whole run of the launch; ``plain``, the models' times, which stand beside samples anyway.
 
-def gather_sizes(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make pieces of what is known without running anything: other sizes were observed.
-
-    The models' times only stand in for sizes: beside them they cost accuracy (7.9 instead of
-    7.1 % in the mean, of three sizes on PoCL a2d1).
+    Returns
+    -------
+    list of Piece
+        Empty where a part is not known.
     """
-    if not others:
-        return gather_plain(model, row, ())
-    table = model.tabulate([one.size for one in others])
-    answer = table.predict(row.size.log_work, row.size.at_s, row.size.working_set_bytes)
-    return [model.weigh_sizes(answer)]
+    wanted = {*what.split("+")}
+    found: list[Piece] = []
+    if "samples" in wanted:
+        past = [
+            model.judge_samples(one, other.size.log_seconds)
+            for other in (others if "sizes" in wanted else ())
+            for one in other.moments
+        ]
+        found += [model.weigh_samples(one, past) for one in row.moments]
+    # Beside sizes alone the models' times cost accuracy (7.9 instead of 7.1 % in the mean).
+    if wanted & {"samples", "plain"}:
+        told = (model.weigh_plain(kind, one) for kind, one in row.plain.items())
+        found += [one for one in told if one is not None]
+    if wanted & {"sizes", "estimates"}:
+        known = [one.size for one in others]
+        if "estimates" in wanted:
+            known = [
+                model.know_estimate(one.size, fuse(gather(model, one))) for one in others
+                if one.moments
+            ]  # fmt: skip
+        if not known:
+            return []
+        answer = model.tabulate(known).predict(
+            row.size.log_work, row.size.at_s, row.size.working_set_bytes
+        )
+        weigh = model.weigh_estimates if "estimates" in wanted else model.weigh_sizes
+        found.append(weigh(answer))
+    if "run" in wanted:
+        if not row.runs:
+            return []
+        found.append(model.weigh_observation(row.runs[0], model.sizes.usual_noise))
+    return found
 
 
-def gather_all(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make pieces of samples and of other sizes, which also tell how the sampler errs."""
-    past = [
-        model.judge_samples(one, other.size.log_seconds)
-        for other in others
-        for one in other.moments
-    ]
-    found = [model.weigh_samples(one, past) for one in row.moments]
-    found += gather_plain(model, row, ())
-    return [*found, *gather_sizes(model, row, others)] if others else found
-
-
-def gather_observed(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make pieces of samples and of one whole run of the launch."""
-    del others
-    return [*gather_samples(model, row, ()), *_gather_run(model, row)]
-
-
-def gather_run(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make a piece of one whole run of the launch: it is not sampled any more."""
-    del others
-    return _gather_run(model, row)
-
-
-def gather_run_and_sizes(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make pieces of one whole run of the launch and of other sizes."""
-    run = _gather_run(model, row)
-    return [*run, *gather_sizes(model, row, others)] if run and others else run
-
-
-def _gather_run(model: EvidenceModel, row: EvidenceRow) -> list[Piece]:
-    usual = model.sizes.usual_noise
-    return [model.weigh_observation(one, usual) for one in row.runs[:1]]
-
-
-def gather_everything(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make pieces of samples, other sizes and one whole run of the launch."""
-    return [*gather_all(model, row, others), *_gather_run(model, row)]
-
-
-def gather_estimates(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make pieces of samples, and of other sizes that were estimated by theirs."""
-    return [*gather_samples(model, row, ()), *gather_estimates_alone(model, row, others)]
-
-
-def gather_estimates_alone(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make a piece of other sizes that were estimated: this one was not sampled."""
-    known = [
-        model.know_estimate(one.size, fuse(gather_samples(model, one, ())))
-        for one in others
-        if one.moments
-    ]
-    if not known:
-        return []
-    answer = model.tabulate(known).predict(row.size.log_work, row.size.at_s)
-    return [model.weigh_estimates(answer)]
-
-
-def gather_plain(
-    model: EvidenceModel, row: EvidenceRow, others: Sequence[EvidenceRow]
-) -> list[Piece]:
-    """Make pieces of the models' times alone: nothing is known of the kernel but its source."""
-    del others
-    found = [model.weigh_plain(kind, told) for kind, told in row.plain.items()]
-    return [one for one in found if one is not None]
-
-
-SITUATIONS: tuple[Gather, ...] = (
-    gather_samples, gather_sizes, gather_all, gather_observed, gather_everything,
-    gather_estimates, gather_estimates_alone, gather_plain, gather_run, gather_run_and_sizes,
+SITUATIONS = (
+    "samples", "sizes", "samples+sizes", "samples+run", "samples+sizes+run", "samples+estimates",
+    "estimates", "plain", "run", "run+sizes",
 )  # fmt: skip
+"""What may be known of a launch: intervals are calibrated for each."""
 
 
 def calibrate(
@@ -171,8 +140,9 @@ def calibrate(
     sizes: SizeSettings | None = None,
     samplers: Sequence[int] = (),
     seed: int = 0,
+    learners: Sequence[str] = ANSWERING,
 ) -> EvidenceModel:
-    """Learn variances of pieces, and intervals around what is made of them.
+    """Learn variances of pieces, a correction, and intervals around what is made of them.
 
     Parameters
     ----------
@@ -184,6 +154,9 @@ def calibrate(
         Revisions of the samplers that the samples are of.
     seed : int
         Of the choice of other sizes that intervals are calibrated with: one to all of them.
+    learners : sequence of str
+        Of a correction; none where it is empty. It is kept where it gains more than by chance on
+        families of kernels that were held out, and on devices too where there are several.
 
     Raises
     ------
@@ -192,20 +165,24 @@ def calibrate(
     """
     numbers = number_groups(np.array([one.kernel for one in rows], dtype=np.object_))
     model = fit_variances(rows, numbers, sizes)
+    correction = fit_correction(rows, model.sizes, learners)
     held_out: dict[str, list[tuple[int, FusedEstimate]]] = {}
     draw = np.random.default_rng(seed)
-    for part in divide_groups(numbers, FOLDS):
-        seen = [rows[place] for place in part.train]
-        inner = fit_variances(seen, numbers[part.train], model.sizes)
-        for place, others in list_others(rows, part.test, draw):
-            for gather in SITUATIONS:
-                pieces = gather(inner, rows[place], others)
+    for train, test in divide_groups(numbers, FOLDS):
+        seen = [rows[place] for place in train]
+        inner = fit_variances(seen, numbers[train], model.sizes)
+        if correction is not None:
+            inner = replace(inner, correction=fit_correction(seen, model.sizes, learners))
+        for place, others in list_others(rows, test, draw):
+            for what in SITUATIONS:
+                pieces = gather(inner, rows[place], others, what)
                 if pieces:
-                    found = (place, fuse(pieces))
+                    found = (place, inner.correct(fuse(pieces), rows[place].values))
                     held_out.setdefault(name_situation(pieces), []).append(found)
     suffice = {name: found for name, found in held_out.items() if len(found) >= _LEAST_ROWS}
     return replace(
         model,
+        correction=correction,
         intervals={
             name: _calibrate_intervals(rows, numbers, found) for name, found in suffice.items()
         },
@@ -243,10 +220,59 @@ def list_others(
         yield int(place), [rows[one] for one in draw.permutation(others)[:most].astype(int)]
 
 
+def fit_correction(
+    rows: Sequence[EvidenceRow], sizes: SizeSettings, learners: Sequence[str] = ANSWERING
+) -> FittedRegression | None:
+    """Learn what fused samples get wrong, from columns without units.
+
+    Returns
+    -------
+    FittedRegression or None
+        None where it does not gain more than by chance: on families of kernels that were held out;
+        of rows of several devices, on families and devices held out at once.
+    """
+    known = [one for one in rows if one.moments and one.values]
+    families = {one.family for one in known}
+    if len(families) < _FEWEST_FAMILIES or not learners:
+        return None
+    groups = number_groups(np.array([one.family for one in known], dtype=np.object_))
+    kernels = np.unique([one.kernel for one in known], return_inverse=True)[1].astype(np.intp)
+    said: dict[int, FusedEstimate] = {}
+    for train, test in divide_groups(groups, FOLDS):
+        model = fit_variances([known[place] for place in train], kernels[train], sizes)
+        said |= {place: fuse(gather(model, known[place])) for place in test.tolist()}
+    told = [said[place].log_seconds for place in range(len(known))]
+    values = [list_answer_values(said[place], one.values) for place, one in enumerate(known)]
+    names = sorted({name for one in values for name in one})
+    columns = make_columns(
+        {name: np.array([one.get(name, np.nan) for one in values]) for name in names}
+    )
+    targets = np.array([one.size.log_seconds for one in known]) - np.array(told)
+    devices = np.unique([one.device for one in known], return_inverse=True)[1]
+    parts = _leave_both_out(groups, devices) if devices.max() else None
+    fits = [
+        fit_regression(columns, targets, groups, one, parts=parts, least_gain=2.0)[0]
+        for one in learners
+    ]
+    best = min(fits, key=lambda one: one.inner_error)
+    return best if best.share else None
+
+
+def _leave_both_out(groups: Groups, devices: Groups) -> list[tuple[Groups, Groups]]:
+    """Hold each device out with a part of the families: neither has a part in what predicts it."""
+    found = []
+    for train, test in divide_groups(groups, FOLDS):
+        for device in np.unique(devices):
+            ours = test[devices[test] == device]
+            if len(ours):
+                found.append((train[devices[train] != device], ours))
+    return found
+
+
 def fit_variances(
     rows: Sequence[EvidenceRow], groups: npt.NDArray[np.intp], sizes: SizeSettings | None = None
 ) -> EvidenceModel:
-    """Learn all but intervals.
+    """Learn all but correction and intervals.
 
     Parameters
     ----------
@@ -270,20 +296,17 @@ def _fit_forms(
     rows: Sequence[EvidenceRow], groups: npt.NDArray[np.intp]
 ) -> dict[str, FormVariance]:
     """Fit each form that there are enough launches of, and all together for the others."""
-    names, residuals, signs, numbers = [], [], [], []
-    for row, number in zip(rows, groups.tolist(), strict=True):
-        for one in row.moments:
-            names.append(one.form)
-            residuals.append(one.log_seconds - row.size.log_seconds)
-            signs.append(one.signs)
-            numbers.append(number)
+    told = [
+        (one.form, one.log_seconds - row.size.log_seconds, one.signs, number)
+        for row, number in zip(rows, groups.tolist(), strict=True)
+        for one in row.moments
+    ]
     found = {}
-    for name in (ANY_FORM, *sorted(set(names))) if names else ():
-        of_form = np.array([name in {ANY_FORM, one} for one in names])
-        if name == ANY_FORM or of_form.sum() >= _LEAST_ROWS:
-            found[name] = fit_form(
-                np.array(residuals)[of_form], np.array(signs)[of_form], np.array(numbers)[of_form]
-            )
+    for name in (ANY_FORM, *sorted({form for form, *_ in told})) if told else ():
+        some = [one for one in told if name in {ANY_FORM, one[0]}]
+        if name == ANY_FORM or len(some) >= _LEAST_ROWS:
+            _, residuals, signs, numbers = zip(*some, strict=True)
+            found[name] = fit_form(np.array(residuals), np.array(signs), np.array(numbers))
     return found
 
 
@@ -304,11 +327,11 @@ def _fit_shared(
     model: EvidenceModel, rows: Sequence[EvidenceRow], groups: npt.NDArray[np.intp]
 ) -> SharedErrors:
     """Correlate errors of moments: within a moment, a launch and a kernel."""
-    errors = [
-        [(one.moment, _clip(model.judge_samples(one, row.size.log_seconds)))
-         for one in row.moments]
-        for row in rows
-    ]  # fmt: skip
+
+    def judge(one: SampledMoment, row: EvidenceRow) -> float:
+        return min(max(model.judge_samples(one, row.size.log_seconds), -_CLIP), _CLIP)
+
+    errors = [[(one.moment, judge(one, row)) for one in row.moments] for row in rows]
     within: list[float] = []
     between: list[float] = []
     for row in errors:
@@ -341,17 +364,13 @@ def _share(products: Sequence[float], square: float, otherwise: float) -> float:
     return max(float(np.mean(products)) / square, _LEAST_SHARE)
 
 
-def _clip(value: float) -> float:
-    return min(max(value, -_CLIP), _CLIP)
-
-
 def _calibrate_intervals(
     rows: Sequence[EvidenceRow],
     groups: npt.NDArray[np.intp],
     found: Sequence[tuple[int, FusedEstimate]],
 ) -> Calibration:
     residuals = np.array([rows[place].size.log_seconds - one.log_seconds for place, one in found])
-    signs = np.array([describe_difficulty(one.variance, one.disagreement) for _, one in found])
+    signs = np.array([describe_difficulty(one) for _, one in found])
     numbers = np.unique(groups[[place for place, _ in found]], return_inverse=True)[1]
-    none = np.zeros(len(found))
-    return calibrate_interval(residuals, signs, none, numbers.astype(np.intp)).thin()
+    distances = np.array([one.distance for _, one in found])
+    return calibrate_interval(residuals, signs, distances, numbers.astype(np.intp)).thin()

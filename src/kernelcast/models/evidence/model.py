@@ -1,4 +1,9 @@
-"""Turns what is known of a launch into pieces of evidence, and pieces into an interval."""
+"""The estimator of an answer: pieces of what is known, a correction, and one interval.
+
+`EvidenceModel` turns what is known of a launch into pieces with variances, corrects what is fused
+of them by what it has learned of such launches, and surrounds the result.
+`kernelcast.models.evidence.calibration.calibrate` fits it.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,8 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import NormalDist, median
 
+import numpy as np
+
+from kernelcast.models.columns import make_columns
 from kernelcast.models.conformal import Calibration
-from kernelcast.models.evidence.moments import FormVariance, SampledMoment
+from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.moments import SIGNS, FormVariance, SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.models.evidence.sizes import (
     KnownSize,
@@ -17,6 +26,8 @@ from kernelcast.models.evidence.sizes import (
     noise_variance,
     tabulate_sizes,
 )
+from kernelcast.models.linear import BEYOND_SPREAD
+from kernelcast.models.regression import FittedRegression
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
 
@@ -78,12 +89,14 @@ class EvidenceModel:
     """How much sizes of a kernel differ."""
     plain: Mapping[Kind, PlainVariance] = field(default_factory=dict)
     """Of the learned and the analytic model's times."""
+    correction: FittedRegression | None = None
+    """Of what fused samples say, where one was found to gain."""
     intervals: Mapping[str, Calibration] = field(default_factory=dict)
     """By the kinds that an estimate rests on, see `name_situation`."""
     widest: Mapping[str, float] = field(default_factory=dict)
     """Largest variance that each of `intervals` was calibrated with."""
-    facts: Mapping[str, float] = field(default_factory=dict)
-    """Rows and kernels behind it."""
+    facts: Mapping[str, float | str] = field(default_factory=dict)
+    """Rows and kernels behind it, and the digest of the rows."""
     samplers: tuple[int, ...] = ()
     """Revisions of the samplers that its samples are of."""
 
@@ -254,6 +267,33 @@ class EvidenceModel:
             uncalibrated_variance=unseen,
         )
 
+    def find_correction(
+        self, said: FusedEstimate, values: Mapping[str, float]
+    ) -> tuple[float, float]:
+        """Ask the correction about a launch: the logarithm of its factor, and the distance.
+
+        Parameters
+        ----------
+        said : FusedEstimate
+            What samples say, fused.
+        values : mapping of str to float
+            Features and figures; see `kernelcast.models.columns.make_columns`.
+        """
+        if self.correction is None or not values:
+            return 0.0, 0.0
+        told = list_answer_values(said, values)
+        columns = make_columns({name: np.array([one]) for name, one in told.items()})
+        factors, distances = self.correction.predict(columns)
+        return float(factors[0]), float(distances[0])
+
+    def correct(self, fused: FusedEstimate, values: Mapping[str, float]) -> FusedEstimate:
+        """Correct what was fused, as far as it rests on what the correction has learned of."""
+        share = fused.share_of(CORRECTED)
+        if not share:
+            return fused
+        said = fuse([one for one in fused.pieces if one.kind in CORRECTED])
+        return move(fused, *self.find_correction(said, values))
+
     def surround(self, fused: FusedEstimate, coverage: float) -> Interval:
         """Put an interval around an estimate: conformal, calibrated on unseen kernels.
 
@@ -263,30 +303,24 @@ class EvidenceModel:
         Parameters
         ----------
         fused : FusedEstimate
-            The estimate.
+            The estimate, corrected where there is a correction.
         coverage : float
             Share of true times that shall lie inside.
         """
         pairs = zip(fused.pieces, fused.weights, strict=True)
         unseen = sum(weight * math.sqrt(one.uncalibrated_variance) for one, weight in pairs) ** 2
-        told = fused.log_seconds, max(fused.variance - unseen, _LEAST_VARIANCE), fused.disagreement
-        around = self._surround(name_situation(fused.pieces), *told, coverage)
-        return add_deviation(around, math.sqrt(unseen)) if unseen else around
-
-    def _surround(
-        self, situation: str, log_seconds: float, variance: float, disagreement: float,
-        coverage: float,
-    ) -> Interval:  # fmt: skip
+        variance = max(fused.variance - unseen, _LEAST_VARIANCE)
+        situation, normal = name_situation(fused.pieces), find_normal_quantile(coverage)
         calibration = self.intervals.get(situation)
         if calibration is None:
-            width = find_normal_quantile(coverage) * math.sqrt(variance * max(1.0, disagreement**2))
+            width = normal * math.sqrt(variance * max(1.0, fused.disagreement**2))
         else:
-            difficulty = describe_difficulty(variance, disagreement)
-            width = calibration.half_width_alone(difficulty, coverage)
+            difficulty = describe_difficulty(replace(fused, variance=variance))
+            width = calibration.half_width_alone(difficulty, coverage, fused.distance)
             beyond = variance - self.widest.get(situation, math.inf)
-            if beyond > 0.0:
-                width = math.hypot(width, find_normal_quantile(coverage) * math.sqrt(beyond))
-        seconds, factor = math.exp(log_seconds), math.exp(min(width, 20.0))
+            width = math.hypot(width, normal * math.sqrt(max(beyond, 0.0)))
+        width = math.hypot(width, normal * math.sqrt(unseen))
+        seconds, factor = fused.seconds, math.exp(min(width, 20.0))
         return Interval(
             seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=coverage
         )
@@ -299,7 +333,27 @@ class EvidenceModel:
         return found
 
 
+CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
+"""What a correction has learned of: it moves an answer by their weight in it."""
 _LEADING = (Kind.OBSERVED, Kind.OTHER_SIZES, Kind.SAMPLES, Kind.OTHER_ESTIMATES)
+
+
+def list_answer_values(said: FusedEstimate, values: Mapping[str, float]) -> dict[str, float]:
+    """Put a fused time and its deviation in the place of the linear model's."""
+    return {**values, "linear_s": said.seconds, "linear_error": math.sqrt(said.variance)}
+
+
+def move(fused: FusedEstimate, factor: float, distance: float) -> FusedEstimate:
+    """Move an estimate by a correction, as far as it rests on what that has learned of."""
+    share = fused.share_of(CORRECTED)
+    moved = share * factor
+    return replace(
+        fused,
+        log_seconds=fused.log_seconds + moved,
+        correction=moved,
+        # Of an answer that rests on other things, strangeness of its samples counts less.
+        distance=max(distance, 1.0) ** share if distance > 1.0 else distance,
+    )
 
 
 def name_situation(pieces: Sequence[Piece]) -> str:
@@ -310,17 +364,21 @@ def name_situation(pieces: Sequence[Piece]) -> str:
     >>> name_situation([Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.1)])
     'samples'
     """
-    return _name_kinds(frozenset([one.kind for one in pieces]))
-
-
-@lru_cache(maxsize=64)
-def _name_kinds(kinds: frozenset[Kind]) -> str:
+    kinds = {one.kind for one in pieces}
     return "+".join(kind for kind in _LEADING if kind in kinds) or "+".join(sorted(kinds))
 
 
-def describe_difficulty(variance: float, disagreement: float) -> tuple[float, float]:
-    """Give what an interval's width depends on: the variance, and how pieces disagree."""
-    return 0.5 * math.log(variance), math.log(1.0 + disagreement)
+def describe_difficulty(fused: FusedEstimate) -> tuple[float, ...]:
+    """Give what an interval's width depends on: variance, disagreement, correction, strangeness."""
+    return (
+        0.5 * math.log(fused.variance),
+        math.log(1.0 + fused.disagreement),
+        math.log(abs(fused.correction) + 0.01),
+        math.log(max(fused.distance, 0.1)),
+    )
+
+
+SIGNS_OF_DIFFICULTY = 4
 
 
 @lru_cache(maxsize=16)
@@ -333,14 +391,6 @@ def _clip(value: float) -> float:
     return min(max(value, -_CLIP), _CLIP)
 
 
-def add_deviation(one: Interval, deviation: float) -> Interval:
-    """Add a normal error of the logarithm, of this deviation, to an interval."""
-    more = find_normal_quantile(one.coverage) * deviation
-    down = math.hypot(math.log(one.seconds / one.low), more)
-    up = math.hypot(math.log(one.high / one.seconds), more)
-    return replace(one, low=one.seconds * math.exp(-down), high=one.seconds * math.exp(up))
-
-
 def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:
     """Give the variance of samples that no calibration has seen: short launches, busy machines."""
     busy = BUSY_DEVIATION if is_busy else 0.0
@@ -351,3 +401,29 @@ def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:
 
 def _tell_boundary(answer: SizeAnswer) -> str:
     return f", beyond the size of {answer.boundary}" if answer.boundary else ""
+
+
+ASSUMED_FACTOR = 3.0
+"""Between a time of the analytic model and the ends of its 90 % interval, where no error of it is
+known: the worst of the CPU model's answers to 18 examples on two devices was off by a factor of 2.8
+(``benchmarks/results/cpu_model``)."""
+# The sign of a line without any error of its own, see `read_moment`; where the line is less sure,
+# samples are worse, by a factor of 1.9 where its standard error is 10 %.
+_NO_ERROR, _SLOPE = math.log(0.005), 0.2
+ASSUMED_ERRORS = PlainVariance(
+    bias=0.0, variance=(math.log(ASSUMED_FACTOR) / find_normal_quantile(USUAL_COVERAGE)) ** 2
+)
+"""Of the analytic model's time."""
+BUILT_IN = EvidenceModel(
+    forms={
+        ANY_FORM: FormVariance(
+            bias=0.0,
+            level=math.log(BEYOND_SPREAD),
+            centre=(_NO_ERROR, *(0.0 for _ in SIGNS[1:])),
+            slopes=(_SLOPE, *(0.0 for _ in SIGNS[1:])),
+        )
+    },
+    plain={Kind.ANALYTIC: ASSUMED_ERRORS},
+)
+"""Of devices that nothing was calibrated for: spreads as they were found over devices, no biases,
+and intervals of normal errors."""

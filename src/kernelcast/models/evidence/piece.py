@@ -85,11 +85,20 @@ class FusedEstimate:
     disagreement: float
     """Root mean square of the pieces' distances from the result, in their standard deviations; a
     distance counts as 4 at most."""
+    correction: float = 0.0
+    """How a learned model has moved `log_seconds`."""
+    distance: float = 0.0
+    """Of the launch to those that it has learned from; above 1 is unlike them."""
 
     @property
     def seconds(self) -> float:
         """The time in seconds."""
         return math.exp(self.log_seconds)
+
+    def share_of(self, kinds: frozenset[Kind]) -> float:
+        """Give the weight of pieces of some kinds."""
+        pairs = zip(self.pieces, self.weights, strict=True)
+        return sum(weight for one, weight in pairs if one.kind in kinds)
 
     @property
     def leading_kind(self) -> Kind:

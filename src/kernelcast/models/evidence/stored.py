@@ -1,7 +1,7 @@
-"""An evidence model as JSON: numbers and names only, with the version of the format."""
+"""Evidence models as JSON, numbers and names only, and their versions in a registry."""
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 from kernelcast.models.conformal import restore_calibration
@@ -9,33 +9,23 @@ from kernelcast.models.evidence.model import EvidenceModel, PlainVariance, Share
 from kernelcast.models.evidence.moments import SIGNS, FormVariance
 from kernelcast.models.evidence.piece import Kind
 from kernelcast.models.evidence.sizes import MEASURES, SizeSettings
+from kernelcast.models.regression import regression_from_plain
+from kernelcast.models.versioned_files import ModelFileError, VersionedFiles, to_plain
 from kernelcast.records.errors import InputError
 
-VERSION = 1
+VERSION = 2
 """Of the format; another is refused."""
+_ENDING = ".json"
+# Significant digits: more would tell processors apart, on which sums are rounded differently.
+_DIGITS = 7
+_EXPECTED: Mapping[str, object] = {
+    "evidence_model": VERSION, "signs": list(SIGNS), "measures": list(MEASURES)
+}  # fmt: skip
 
 
 def model_to_json(model: EvidenceModel) -> str:
     """Write a model."""
-    return json.dumps({
-        "evidence_model": VERSION,
-        "signs": list(SIGNS),
-        "measures": list(MEASURES),
-        "forms": {name: asdict(one) for name, one in model.forms.items()},
-        "shared": asdict(model.shared),
-        "sizes": asdict(model.sizes),
-        "plain": {str(kind): asdict(one) for kind, one in model.plain.items()},
-        "intervals": {
-            name: {
-                key: value if isinstance(value, float) else value.tolist()  # type: ignore[attr-defined]  # arrays are all else
-                for key, value in one.state().items()
-            }
-            for name, one in model.intervals.items()
-        },
-        "widest": dict(model.widest),
-        "facts": dict(model.facts),
-        "samplers": list(model.samplers),
-    })  # fmt: skip
+    return json.dumps({**_EXPECTED, **to_plain(model, digits=_DIGITS)}, sort_keys=True)
 
 
 def model_from_json(text: str) -> EvidenceModel:
@@ -47,38 +37,74 @@ def model_from_json(text: str) -> EvidenceModel:
         If the text is damaged, or of another version, signs or measures of work.
     """
     try:
-        found = json.loads(text)
-        _check(found)
-        return _restore(found)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        held = json.loads(text)
+        for name, value in _EXPECTED.items():
+            if held.get(name) != value:
+                msg = f"{name} is {held.get(name)}, expected {value}"
+                raise ValueError(msg)
+        return _restore(held)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         msg = f"evidence model: cannot be read ({error}); calibrate again"
         raise InputError(msg) from error
 
 
-def _check(found: dict[str, Any]) -> None:
-    expected = {"evidence_model": VERSION, "signs": list(SIGNS), "measures": list(MEASURES)}
-    for name, value in expected.items():
-        if found.get(name) != value:
-            msg = f"evidence model: {name} is {found.get(name)}, expected {value}; calibrate again"
-            raise InputError(msg)
-
-
-def _restore(found: dict[str, Any]) -> EvidenceModel:
+def _restore(held: dict[str, Any]) -> EvidenceModel:
+    forms = {
+        name: FormVariance(
+            **{**one, "centre": tuple(one["centre"]), "slopes": tuple(one["slopes"])}
+        )
+        for name, one in held["forms"].items()
+    }
+    correction = held["correction"]
     return EvidenceModel(
-        forms={
-            name: FormVariance(
-                bias=one["bias"],
-                level=one["level"],
-                centre=tuple(one["centre"]),
-                slopes=tuple(one["slopes"]),
-            )
-            for name, one in found["forms"].items()
-        },
-        shared=SharedErrors(**found["shared"]),
-        sizes=SizeSettings(**found["sizes"]),
-        plain={Kind(name): PlainVariance(**one) for name, one in found["plain"].items()},
-        intervals={name: restore_calibration(one) for name, one in found["intervals"].items()},
-        widest=found.get("widest", {}),  # models of before know none
-        facts=found["facts"],
-        samplers=tuple(map(int, found["samplers"])),
+        forms=forms,
+        shared=SharedErrors(**held["shared"]),
+        sizes=SizeSettings(**held["sizes"]),
+        plain={Kind(name): PlainVariance(**one) for name, one in held["plain"].items()},
+        correction=None if correction is None else regression_from_plain(correction),
+        intervals={name: restore_calibration(one) for name, one in held["intervals"].items()},
+        widest={name: float(one) for name, one in held["widest"].items()},
+        facts=dict(held["facts"]),
+        samplers=tuple(map(int, held["samplers"])),
     )
+
+
+def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> str:
+    """Add a version, which becomes the latest; give it."""
+    return files.publish_bytes(name, model_to_json(model).encode(), _ENDING)
+
+
+def load_evidence(
+    files: VersionedFiles, name: str, version: str | None = None, *, sampler: int | None = None
+) -> EvidenceModel:
+    """Load a version: the one given, else the pinned one, else the latest.
+
+    Parameters
+    ----------
+    files : VersionedFiles
+        Where it is.
+    name, version : str
+        Which.
+    sampler : int, optional
+        Revision of the sampler at work; any when left out.
+
+    Raises
+    ------
+    ModelFileError
+        If there is none, its file is damaged or not the one that was published, or it was
+        calibrated with samples of other samplers.
+    """
+    content, url = files.load_bytes(name, version, _ENDING)
+    try:
+        found = model_from_json(content.decode())
+    except (InputError, UnicodeDecodeError) as error:
+        msg = f"{url}: {error}"
+        raise ModelFileError(msg) from error
+    if sampler is not None and sampler not in found.samplers:
+        known = ", ".join(map(str, found.samplers)) or "none"
+        msg = (
+            f"{url}: was calibrated with samples of revision {known} of the sampler, not "
+            f"{sampler}; `kernelcast train` calibrates anew on rows collected with that"
+        )
+        raise ModelFileError(msg)
+    return found

@@ -12,10 +12,11 @@ from kernelcast.models.validation.report import (
     report_to_json,
     summarise_report,
 )
-from kernelcast.models.validation.running import ValidationPlan, validate
+from kernelcast.models.validation.running import Candidate, ValidationPlan, validate
 from kernelcast.records.error_summary import ErrorSummary
 
 __all__ = [
+    "Candidate",
     "ClassScore",
     "DeviceScore",
     "ErrorSummary",

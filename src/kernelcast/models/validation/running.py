@@ -6,13 +6,14 @@ held out has no part in them.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.protocol import COVERAGE, FittedModel, Forecast, TimeModel, check_coverage
+from kernelcast.models.time_models import COVERAGE, Forecast, check_coverage
 from kernelcast.models.validation.report import ModelRows, ValidationReport
-from kernelcast.models.versions import list_versions
+from kernelcast.models.versioned_files import list_versions
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
@@ -20,6 +21,27 @@ Progress = Callable[[int, int], None]
 """Is called with the fits done and all fits."""
 # Fewer groups of the outer kind than this cannot show how a model does on unseen ones.
 _LEAST_INNER_GROUPS = 3
+
+
+class Fitted(Protocol):
+    """What has learned."""
+
+    def forecast(self, table: TrainingTable, coverage: float) -> Forecast:
+        """Give times with intervals; an `InputError` where a row has none."""
+        ...
+
+
+class Candidate(Protocol):
+    """What can be validated: a `TimeModel`, or anything that is fitted alike."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        ...
+
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> Fitted:
+        """Learn from measured launches, whose groups are held out as a whole within."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +64,7 @@ class ValidationPlan:
 class _Task:
     """One fit: a model, and the rows it learns from and those it predicts."""
 
-    model: TimeModel
+    model: Candidate
     place: int
     train: npt.NDArray[np.intp]
     test: npt.NDArray[np.intp]
@@ -73,7 +95,7 @@ class _Outcome:
 
 def validate(
     table: TrainingTable,
-    models: Sequence[TimeModel],
+    models: Sequence[Candidate],
     labels: Texts,
     plan: ValidationPlan | None = None,
     progress: Progress | None = None,
@@ -84,7 +106,7 @@ def validate(
     ----------
     table : TrainingTable
         Measured launches; rows without a measured time are left out.
-    models : sequence of TimeModel
+    models : sequence of Candidate
         What to compare; names differ.
     labels : ndarray of object (str), shape (n,)
         The group of each row.
@@ -115,7 +137,7 @@ def validate(
 
 
 def _list_tasks(
-    table: TrainingTable, models: Sequence[TimeModel], groups: Texts, plan: ValidationPlan
+    table: TrainingTable, models: Sequence[Candidate], groups: Texts, plan: ValidationPlan
 ) -> Iterator[_Task]:
     everything = np.ones(len(table), dtype=np.bool_)
     devices = sorted(set(table.devices.tolist()))
@@ -136,7 +158,7 @@ _Work = tuple[TrainingTable, Texts, list[_Task]]
 
 
 def _run_tasks(
-    work: _Work, models: Sequence[TimeModel], plan: ValidationPlan, progress: Progress | None
+    work: _Work, models: Sequence[Candidate], plan: ValidationPlan, progress: Progress | None
 ) -> tuple[list[ModelRows], dict[str, str]]:
     """Run all fits, and put their predictions into the rows' order."""
     import joblib
@@ -176,7 +198,7 @@ def _choose_inner(table: TrainingTable, groups: Texts) -> Texts:
     return groups if enough else table.kernels
 
 
-def _predict(fitted: FittedModel, table: TrainingTable, coverage: float) -> Numbers:
+def _predict(fitted: Fitted, table: TrainingTable, coverage: float) -> Numbers:
     """Give seconds, ends and domain of rows; one by one where the model refuses some of them."""
     try:
         return _stack(fitted.forecast(table, coverage))

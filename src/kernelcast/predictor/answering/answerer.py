@@ -4,13 +4,12 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.model import CORRECTED
 from kernelcast.models.evidence.piece import FusedEstimate, Piece
 from kernelcast.predictor.answering.checking import add_expected, check_history
 from kernelcast.predictor.answering.composing import (
-    CORRECTED,
     Basis,
     Remembered,
     describe_launch,
@@ -24,10 +23,9 @@ from kernelcast.predictor.answering.facts_store import (
 )
 from kernelcast.predictor.answering.further_models import add_models
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
-from kernelcast.predictor.answering.known_corrections import KnownCorrections, move
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.learned import Influences, Learned, correct
+from kernelcast.predictor.answering.learned import KnownCorrections, Learned, ask
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.moments import append_moments
 from kernelcast.predictor.answering.plausibility import expect
@@ -187,21 +185,14 @@ class Answerer:
         return self._busy.setdefault(device_id, threading.Lock())
 
     def learn(self, sampled: Sequence[tuple[LaunchRequest, EstimateOutcome]]) -> list[Basis]:
-        """Weigh samples, and ask learned models of them, each model once for all its launches."""
-        pieces = [self._weigh(*one) for one in sampled]
-        fused = [fuse([piece for piece in one if piece.kind in CORRECTED] or one) for one in pieces]
-        found = [
-            self._find_model(request, outcome, said)
-            for (request, outcome), said in zip(sampled, fused, strict=True)
-        ]
-        if any(one.found and one.correction is None for one in found):
-            self._correct(sampled, fused, found)
-        return [
-            self._make_basis(request, outcome, ours, said, learned)
-            for (request, outcome), ours, said, learned in zip(
-                sampled, pieces, fused, found, strict=True
-            )
-        ]
+        """Weigh samples, and correct what they say by what was learned of such launches."""
+        found = []
+        for request, outcome in sampled:
+            pieces = self._weigh(request, outcome)
+            said = fuse([one for one in pieces if one.kind in CORRECTED] or pieces)
+            learned = self._correct(request, outcome, said)
+            found.append(self._make_basis(request, outcome, pieces, said, learned))
+        return found
 
     def _weigh(self, request: LaunchRequest, outcome: EstimateOutcome) -> list[Piece]:
         """Make pieces of samples, and of models that need none; or take those of a recording."""
@@ -215,41 +206,21 @@ class Answerer:
         ]
 
     def _correct(
-        self,
-        sampled: Sequence[tuple[LaunchRequest, EstimateOutcome]],
-        fused: Sequence[FusedEstimate],
-        found: list[Learned],
-    ) -> None:
-        """Ask learned models how they move what samples say; their answers go into `found`."""
-        from kernelcast.predictor.answering.forecasting import (
-            find_influences,
-            forecast_rows,
-            start_from,
-        )
-
-        asked = [one.found if one.correction is None else None for one in found]
-        for model in {id(one): one for one in asked if one}.values():
-            places = [place for place, one in enumerate(asked) if one is model]
-            rows = [
-                start_from(row, fused[place]) if model.corrects_fused else row
-                for place in places
-                if (row := sampled[place][1].row) is not None
-            ]
-            fitted, schema = model.stored.model, model.stored.schema
-            coverage = sampled[places[0]][0].policy.settings.coverage
-            answers = forecast_rows(fitted, rows, schema, coverage)
-            for place, row, answer in zip(places, rows, answers, strict=True):
-                if isinstance(answer, str):
-                    found[place] = replace(found[place], failure=answer)
-                    continue
-                found[place] = replace(
-                    found[place],
-                    correction=correct(
-                        fused[place].log_seconds, answer.interval, in_domain=answer.in_domain
-                    ),
-                    influences=Influences(partial(find_influences, fitted, row, schema)),
-                )
-                self.corrections.keep(sampled[place][0], found[place])
+        self, request: LaunchRequest, outcome: EstimateOutcome, said: FusedEstimate
+    ) -> Learned:
+        """Ask the device's correction how it moves what samples say."""
+        policy = request.policy
+        if not (policy.settings.uses_models and policy.methods.uses(Tier.HYBRID)):
+            return Learned(absence=_NOT_ASKED)
+        evidence = self.evidence.find(request.device)
+        if evidence.model.correction is None:
+            return Learned()
+        if outcome.row is None:
+            known = None if outcome.row_failure else self.corrections.find(request)
+            return known or Learned(failure=outcome.row_failure)
+        found = ask(evidence.model, evidence.facts, outcome.row, said)
+        self.corrections.keep(request, found)
+        return found
 
     def _make_basis(
         self,
@@ -263,20 +234,22 @@ class Answerer:
         identity = request.as_run(outcome).identify()
         told, evidence = estimate.explain(), self.evidence.find(request.device)
         work = measure_launch(request.problem, identity, estimate.ndrange, facts)
-        correction = learned.correction
-        if correction is not None and correction.in_domain:
-            fused = replace(fused, log_seconds=fused.log_seconds + correction.log_factor)
+        learned_s = None
+        if learned.log_factor is not None:
+            fused = replace(fused, log_seconds=fused.log_seconds + learned.log_factor)
+            learned_s = fused.seconds
         depends = outcome.depends_on_contents
         self.evidence.learn_source(identity, depends_on_contents=depends)
         self.evidence.keep_estimate(identity, outcome, work, fused, evidence)
         notes = (*told.notes, *(facts.notes if facts else ()))
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
-        absence = {} if correction else {Tier.HYBRID.value: learned.failure or learned.absence}
+        absence = {} if learned_s else {Tier.HYBRID.value: learned.failure or learned.absence}
         return Basis(
             estimate=add_models(self.trained_models, estimate, outcome, request.policy.methods),
             pieces=tuple(pieces),
             evidence=evidence,
             learned=learned,
+            learned_s=learned_s,
             missing=absence,
             work=work,
         )
@@ -305,12 +278,7 @@ class Answerer:
         basis = self.describe(request, identity, found, outcome.notes)
         if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
             raise refuse_unsampled(device.id, is_wanted=is_wanted)
-        failures = self._find_failures(device.id) if policy.settings.uses_models else ""
-        return replace(
-            basis,
-            estimate=replace(basis.estimate, ndrange=outcome.ndrange),
-            learned=Learned(passed_over=failures),
-        )
+        return replace(basis, estimate=replace(basis.estimate, ndrange=outcome.ndrange))
 
     def _is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
         """Tell whether other sizes can answer a launch alone."""
@@ -344,14 +312,6 @@ class Answerer:
             work=measure_launch(problem, identity, ndrange, None),
         )
 
-    def _find_failures(self, device_id: str) -> str:
-        """Say which learned models of a device cannot be used."""
-        if not self.trained_models.has(device_id):
-            return ""
-        from kernelcast.features.vector.catalogue import make_schema
-
-        return "; ".join(self.trained_models.find(device_id, make_schema()).failures)
-
     def keep_estimate(
         self, estimate: Estimate, history: LaunchHistory, *, by_clock: bool = False
     ) -> None:
@@ -363,26 +323,10 @@ class Answerer:
 
     def _wants_row(self, request: LaunchRequest) -> bool:
         """Tell whether features are worth their cost: some model of the device waits for them."""
-        policy, device_id = request.policy, request.device.id
+        policy, device = request.policy, request.device
         if not policy.settings.uses_models:
             return False
-        is_hybrid = policy.methods.uses(Tier.HYBRID) and self.trained_models.has(device_id)
-        return is_hybrid or any(
-            self.trained_models.has(device_id, name) for name in policy.methods.models
+        corrects = self.evidence.find(device).model.correction is not None
+        return (policy.methods.uses(Tier.HYBRID) and corrects) or any(
+            self.trained_models.has(device.id, name) for name in policy.methods.models
         )
-
-    def _find_model(
-        self, request: LaunchRequest, outcome: EstimateOutcome, fused: FusedEstimate
-    ) -> Learned:
-        policy = request.policy
-        if not (policy.settings.uses_models and policy.methods.uses(Tier.HYBRID)):
-            return Learned(absence=_NOT_ASKED)
-        device_id = outcome.estimate.device_id
-        if outcome.row is None:
-            known = None if outcome.row_failure else self.corrections.find(request)
-            return Learned(failure=outcome.row_failure) if known is None else move(known, fused)
-        lookup = self.trained_models.find(device_id, outcome.row.vector.schema)
-        failures = "; ".join(lookup.failures)
-        if lookup.found is None:
-            return Learned(failure=failures)
-        return Learned(found=lookup.found, passed_over=failures)

@@ -8,13 +8,12 @@ from functools import lru_cache
 from itertools import combinations
 from statistics import median
 
-from kernelcast.models.evidence.built_in import ASSUMED_ERRORS
 from kernelcast.models.evidence.fusion import fuse
-from kernelcast.models.evidence.model import add_deviation, name_situation
+from kernelcast.models.evidence.model import ASSUMED_ERRORS, move, name_situation
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.kernel_sizes import Work
-from kernelcast.predictor.answering.learned import Correction, Learned
+from kernelcast.predictor.answering.learned import Learned
 from kernelcast.predictor.answering.policy import MethodChoice
 from kernelcast.predictor.answering.trained_models import FoundEvidence
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -26,7 +25,6 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.readable_times import format_seconds
 
-_MOST_WIDENED = 0.5
 _TIERS: Mapping[Kind, Tier] = {
     Kind.OBSERVED: Tier.HISTORY,
     Kind.OTHER_SIZES: Tier.SIZES,
@@ -35,8 +33,6 @@ _TIERS: Mapping[Kind, Tier] = {
     Kind.LEARNED: Tier.LEARNED,
     Kind.ANALYTIC: Tier.ANALYTIC,
 }
-CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
-"""What the learned correction has seen of a launch beside its features."""
 _SAY: Mapping[Kind, str] = {
     Kind.OBSERVED: "observations of the launch say",
     Kind.SAMPLES: "its samples say",
@@ -46,16 +42,12 @@ _SAY: Mapping[Kind, str] = {
 _CONTRADICT = 2.0
 _LEAST_CONTRADICTION = math.log(1.5)
 _UNLIKE = (
-    "the launch is unlike those that the learned model was trained on: the samples answer, with a "
-    "wider interval"
-)
-_LEARNED_INTERVAL = (
-    "errors of the learned model on kernels that its training held out, scaled by what this "
-    "launch's samples and features say of its difficulty (conformal)"
+    "the launch is unlike those that the correction has learned from: it counts less, and the "
+    "interval is wider"
 )
 _CALIBRATED_INTERVAL = (
     "errors of such estimates on kernels that the calibration held out, scaled by how sure the "
-    "pieces are and how they agree (conformal)"
+    "pieces are, how they agree, and how far they were corrected (conformal)"
 )
 _NORMAL_INTERVAL = "the variances of the pieces, and how they agree"
 _ASSUMED = (
@@ -107,6 +99,8 @@ class Basis:
         What weighs it.
     learned : Learned
         The correction of what samples say.
+    learned_s : float or None
+        What samples say, corrected, in seconds.
     missing : mapping of str to str
         Why there is nothing of a tier.
     work : Work or None
@@ -117,6 +111,7 @@ class Basis:
     pieces: tuple[Piece, ...]
     evidence: FoundEvidence
     learned: Learned = field(default_factory=Learned)
+    learned_s: float | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
     work: Work | None = None
 
@@ -213,94 +208,51 @@ def compose(
     InputError
         If nothing is known.
     """
-    estimate, evidence = basis.estimate, basis.evidence
+    estimate, evidence, learned = basis.estimate, basis.evidence, basis.learned
     fused = fuse(pieces)
-    correction = basis.learned.correction if methods.uses(Tier.HYBRID) else None
-    answer = _surround(basis, fused)
-    if correction is not None:
-        answer = _correct(answer, correction, fused)
-    absence = {} if remembered.piece else {Tier.HISTORY.value: remembered.absence}
-    missing = {**absence, **basis.missing, **answer.missing}
-    missing.pop(answer.tier.value, None)
+    warnings: list[str] = []
+    tier = _TIERS[fused.leading_kind]
+    missing = {} if remembered.piece else {Tier.HISTORY.value: remembered.absence}
+    missing |= basis.missing
+    if learned.log_factor is not None and methods.uses(Tier.HYBRID):
+        fused = move(fused, learned.log_factor, learned.distance)
+        if learned.in_domain:
+            tier = Tier.HYBRID if tier is Tier.LINEAR else tier
+        else:
+            warnings.append(_UNLIKE)
+            missing[Tier.HYBRID.value] = _UNLIKE
+    origin = _NORMAL_INTERVAL
+    if name_situation(fused.pieces) in evidence.model.intervals:
+        origin = _CALIBRATED_INTERVAL
+    elif tier is Tier.ANALYTIC and evidence.model.plain.get(Kind.ANALYTIC) in {
+        None, ASSUMED_ERRORS,
+    }:  # fmt: skip
+        origin = _ASSUMED
+        warnings.append(_ASSUMED)
+    missing.pop(tier.value, None)
     methods_s = list_methods(basis, remembered, pieces)
-    failures = _list_failures(basis, remembered)
     return replace(
         estimate,
-        interval=answer.interval,
-        tier=answer.tier,
-        in_domain=estimate.in_domain and (correction is None or correction.in_domain),
+        interval=evidence.model.surround(fused, estimate.coverage),
+        tier=tier,
+        in_domain=estimate.in_domain and (learned.log_factor is None or learned.in_domain),
         estimates_s=keep_methods(methods_s, methods.wanted),
         warnings=(
-            *estimate.warnings, *failures, *answer.warnings, *list_contradictions(pieces),
-            *list_doubts(remembered.facts),
+            *estimate.warnings, *_list_failures(basis, remembered), *warnings,
+            *list_contradictions(pieces), *list_doubts(remembered.facts),
         ),
         explanation=replace(
-            estimate.explanation or Explanation(tier=answer.tier),
-            tier=answer.tier,
-            interval=answer.origin,
+            estimate.explanation or Explanation(tier=tier),
+            tier=tier,
+            interval=origin,
             missing=missing,
             pieces=list_pieces(fused),
             evidence=evidence.origin,
-            model=basis.learned.facts,
-            influences=basis.learned.influences,
+            model=learned.facts,
+            influences=learned.influences,
             history=remembered.facts,
         ),
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """What comes out, and what is to be said of it."""
-
-    interval: Interval
-    tier: Tier
-    origin: str
-    warnings: tuple[str, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict)
-
-
-def _surround(basis: Basis, fused: FusedEstimate) -> _Answer:
-    """Put an interval around what was fused."""
-    evidence = basis.evidence
-    interval = evidence.model.surround(fused, basis.estimate.coverage)
-    tier = _TIERS[fused.leading_kind]
-    if name_situation(fused.pieces) in evidence.model.intervals:
-        return _Answer(interval=interval, tier=tier, origin=_CALIBRATED_INTERVAL)
-    known = evidence.model.plain.get(Kind.ANALYTIC, ASSUMED_ERRORS)
-    if tier is Tier.ANALYTIC and known == ASSUMED_ERRORS:
-        return _Answer(interval=interval, tier=tier, origin=_ASSUMED, warnings=(_ASSUMED,))
-    return _Answer(interval=interval, tier=tier, origin=_NORMAL_INTERVAL)
-
-
-def _correct(answer: _Answer, correction: Correction, fused: FusedEstimate) -> _Answer:
-    """Move an answer by what a learned model has learned of samples, as far as they count."""
-    if not correction.in_domain:
-        return replace(
-            answer,
-            interval=widen_outside(answer.interval, correction.interval),
-            warnings=(*answer.warnings, _UNLIKE),
-            missing={Tier.HYBRID.value: _UNLIKE},
-        )
-    tier = Tier.HYBRID if answer.tier is Tier.LINEAR else answer.tier
-    if _rests_on_samples(fused):
-        interval = _widen_beyond(correction.interval, fused)
-        return replace(answer, interval=interval, tier=tier, origin=_LEARNED_INTERVAL)
-    share = sum(
-        weight for one, weight in zip(fused.pieces, fused.weights, strict=True)
-        if one.kind in CORRECTED
-    )  # fmt: skip
-    moved = _move(answer.interval, math.exp(correction.log_factor * share))
-    return replace(answer, interval=moved, tier=tier)
-
-
-def _widen_beyond(one: Interval, fused: FusedEstimate) -> Interval:
-    """Add to a learned interval, of samples just taken alone, what time and programs bring."""
-    pairs = zip(fused.pieces, fused.weights, strict=True)
-    deviation = sum(
-        weight * math.sqrt(piece.age_variance + piece.uncalibrated_variance)
-        for piece, weight in pairs
-    )
-    return add_deviation(one, deviation)
 
 
 def choose_pieces(
@@ -359,41 +311,15 @@ def keep_methods(
     return {name: seconds for name, seconds in known if wanted is None or name in wanted}
 
 
-def widen_outside(own: Interval, learned: Interval) -> Interval:
-    """Widen the samples' interval by a learned model's outside its domain, within limits.
-
-    A model far from what it knows may answer anything within a factor of a hundred. On the
-    logarithmic scale an end moves out by at most half its distance from the answer.
-    """
-    low, high = min(own.low, learned.low), max(own.high, learned.high)
-    return replace(
-        own,
-        low=max(low, own.low * (own.low / own.seconds) ** _MOST_WIDENED),
-        high=min(high, own.high * (own.high / own.seconds) ** _MOST_WIDENED),
-    )
-
-
 def _is_wanted(kind: Kind, methods: MethodChoice) -> bool:
     tier = _TIERS[kind]
     return methods.uses(tier) or (tier is Tier.LINEAR and methods.uses(Tier.HYBRID))
 
 
-def _rests_on_samples(fused: FusedEstimate) -> bool:
-    kinds = {one.kind for one in fused.pieces}
-    return Kind.SAMPLES in kinds and kinds <= CORRECTED
-
-
-def _move(one: Interval, factor: float) -> Interval:
-    return replace(one, seconds=one.seconds * factor, low=one.low * factor, high=one.high * factor)
-
-
 def _list_failures(basis: Basis, remembered: Remembered) -> list[str]:
-    learned = basis.learned
     found = [f"an evidence model was passed over: {one}" for one in basis.evidence.failures]
-    if learned.passed_over:
-        found.append(f"a learned model was passed over: {learned.passed_over}")
-    if learned.failure and learned.correction is None:
-        found.append(f"no learned correction: {learned.failure}")
+    if basis.learned.failure:
+        found.append(f"no learned correction: {basis.learned.failure}")
     if remembered.failure:
         found.append(f"no history: {remembered.failure}")
     return found
@@ -406,8 +332,8 @@ def list_methods(basis: Basis, remembered: Remembered, pieces: Sequence[Piece]) 
         tier = _TIERS[one.kind]
         if tier in {Tier.SIZES, Tier.LEARNED}:
             found[tier.value] = math.exp(one.log_seconds)
-    if basis.learned.seconds is not None:
-        found[Tier.HYBRID.value] = basis.learned.seconds
+    if basis.learned_s is not None:
+        found[Tier.HYBRID.value] = basis.learned_s
     if remembered.interval is not None:
         found[Tier.HISTORY.value] = remembered.interval.seconds
     return found

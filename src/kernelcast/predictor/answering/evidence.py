@@ -11,7 +11,7 @@ from cachetools import LRUCache
 
 from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.own_machine import find_sound_machine
-from kernelcast.models.evidence.built_in import BUILT_IN
+from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered

@@ -93,7 +93,7 @@ def choose_moments(
 
     Examples
     --------
-    >>> from kernelcast.models.evidence.built_in import BUILT_IN
+    >>> from kernelcast.models.evidence.model import BUILT_IN
     >>> def ask(seconds):
     ...     known = Piece(
     ...         kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=0.03

@@ -2,22 +2,20 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelcast.models.evidence.analytic_errors import know_analytic
-from kernelcast.models.evidence.built_in import BUILT_IN
-from kernelcast.models.evidence.model import EvidenceModel
+from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
 from kernelcast.models.evidence.piece import Kind
-from kernelcast.models.evidence.registry import load_evidence
+from kernelcast.models.evidence.stored import load_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import ModelFacts
-from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.registry import (
     choose_registry,
@@ -35,43 +33,19 @@ _RECHECK_S = 5.0
 _POINTERS = "versions.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FoundModel:
-    """A model that is ready.
-
-    Parameters
-    ----------
-    facts : ModelFacts
-        Name, version, origin.
-    stored : StoredModel
-        The model with its schema and its report.
-    """
-
-    facts: ModelFacts
-    stored: "StoredModel"
-
-    @property
-    def corrects_fused(self) -> bool:
-        """Whether it has learned what fused samples get wrong; older ones correct the line."""
-        from kernelcast.models.evidence.correction import CORRECTS_FUSED  # with what trains
-
-        told = self.stored.model.describe()
-        return all(told.get(name) == one for name, one in CORRECTS_FUSED.items())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
     """What a search for a model has led to.
 
     Parameters
     ----------
-    found : FoundModel or None
+    stored : StoredModel or None
         The first that can be used.
     failures : tuple of str
         Why models before it, or all there are, cannot; empty where there simply is none.
     """
 
-    found: FoundModel | None
+    stored: "StoredModel | None"
     failures: tuple[str, ...] = ()
 
 
@@ -81,7 +55,7 @@ class _Held:
 
     version: str | None
     checked_s: float
-    loaded: dict[str, "FoundModel | str"] = field(default_factory=dict)
+    loaded: dict[str, "StoredModel | str"] = field(default_factory=dict)
     evidence: "EvidenceModel | str | None" = None
     problem: str = ""
 
@@ -101,12 +75,15 @@ class FoundEvidence:
         Variances and intervals.
     origin : str
         Whose they are.
+    facts : ModelFacts
+        Name, version and origin of a correction.
     failures : tuple of str
         Why better ones cannot be used.
     """
 
     model: EvidenceModel
     origin: str
+    facts: ModelFacts
     failures: tuple[str, ...] = ()
 
 
@@ -153,28 +130,25 @@ class TrainedModels:
         self.generation = 0
         """Grows whenever another version of any model asked for is to be used."""
 
-    def has(self, device_id: str, model: str = DEFAULT_MODEL) -> bool:
-        """Tell whether there is a model that might serve, of whatever schema."""
+    def has(self, device_id: str, model: str) -> bool:
+        """Tell whether there is a model that might stand beside answers, of whatever schema."""
         with self._lock:
             held = (self._look(*one) for one in self._candidates(device_id, model))
             return any(one.version is not None or one.problem for one in held)
 
     def takes_counters(self, device: DeviceDescription) -> bool:
-        """Tell whether a model of a device is worth counting what a few work-groups execute.
+        """Tell whether a correction is worth counting what a few work-groups execute.
 
         None of a CPU is: without counters errors are the same within 0.2 points, and what the
         source tells of them stands in their columns. To build a counting copy takes up to seconds.
         """
-        if device.kind is DeviceKind.CPU:
-            return False
-        from kernelcast.features.vector.catalogue import make_schema
+        correction = self.find_evidence(device).model.correction
+        return device.kind is not DeviceKind.CPU and (
+            correction is None or any(one.startswith("counters.") for one in correction.names)
+        )
 
-        found = self.find(device.id, make_schema()).found
-        groups = None if found is None else found.stored.model.describe().get("feature_groups")
-        return not isinstance(groups, list) or FeatureGroup.COUNTERS in groups
-
-    def find(self, device_id: str, schema: "FeatureSchema", model: str = DEFAULT_MODEL) -> Lookup:
-        """Find the model of a device, or the one that serves all.
+    def find(self, device_id: str, schema: "FeatureSchema", model: str) -> Lookup:
+        """Find a model of the catalogue: that of a device, or the one that serves all.
 
         Parameters
         ----------
@@ -183,17 +157,22 @@ class TrainedModels:
         schema : FeatureSchema
             Of the features at hand; a model may take fewer, see `StoredModel.schema`.
         model : str
-            Of the catalogue.
+            Its name.
         """
         failures: list[str] = []
         with self._lock:
             for place, name in self._candidates(device_id, model):
-                found = self._load(place, name, schema)
-                if isinstance(found, FoundModel):
-                    return Lookup(found=found, failures=tuple(failures))
-                if found:
-                    failures.append(found)
-        return Lookup(found=None, failures=tuple(failures))
+                held = self._look(place, name)
+                if held.version is None:
+                    failures += [held.problem] if held.problem else []
+                    continue
+                if schema.id not in held.loaded:
+                    held.loaded[schema.id] = _load_version(place, name, held.version, schema)
+                found = held.loaded[schema.id]
+                if not isinstance(found, str):
+                    return Lookup(stored=found, failures=tuple(failures))
+                failures.append(found)
+        return Lookup(stored=None, failures=tuple(failures))
 
     def find_evidence(self, device: DeviceDescription) -> FoundEvidence:
         """Find what weighs evidence on a device: its own, its runtime's, any CPU's, or built-in."""
@@ -220,10 +199,14 @@ class TrainedModels:
                 if not isinstance(found, str):
                     model = _add_analytic(found, device, is_own=name == names[0])
                     told = f"{origin} ({name} {held.version})"
-                    return FoundEvidence(model=model, origin=told, failures=tuple(failures))
+                    facts = _describe(place, name, held.version, found)
+                    return FoundEvidence(
+                        model=model, origin=told, facts=facts, failures=tuple(failures)
+                    )
                 failures.append(found)
         model = _add_analytic(BUILT_IN, device)
-        return FoundEvidence(model=model, origin="built in", failures=tuple(failures))
+        facts = ModelFacts(name="", version="", place="", schema_id="", data_digest="")
+        return FoundEvidence(model=model, origin="built in", facts=facts, failures=tuple(failures))
 
     def refresh(self) -> int:
         """Look for new versions of the models asked for so far; give the generation."""
@@ -233,10 +216,9 @@ class TrainedModels:
             return self.generation
 
     def _candidates(self, device_id: str, model: str) -> Iterator[tuple[str, str]]:
-        shared = POOLED_MODEL if model == DEFAULT_MODEL else model
         for place in self._places:
             yield place, name_model(model, device_id)
-            yield place, shared
+            yield place, POOLED_MODEL if model == DEFAULT_MODEL else model
 
     def _look(self, place: str, name: str) -> _Held:
         """Give a model's version in use; ask the registry if it was not asked just now."""
@@ -259,16 +241,6 @@ class TrainedModels:
         held.checked_s, held.problem = now_s, problem
         return held
 
-    def _load(self, place: str, name: str, schema: "FeatureSchema") -> "FoundModel | str":
-        """Give a model, or why there is none; an empty text where there simply is none."""
-        held = self._look(place, name)
-        if held.version is None:
-            return held.problem
-        key = schema.id
-        if key not in held.loaded:
-            held.loaded[key] = _load_version(place, name, held.version, schema)
-        return held.loaded[key]
-
 
 def _is_absent(place: str, name: str) -> bool:
     """Tell of a local folder without the model, and without importing what reads models."""
@@ -288,14 +260,13 @@ def _read_version(place: str, name: str) -> tuple[str | None, str]:
 
 def _load_version(
     place: str, name: str, version: str, schema: "FeatureSchema"
-) -> "FoundModel | str":
+) -> "StoredModel | str":
     from kernelcast.models.persistence import ModelRegistry
 
     try:
-        stored = ModelRegistry(url=place).load(name, version, schema, sampler=SAMPLER)
+        return ModelRegistry(url=place).load(name, version, schema, sampler=SAMPLER)
     except (InputError, OSError, ValueError, ImportError) as error:
         return str(error)
-    return FoundModel(facts=_describe(place, name, version, stored), stored=stored)
 
 
 def _load_evidence(place: str, name: str, version: str) -> EvidenceModel | str:
@@ -323,28 +294,14 @@ def _add_analytic(
     return know_analytic(model, name_runtime(device.id))
 
 
-def _describe(place: str, name: str, version: str, stored: "StoredModel") -> ModelFacts:
-    told = stored.model.describe()
-    rows = told.get("rows")
+def _describe(place: str, name: str, version: str, model: EvidenceModel) -> ModelFacts:
+    rows = model.facts.get("rows")
     return ModelFacts(
         name=name,
         version=version,
         place=place,
-        schema_id=stored.schema.id,
-        data_digest=str(told.get("data_digest", "")),
-        rows=rows if isinstance(rows, int) else None,
-        error=_read_error(stored),
+        schema_id="",
+        data_digest=str(model.facts.get("data_digest", "")),
+        rows=None if rows is None else int(rows),
+        error=None if model.correction is None else model.correction.inner_error,
     )
-
-
-def _read_error(stored: "StoredModel") -> float | None:
-    """Give the mean error that the validation in the file found for this model."""
-    if stored.report is None:
-        return None
-    scores: Sequence[tuple[float, int]] = [
-        (one.errors.mean, one.errors.rows)
-        for one in stored.report.scores
-        if one.model == stored.model.name and one.errors is not None
-    ]
-    rows = sum(count for _, count in scores)
-    return sum(mean * count for mean, count in scores) / rows if rows else None

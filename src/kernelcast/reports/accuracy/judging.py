@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kernelcast.models.catalogue import ABLATION, HYBRID, RIVALS, list_models
+from kernelcast.models.time_models import ABLATION, HYBRID, RIVALS, list_models
 from kernelcast.models.validation import report_from_json
 from kernelcast.models.validation.comparison import (
     ComparedKernel,

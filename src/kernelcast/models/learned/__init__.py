@@ -1,1 +1,0 @@
-"""Regressors of a correction, behind one protocol; what they learn is plain arrays."""

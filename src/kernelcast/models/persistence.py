@@ -1,0 +1,224 @@
+"""Trained models as files of JSON: numbers and texts only, so that nothing in one is executed."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kernelcast.models.conformal import restore_calibration
+from kernelcast.models.regression import regression_from_plain
+from kernelcast.models.time_models import FittedModel, make_model
+from kernelcast.models.validation.report import (
+    ValidationReport,
+    report_from_json,
+    report_to_json,
+)
+from kernelcast.models.versioned_files import (
+    ModelFileError,
+    VersionedFiles,
+    list_versions,
+    read_bytes,
+    to_plain,
+    write_bytes,
+)
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+
+__all__ = ["ModelFileError", "ModelRegistry", "StoredModel", "load_model", "save_model"]
+
+FORMAT: Final = "kernelcast model 2"
+"""Changes when the meaning of what a file holds does."""
+_ENDING = ".json"
+_LARGEST_BYTES = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredModel:
+    """A trained model and where it comes from."""
+
+    model: FittedModel
+    """The model."""
+    schema: FeatureSchema
+    """Of the features it takes."""
+    versions: Mapping[str, str]
+    """Libraries that it was trained with."""
+    report: ValidationReport | None = None
+    """How good it was found to be."""
+    samplers: tuple[int, ...] = ()
+    """Revisions of the samplers that its rows are of; none where they are not known."""
+
+
+def write_model(
+    model: FittedModel, report: ValidationReport | None = None, *, samplers: Sequence[int] = ()
+) -> bytes:
+    """Turn a model into bytes; `read_model` is the inverse.
+
+    Raises
+    ------
+    InputError
+        If it is none of the catalogue's, or has trees, which are no numbers.
+    """
+    if make_model(model.name) != model.model:
+        msg = f"model {model.name}: differs from the catalogue's of that name; it cannot be stored"
+        raise InputError(msg)
+    if model.correction is not None and model.correction.trees is not None:
+        msg = (
+            f"model {model.name}: has trees, which are compared in validations only; store hybrid "
+            "or ridge"
+        )
+        raise InputError(msg)
+    return json.dumps({
+        "format": FORMAT,
+        "model": model.name,
+        "schema_names": list(model.schema.names),
+        "schema_version": model.schema.version,
+        "versions": list_versions(),
+        "samplers": [int(one) for one in samplers],
+        "report": None if report is None else report_to_json(report),
+        "correction": None if model.correction is None else to_plain(model.correction),
+        "calibration": to_plain(model.calibration),
+        "facts": to_plain(model.facts),
+        "launches": [[*launch, *told] for launch, told in sorted(model.launches.items())],
+    }).encode()  # fmt: skip
+
+
+def read_model(
+    content: bytes,
+    source: str,
+    schema: FeatureSchema | None = None,
+    *,
+    sampler: int | None = None,
+) -> StoredModel:
+    """Turn bytes into a model.
+
+    Parameters
+    ----------
+    content : bytes
+        Of a file.
+    source : str
+        Its name, for errors.
+    schema : FeatureSchema, optional
+        Of the features at hand; any when left out. What the model does not take may be among
+        them: features that were added later do not make older models useless.
+    sampler : int, optional
+        Revision of the sampler at work; any when left out.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, foreign, or of another format, schema or sampler.
+    """
+    try:
+        if len(content) > _LARGEST_BYTES:
+            msg = f"{len(content)} bytes; models are smaller"
+            raise ValueError(msg)
+        held = json.loads(content)
+        if held["format"] != FORMAT:
+            msg = f"{source}: is of format {held['format']!r}, this program reads {FORMAT!r}"
+            raise ModelFileError(msg)
+        stored = _restore(held)
+    except ModelFileError:
+        raise
+    except (InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        msg = f"{source}: is no model file, or is damaged ({error!r:.200}); train the model anew"
+        raise ModelFileError(msg) from error
+    found = stored.schema
+    if schema is not None and not (
+        schema.version == found.version and {*found.names} <= {*schema.names}
+    ):
+        msg = (
+            f"{source}: the model takes features of schema {found.id}, not {schema.id}; train it "
+            "anew on data of that schema"
+        )
+        raise ModelFileError(msg)
+    if sampler is not None and stored.samplers and stored.samplers != (sampler,):
+        msg = (
+            f"{source}: the model has learned from samples of revision "
+            f"{', '.join(map(str, stored.samplers))} of the sampler, not {sampler}; train it anew "
+            "on rows collected with that"
+        )
+        raise ModelFileError(msg)
+    return stored
+
+
+def _restore(held: dict[str, Any]) -> StoredModel:
+    schema = FeatureSchema(names=tuple(held["schema_names"]), version=int(held["schema_version"]))
+    correction, report = held["correction"], held["report"]
+    launches = {
+        (str(problem), str(device)): (float(seconds), float(noise))
+        for problem, device, seconds, noise in held["launches"]
+    }
+    if not all(seconds > 0 and math.isfinite(noise) for seconds, noise in launches.values()):
+        raise ValueError("launches without a time")
+    return StoredModel(
+        model=FittedModel(
+            model=make_model(str(held["model"])),
+            schema=schema,
+            correction=None if correction is None else regression_from_plain(correction),
+            calibration=restore_calibration(held["calibration"]),
+            facts=dict(held["facts"]),
+            launches=launches,
+        ),
+        schema=schema,
+        versions={str(name): str(one) for name, one in held["versions"].items()},
+        report=None if report is None else report_from_json(report),
+        samplers=tuple(int(one) for one in held["samplers"]),
+    )
+
+
+def save_model(
+    model: FittedModel,
+    url: str,
+    report: ValidationReport | None = None,
+    *,
+    samplers: Sequence[int] = (),
+) -> None:
+    """Write a model file: to a path, or any URL that fsspec writes to."""
+    write_bytes(url, write_model(model, report, samplers=samplers))
+
+
+def load_model(url: str, schema: FeatureSchema | None = None) -> StoredModel:
+    """Read a model file; see `read_model`."""
+    return read_model(read_bytes(url), url, schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRegistry(VersionedFiles):
+    """Versions of learned models under a folder or URL."""
+
+    def publish(
+        self,
+        name: str,
+        model: FittedModel,
+        report: ValidationReport | None = None,
+        *,
+        samplers: Sequence[int] = (),
+    ) -> str:
+        """Add a version, which becomes the latest; give its number and the file's digest.
+
+        Parameters
+        ----------
+        name : str
+            Letters, digits, dots and dashes, in folders where it has slashes.
+        model : FittedModel
+            A trained model of the catalogue.
+        report : ValidationReport, optional
+            How good it was found to be.
+        samplers : sequence of int
+            Revisions of the samplers that its rows are of.
+        """
+        content = write_model(model, report, samplers=samplers)
+        return self.publish_bytes(name, content, _ENDING)
+
+    def load(
+        self,
+        name: str,
+        version: str | None = None,
+        schema: FeatureSchema | None = None,
+        *,
+        sampler: int | None = None,
+    ) -> StoredModel:
+        """Load a version: the one given, else the pinned one, else the latest; see `read_model`."""
+        content, url = self.load_bytes(name, version, _ENDING)
+        return read_model(content, url, schema, sampler=sampler)

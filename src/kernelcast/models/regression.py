@@ -1,0 +1,446 @@
+"""A correction of times, learned by scikit-learn and kept as numbers.
+
+``log t = log t_reference + g c(x)``: c is learned from columns without units, its target is
+``log(measured / reference)``. That is the sampling paper's target in other words (section 5.2):
+with the instructions I of the whole launch, ``IPS_lin = I / t_lin`` and ``IPS_est = I / t_ML``, so
+``t_ML / t_lin = IPS_lin / IPS_est``. The paper's learned model makes the kernels worse that the
+linear model predicts well (Table 3); here g shrinks a correction as far as it did not help groups
+that its fit had not seen, down to none, and fades it away from the training's launches.
+
+A fitted regression holds arrays only. It predicts without scikit-learn, whose import takes longer
+than an estimate, and a file of it holds no object.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import group_of
+from kernelcast.records.training_table import Numbers, Texts
+
+if TYPE_CHECKING:
+    from sklearn.base import RegressorMixin
+
+Groups = npt.NDArray[np.intp]
+Setting = Mapping[str, float]
+INNER_FOLDS: Final = 5
+EXACT_ROWS: Final = 1000
+"""Of more rows the SVR takes landmarks (Nystroem's approximation), whose cost grows with n."""
+LANDMARKS: Final = 512
+EVIDENCE_ROWS: Final = 5000
+"""Of more rows, a random choice of them serves to choose settings, gate and intervals."""
+_FEWEST_GROUPS: Final = 20
+_FARTHEST: Final = 5.0  # standard deviations beyond which a column says no more
+_TINY: Final = 1e-9
+_DIGITS: Final = 4  # of coordinates: files hold thousands of them
+_REACH_QUANTILE: Final = 0.95
+_EPSILON: Final = 0.02  # below what repeated runs differ by, there is nothing to learn
+_SHARES: Final = (1.0, 0.7, 0.5, 0.3)
+_THRESHOLDS: Final = (0.0, 0.02, 0.05)
+_MIXED: Final = "analytic.estimate_over_linear_ratio"
+
+
+class _Learner(NamedTuple):
+    """A regressor: what may be set, and how scikit-learn's is made; by rows and median distance."""
+
+    settings: tuple[Setting, ...]
+    make: Callable[[Setting, int, float], Any]
+
+
+def _make_svr(setting: Setting, rows: int, distance: float) -> "RegressorMixin":
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import SVR, LinearSVR
+
+    gamma = 1.0 / (setting["width"] * max(distance, _TINY))
+    if rows <= EXACT_ROWS:
+        return SVR(kernel="rbf", gamma=gamma, C=setting["C"], epsilon=_EPSILON)
+    return make_pipeline(
+        Nystroem(gamma=gamma, n_components=LANDMARKS, random_state=0),
+        LinearSVR(
+            C=10.0 * setting["C"], epsilon=_EPSILON, loss="squared_epsilon_insensitive",
+            dual=False, max_iter=300, tol=1e-3, intercept_scaling=10.0, random_state=0,
+        ),
+    )  # fmt: skip
+
+
+def _make_ridge(setting: Setting, rows: int, distance: float) -> "RegressorMixin":
+    from sklearn.linear_model import Ridge
+
+    del distance
+    return Ridge(alpha=setting["penalty"] * rows)
+
+
+def _make_boosting(setting: Setting, rows: int, distance: float) -> "RegressorMixin":
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    del rows, distance
+    return HistGradientBoostingRegressor(
+        loss="absolute_error", learning_rate=0.06, max_iter=100, max_depth=3,
+        min_samples_leaf=int(setting["least_leaf"]), early_stopping=False, random_state=0,
+    )  # fmt: skip
+
+
+_PENALTIES = tuple({"penalty": one} for one in (1.0, 0.1, 0.01, 0.001))
+LEARNERS: Final[Mapping[str, _Learner]] = {
+    "svr": _Learner(
+        tuple({"C": c, "width": w} for c, w in product((0.1, 1.0, 10.0), (0.5, 2.0, 8.0))),
+        _make_svr,
+    ),
+    "ridge": _Learner(_PENALTIES, _make_ridge),
+    "gradient_boosting": _Learner(({"least_leaf": 5.0},), _make_boosting),
+    # The analytic and the sampled answer, with weights that are linear in the columns.
+    "mixture": _Learner(_PENALTIES, _make_ridge),
+}
+"""Regressors, the first of the settings being the plainest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedRegression:
+    """A correction that was learned; made by `fit_regression`."""
+
+    learner: str
+    names: tuple[str, ...]
+    """Columns it takes. Those that no row of the training had are not among them: that a device was
+    calibrated since makes a launch no stranger."""
+    fill: Numbers
+    """Shape (names,). Logarithms that stand for what is absent: then a column says nothing."""
+    centre: Numbers
+    scale: Numbers
+    """Shape (names,). Of the logarithms."""
+    balance: Numbers
+    """Shape (names,). Factors with which every feature group has the same variance in sum."""
+    points: Numbers
+    """Shape (points, names). Coordinates of launches of the training."""
+    reach: float
+    """Distance to the nearest point of another group within which 95 % of the training lie."""
+    weights: Numbers
+    """Of the points in an SVR's expansion, of the columns else."""
+    intercept: float
+    gamma: float = 0.0
+    """Of an SVR's kernel ``exp(-gamma d^2)``."""
+    share: float = 1.0
+    """Factor of the correction: 0 believes nothing."""
+    threshold: float = 0.0
+    """Smaller corrections are left out; larger ones lose as much."""
+    is_gated: bool = True
+    """Whether corrections fade outside the domain."""
+    setting: Setting = field(default_factory=dict)
+    inner_error: float = 0.0
+    """Mean relative error on groups held out within the training."""
+    trees: "RegressorMixin | None" = None
+    """Of gradient boosting: kept in memory only."""
+
+    def predict(self, columns: Mapping[str, Numbers]) -> tuple[Numbers, Numbers]:
+        """Give corrections and distances to the training, each of shape (n,).
+
+        Parameters
+        ----------
+        columns : mapping of str to ndarray, shape (n,)
+            See `kernelcast.models.columns.make_columns`; what is missing counts as absent.
+
+        Returns
+        -------
+        corrections : ndarray
+            Natural logarithms of the factor on the reference time.
+        distances : ndarray
+            To the nearest launch of the training; above 1 is outside the domain.
+        """
+        count = len(next(iter(columns.values()), ()))
+        nothing = np.full(count, np.nan)
+        values = np.column_stack([columns.get(name, nothing) for name in self.names])
+        place = _standardise(values, self.fill, self.centre, self.scale, self.balance)
+        squares = _square_distances(place, self.points)
+        distances = np.sqrt(squares.min(axis=1, initial=np.inf)) / self.reach
+        mixed = np.nan_to_num(columns.get(_MIXED, nothing))
+        raw = self._evaluate(place, squares, mixed)
+        return self.gate(raw, distances), distances
+
+    def _evaluate(self, place: Numbers, squares: Numbers, mixed: Numbers) -> Numbers:
+        found: Numbers
+        if not len(place):
+            return np.zeros(0)
+        if self.trees is not None:
+            found = self.trees.predict(place)
+        elif self.gamma:
+            found = np.exp(-self.gamma * squares) @ self.weights + self.intercept
+        elif self.learner == "mixture":
+            found = np.clip(place @ self.weights + self.intercept, 0.0, 1.0) * mixed
+        else:
+            found = place @ self.weights + self.intercept
+        return found
+
+    def gate(self, corrections: Numbers, distances: Numbers) -> Numbers:
+        """Shrink corrections: small ones to nothing, all by a share, those far off by more."""
+        kept = self.share * np.maximum(np.abs(corrections) - self.threshold, 0.0)
+        if self.is_gated:
+            kept = kept * np.exp(-np.maximum(distances - 1.0, 0.0))
+        found: Numbers = np.copysign(kept, corrections)
+        return found
+
+
+def regression_from_plain(held: Mapping[str, Any]) -> FittedRegression:
+    """Make a regression of what a file holds.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If its numbers do not fit together.
+    """
+    kinds = {one.name: one.type for one in fields(FittedRegression)}
+    values: dict[str, Any] = {
+        name: np.asarray(one, dtype=np.float64) if kinds[name] is Numbers else one
+        for name, one in held.items()
+    }
+    found = FittedRegression(**values)
+    found = replace(found, names=tuple(found.names))
+    columns, shape = len(found.names), found.points.shape
+    wanted = shape[0] if found.gamma else columns
+    scaling = (found.fill, found.centre, found.scale, found.balance)
+    if (
+        any(one.shape != (columns,) for one in scaling) or shape[1:] != (columns,)
+        or found.weights.shape != (wanted,)
+    ):  # fmt: skip
+        msg = f"{columns} columns, {shape} points and {found.weights.shape} weights disagree"
+        raise ValueError(msg)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OutOfFold:
+    """Corrections of rows whose groups had no part in them, nor in the choice of their gate."""
+
+    rows: Groups
+    """Which rows: all, or a random choice of very many."""
+    corrections: Numbers
+    distances: Numbers
+    """Shape (rows,)."""
+
+
+def fit_regression(
+    columns: Mapping[str, Numbers],
+    targets: Numbers,
+    groups: Groups,
+    learner: str = "svr",
+    *,
+    is_gated: bool = True,
+    parts: Sequence[tuple[Groups, Groups]] | None = None,
+    least_gain: float = 1.0,
+) -> tuple[FittedRegression, OutOfFold]:
+    """Learn a correction; settings and gate are those that predict groups held out best.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray, shape (n,)
+        See `kernelcast.models.columns.make_columns`.
+    targets : ndarray, shape (n,)
+        Natural logarithms of measured over reference times.
+    groups : ndarray of int, shape (n,)
+        What is held out as a whole, such as families of kernels.
+    learner : str
+        Of `LEARNERS`.
+    is_gated : bool
+        Without, the best setting is believed everywhere.
+    parts : sequence of (ndarray of int, ndarray of int), optional
+        Rows to learn from and rows to predict, whole groups on one side, unless they shall be
+        drawn here. Rows that no part predicts count as not corrected.
+    least_gain : float
+        In standard errors over the groups: less is no gain, and nothing is believed.
+    """
+    names = tuple(name for name, one in sorted(columns.items()) if np.isfinite(one).any())
+    if not names:
+        raise InputError("model: no columns to learn from; give rows with features")
+    values = np.column_stack([columns[name] for name in names])
+    scaling = _fit_scale(names, values)
+    place = np.round(_standardise(values, *scaling), _DIGITS)
+    mixed = np.nan_to_num(columns[_MIXED]) if _MIXED in columns else np.zeros(len(targets))
+    points = _choose(len(place), EXACT_ROWS, LANDMARKS)
+    squares = _square_distances(place, place[points])
+    foreign = np.where(groups[:, None] == groups[points], np.inf, squares).min(axis=1)
+    nearest = np.sqrt(np.where(np.isfinite(foreign), foreign, squares.max(axis=1)))
+    reach = float(np.quantile(nearest, _REACH_QUANTILE)) or 1.0
+    rough = FittedRegression(
+        learner=learner, names=names, fill=scaling[0], centre=scaling[1], scale=scaling[2],
+        balance=scaling[3], points=place[points], reach=reach, weights=np.zeros(len(names)),
+        intercept=0.0, is_gated=is_gated,
+    )  # fmt: skip
+    distance = float(np.median(squares))
+    settings = LEARNERS[learner].settings
+
+    def fit(rows: Groups, setting: Setting) -> FittedRegression:
+        return _fit(rough, place[rows], mixed[rows], targets[rows], setting, distance)
+
+    some = np.arange(len(place))
+    if parts is None:
+        some = _choose(len(place), EVIDENCE_ROWS, EVIDENCE_ROWS)
+        parts = divide_groups(groups[some], INNER_FOLDS)
+    raw = np.zeros((len(settings), len(some)))
+    for train, test in parts:
+        seen, unseen = some[train], some[test]
+        for number, setting in enumerate(settings):
+            fitted = fit(seen, setting)
+            between = _square_distances(place[unseen], fitted.points)
+            raw[number, test] = fitted._evaluate(place[unseen], between, mixed[unseen])
+    distances, told = nearest[some] / reach, targets[some]
+    corrections = np.zeros(len(some))
+    for train, test in parts:
+        number, gate = _choose_gate(
+            rough, raw[:, train], told[train], distances[train], groups[some][train], least_gain
+        )
+        corrections[test] = gate.gate(raw[number, test], distances[test])
+    number, gate = _choose_gate(rough, raw, told, distances, groups[some], least_gain)
+    found = replace(
+        fit(np.arange(len(place)), settings[number]),
+        share=gate.share, threshold=gate.threshold, inner_error=gate.inner_error,
+    )  # fmt: skip
+    if not found.gamma:  # an expansion brings its own points
+        found = replace(found, points=rough.points)
+    return found, OutOfFold(rows=some, corrections=corrections, distances=distances)
+
+
+def _fit(
+    rough: FittedRegression, place: Numbers, mixed: Numbers, targets: Numbers, setting: Setting,
+    distance: float,
+) -> FittedRegression:  # fmt: skip
+    """Let scikit-learn fit one setting, and take its numbers over."""
+    made = LEARNERS[rough.learner].make(setting, len(place), distance)
+    if rough.learner == "mixture":
+        made.set_params(fit_intercept=False)
+        fitted = made.fit(mixed[:, None] * np.hstack([place, np.ones((len(place), 1))]), targets)
+        return replace(
+            rough, weights=fitted.coef_[:-1], intercept=float(fitted.coef_[-1]), setting=setting
+        )
+    fitted = made.fit(place, targets)
+    if rough.learner == "gradient_boosting":
+        return replace(rough, trees=fitted, setting=setting)
+    if rough.learner == "ridge":
+        intercept = float(fitted.intercept_)
+        return replace(rough, weights=fitted.coef_, intercept=intercept, setting=setting)
+    if len(place) <= EXACT_ROWS:
+        weights = np.zeros(len(place))
+        weights[fitted.support_] = fitted.dual_coef_[0]
+        points, gamma, intercept = place, fitted.gamma, fitted.intercept_[0]
+    else:
+        kernel, linear = (one for _, one in fitted.steps)
+        weights = kernel.normalization_.T @ linear.coef_.ravel()
+        points, gamma, intercept = kernel.components_, kernel.gamma, np.ravel(linear.intercept_)[0]
+    return replace(
+        rough, points=points, weights=weights, gamma=float(gamma), intercept=float(intercept),
+        setting=setting,
+    )  # fmt: skip
+
+
+def _choose_gate(
+    rough: FittedRegression, raw: Numbers, targets: Numbers, distances: Numbers, groups: Groups,
+    least_gain: float,
+) -> tuple[int, FittedRegression]:  # fmt: skip
+    """Choose the setting and the gate with the least error on groups that fits had not seen.
+
+    Nothing is believed where no setting gains more than by chance.
+    """
+    without = relative_errors(targets)
+    best = 0, replace(rough, share=0.0, inner_error=float(without.mean()))
+    gates = tuple(product(_SHARES, _THRESHOLDS)) if rough.is_gated else ((1.0, 0.0),)
+    least = np.inf
+    for number, corrections in enumerate(raw):
+        for share, threshold in gates:
+            gate = replace(rough, share=share, threshold=threshold)
+            errors = relative_errors(targets - gate.gate(corrections, distances))
+            error = float(errors.mean())
+            if error < least and (
+                not rough.is_gated or _is_gain(without - errors, groups, least_gain)
+            ):
+                best, least = (number, replace(gate, inner_error=error)), error
+    return best
+
+
+def _is_gain(gains: Numbers, groups: Groups, least_gain: float) -> bool:
+    sizes = np.bincount(groups)
+    present = sizes > 0
+    means = np.bincount(groups, weights=gains)[present] / sizes[present]
+    least = least_gain * means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.inf
+    return bool(means.mean() > least)
+
+
+def relative_errors(residuals: Numbers) -> Numbers:
+    """Give |predicted - measured| / measured of ``log(measured / predicted)``."""
+    found: Numbers = np.abs(np.expm1(np.clip(-residuals, -20.0, 20.0)))
+    return found
+
+
+def _compress(values: Numbers) -> Numbers:
+    """Take logarithms that keep sign and zero: counts have heavy tails."""
+    found: Numbers = np.copysign(np.log1p(np.abs(values)), values)
+    return found
+
+
+def _standardise(
+    values: Numbers, fill: Numbers, centre: Numbers, scale: Numbers, balance: Numbers
+) -> Numbers:
+    logs = _compress(values)
+    moved = (np.where(np.isfinite(logs), logs, fill) - centre) / scale
+    return np.clip(moved, -_FARTHEST, _FARTHEST) * balance
+
+
+def _fit_scale(names: Sequence[str], values: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Give what stands for absent values, centre and scale of columns' logarithms, and balance."""
+    logs = _compress(values)
+    fill = np.nanmedian(logs, axis=0)
+    filled = np.where(np.isfinite(logs), logs, fill)
+    clipped = np.clip(filled, *np.quantile(filled, [0.01, 0.99], axis=0))
+    deviation = clipped.std(axis=0)
+    owners = [group_of(name) for name in names]
+    telling = [owner for owner, one in zip(owners, deviation, strict=True) if one > _TINY]
+    balance = np.array([max(telling.count(one), 1) for one in owners]) ** -0.5
+    return fill, clipped.mean(axis=0), np.where(deviation > _TINY, deviation, 1.0), balance
+
+
+def _square_distances(rows: Numbers, points: Numbers) -> Numbers:
+    """Give squared distances in one product of matrices."""
+    lengths = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", points, points)
+    found: Numbers = np.maximum(lengths - 2.0 * (rows @ points.T), 0.0)
+    return found
+
+
+def _choose(count: int, most: int, wanted: int) -> Groups:
+    """Choose all places, or a random part of very many."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))
+
+
+def number_groups(labels: Texts) -> Groups:
+    """Give each row the number of its group, groups in the order of their labels."""
+    names, numbers = np.unique(labels.astype(str), return_inverse=True)
+    if len(names) < 2:
+        msg = (
+            f"model: {len(labels)} rows of {len(names)} groups to learn from; give at least two "
+            "groups, so that one can be held out"
+        )
+        raise InputError(msg)
+    return numbers.astype(np.intp)
+
+
+def divide_groups(groups: Groups, count: int) -> list[tuple[Groups, Groups]]:
+    """Divide rows into parts of whole groups: rows to learn from and rows held out, of each."""
+    from sklearn.model_selection import GroupKFold
+
+    count = min(count, len(np.unique(groups)))
+    return [*GroupKFold(n_splits=count).split(groups, groups=groups)]
+
+
+def refine_groups(groups: Groups, kernels: Texts) -> Groups:
+    """Split groups by kernel where they are too few to promise a coverage.
+
+    Of K groups the unseen one weighs 1 / (K + 1): of three devices no finite interval would hold
+    90 %. Kernels of devices are not independent, so what is promised then holds less strictly.
+    """
+    if len(np.unique(groups)) >= _FEWEST_GROUPS:
+        return groups
+    labels = np.array([f"{one}/{name}" for one, name in zip(groups, kernels, strict=True)])
+    return np.unique(labels, return_inverse=True)[1].astype(np.intp)

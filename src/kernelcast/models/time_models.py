@@ -1,0 +1,369 @@
+"""Models of run time on tables of launches: what validations compare, and `train` makes.
+
+A model is a frozen description; `fit` gives a fitted one, which predicts. Each starts from a
+reference, a time that needs no learning; a learned one corrects it. The interval of both is
+conformal.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.models.columns import ALL_GROUPS, list_values, make_columns
+from kernelcast.models.conformal import Calibration, calibrate
+from kernelcast.models.regression import (
+    FittedRegression,
+    fit_regression,
+    number_groups,
+    refine_groups,
+)
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.training_table import Numbers, Texts, TrainingTable
+
+COVERAGE: Final = 0.9
+"""Share of true times that intervals hold unless another is asked for."""
+SPREAD: Final = "sampled.spread_ratio"
+"""The feature that tells how samples differ."""
+SMALLEST_CORRECTION: Final = 0.01
+NEAREST: Final = 0.1
+"""Smaller corrections and distances make no launch easier."""
+# Repeats of a launch on another day differ by at least so much.
+_LEAST_NOISE = 0.02
+_NOISE_TO_DEVIATION = 1.0 / 1.2815515655446004  # half the 10-90 % spread of normal noise
+
+REFERENCES: Final[Mapping[str, Callable[[TrainingTable], Numbers]]] = {
+    "linear": lambda table: table.linear_s,
+    "two_point": lambda table: np.where(
+        np.isnan(table.two_point_s), table.linear_s, table.two_point_s
+    ),
+    "pooled": lambda table: (
+        table.column("sampled.total_s") / table.column("sampled.work_groups_count")
+    ) * table.work_groups,
+    "analytic": lambda table: table.column("analytic.estimate_s"),
+    "mwp_cwp": lambda table: table.column("analytic.mwp_cwp_s"),
+    "work": lambda table: _count_work(table),
+}  # fmt: skip
+"""The line through the samples, the paper's formula on two points, the pooled rate, the analytic
+model, Hong and Kim's, and a unit of time per unit of work."""
+
+
+def _count_work(table: TrainingTable) -> Numbers:
+    """Give a nanosecond per unit of work; what a unit really takes is learned."""
+    items = table.column("static.work_items_count")
+    issued = table.column("counters.issued_instructions_per_work_item")
+    found: Numbers = 1e-9 * items * np.where(np.isfinite(issued), issued, 1.0)
+    sizes = [one for one in table.schema.names if one.startswith("static.size_")]
+    product = np.prod([table.column(one) for one in sizes], axis=0) if sizes else np.nan
+    return np.where(np.isfinite(found), found, 1e-9 * product)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Forecast:
+    """Predictions with intervals, each of shape (n,)."""
+
+    seconds: Numbers
+    low: Numbers
+    high: Numbers
+    """Predicted time of whole launches, in seconds; ``low <= seconds <= high``."""
+    coverage: float
+    """Share of true times that shall lie inside."""
+    in_domain: npt.NDArray[np.bool_]
+    """Whether the launch resembles those that the model has learned from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeModel:
+    """A model that has not learned yet."""
+
+    name: str
+    """What reports call it."""
+    reference: str = "linear"
+    """Of `REFERENCES`."""
+    learner: str = ""
+    """Of `kernelcast.models.regression.LEARNERS`; empty: nothing corrects the reference."""
+    feature_groups: tuple[str, ...] = ALL_GROUPS
+    """What the learner sees."""
+    is_gated: bool = True
+    """Whether corrections are shrunk that do not help unseen groups."""
+    is_pooled: bool = False
+    """Whether it learns from all devices at once, to serve those that were never seen."""
+    remembers: bool = False
+    """Whether it answers launches that were measured by what they took."""
+
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> "FittedModel":
+        """Learn from measured launches; the order of the rows does not matter.
+
+        Parameters
+        ----------
+        table : TrainingTable
+            Rows without a measured time, or without what the model needs, are left out.
+        groups : ndarray of object (str), shape (n,), optional
+            What is unseen when the model is used, the kernels when left out: settings, gate and
+            intervals are chosen on groups held out as a whole.
+
+        Raises
+        ------
+        InputError
+            If fewer than two groups are left.
+        """
+        labels = table.kernels if groups is None else groups
+        order = np.argsort(table.keys.astype(str), kind="stable")
+        reference_s = self.refer(table)
+        usable = order[np.isfinite(table.seconds * reference_s)[order]]
+        known, numbers = table.take(usable), number_groups(labels[usable])
+        targets = np.log(known.seconds / reference_s[usable])
+        rows, corrections = np.arange(len(known)), np.zeros(len(known))
+        distances, correction = corrections, None
+        facts: dict[str, object] = {
+            "rows": len(known),
+            "groups": len(np.unique(numbers)),
+            "devices": sorted({*known.devices.tolist()}),
+            "kernels": sorted({*known.kernels.tolist()}),
+            "data_digest": known.digest,
+        }
+        if self.learner:
+            columns = self.make_columns(known, reference_s[usable])
+            correction, unseen = fit_regression(
+                columns, targets, numbers, self.learner, is_gated=self.is_gated
+            )
+            rows, corrections, distances = unseen.rows, unseen.corrections, unseen.distances
+        judged = known.take(rows)
+        return FittedModel(
+            model=self,
+            schema=known.schema,
+            correction=correction,
+            calibration=calibrate(
+                targets[rows] - corrections,
+                _list_signs(judged, corrections, distances),
+                distances,
+                refine_groups(numbers[rows], judged.kernels),
+            ),
+            facts=facts,
+            launches=_remember(table) if self.remembers else {},
+        )
+
+    def refer(self, table: TrainingTable) -> Numbers:
+        """Give the reference's times, in seconds; NaN where there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = REFERENCES[self.reference](table)
+        return np.where((found > 0) & np.isfinite(found), found, np.nan)
+
+    def make_columns(self, table: TrainingTable, reference_s: Numbers) -> dict[str, Numbers]:
+        """Give the columns that the learner sees; times are told over the reference's."""
+        return make_columns(list_values(table) | {"linear_s": reference_s}, self.feature_groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedModel:
+    """A model that has learned; made by `TimeModel.fit`."""
+
+    model: TimeModel
+    schema: FeatureSchema
+    """Of the features it takes."""
+    correction: FittedRegression | None
+    calibration: Calibration
+    facts: dict[str, object]
+    """What it has learned from."""
+    launches: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    """Median time and noise by problem and device, of models that remember."""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return self.model.name
+
+    def predict(self, table: TrainingTable) -> Numbers:
+        """Give the time of every launch, in seconds.
+
+        Raises
+        ------
+        InputError
+            If the table has another schema, or a row lacks what the model needs.
+        """
+        return self._predict(table)[0]
+
+    def forecast(self, table: TrainingTable, coverage: float = COVERAGE) -> Forecast:
+        """Give times with intervals.
+
+        Raises
+        ------
+        InputError
+            As `predict`, or if the coverage is not between 0 and 1.
+        """
+        check_coverage(coverage)
+        seconds, corrections, distances = self._predict(table)
+        signs = _list_signs(table, corrections, distances)
+        width = self.calibration.half_width(signs, distances, coverage)
+        for place, (_, noise) in self._recall(table).items():
+            width[place] = _quantile(coverage) * noise * _NOISE_TO_DEVIATION
+        factor = np.exp(width)
+        return Forecast(
+            seconds=seconds,
+            low=seconds / factor,
+            high=seconds * factor,
+            coverage=coverage,
+            in_domain=distances <= 1.0,
+        )
+
+    def correct(self, table: TrainingTable) -> tuple[Numbers, Numbers]:
+        """Give corrections and distances to the training; zeros where nothing is corrected."""
+        if self.correction is None:
+            return np.zeros(len(table)), np.zeros(len(table))
+        columns = self.model.make_columns(table, self.model.refer(table))
+        return self.correction.predict(columns)
+
+    def describe(self) -> dict[str, object]:
+        """Say in plain values what was learned: settings, gate, sizes."""
+        found: dict[str, object] = {"name": self.name, "reference": self.model.reference}
+        if self.correction is not None:
+            found |= {
+                "learner": self.model.learner,
+                "feature_groups": list(self.model.feature_groups),
+                "gate": {"share": self.correction.share, "threshold": self.correction.threshold},
+                "setting": dict(self.correction.setting),
+                "inner_error": self.correction.inner_error,
+                "columns": len(self.correction.names),
+            }
+        return {
+            **found,
+            **({"launches": len(self.launches)} if self.launches else {}),
+            **self.facts,
+        }
+
+    def _predict(self, table: TrainingTable) -> tuple[Numbers, Numbers, Numbers]:
+        """Give seconds, corrections and distances."""
+        if (table.schema.version, table.schema.names) != (self.schema.version, self.schema.names):
+            msg = (
+                f"the model was trained on features of schema {self.schema.id}, these are of "
+                f"{table.schema.id}; train anew, or take a model of that schema"
+            )
+            raise InputError(msg)
+        known = self._recall(table)
+        reference_s = self.model.refer(table)
+        missing = np.isnan(reference_s)
+        missing[[*known]] = False
+        if missing.any():
+            first = int(np.argmax(missing))
+            msg = (
+                f"model {self.name}: {int(missing.sum())} of {len(table)} rows have no time to "
+                f"start from, the first is row {first} ({table.kernels[first]}); sample them, or "
+                "take a model that needs no samples"
+            )
+            raise InputError(msg)
+        corrections, distances = self.correct(table)
+        seconds = reference_s * np.exp(corrections)
+        for place, (told, _) in known.items():
+            seconds[place] = told
+        return seconds, corrections, distances
+
+    def _recall(self, table: TrainingTable) -> dict[int, tuple[float, float]]:
+        """Give median and noise of launches that were measured, by their places."""
+        if not self.launches:
+            return {}
+        pairs = zip(table.problems.tolist(), table.devices.tolist(), strict=True)
+        found = ((place, self.launches.get(one)) for place, one in enumerate(pairs))
+        return {place: one for place, one in found if one is not None}
+
+
+def _remember(table: TrainingTable) -> dict[tuple[str, str], tuple[float, float]]:
+    """Give medians of launches, and the larger of the noise within runs and between repeats."""
+    measured = np.isfinite(table.seconds) & (table.problems != "")
+    found = {}
+    for launch, some in table.frame[measured].groupby(["problems", "devices"]):
+        within = float(some["noise"].median())
+        between = float(np.log(some["seconds"]).std(ddof=0)) / _NOISE_TO_DEVIATION
+        noise = max(within if np.isfinite(within) else 0.0, between, _LEAST_NOISE)
+        found[launch] = float(some["seconds"].median()), noise
+    return found
+
+
+def _list_signs(table: TrainingTable, corrections: Numbers, distances: Numbers) -> Numbers:
+    """Give what an error's size may depend on, as logarithms of shape (n, signs)."""
+    found = np.column_stack([
+        table.linear_error, table.column(SPREAD), np.abs(corrections) + SMALLEST_CORRECTION,
+        np.maximum(distances, NEAREST),
+    ])  # fmt: skip
+    with np.errstate(divide="ignore", invalid="ignore"):
+        signs: Numbers = np.log(found)
+    return signs
+
+
+def _quantile(coverage: float) -> float:
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf((1.0 + coverage) / 2.0)
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse a coverage that is no share."""
+    if not 0 < coverage < 1:
+        msg = f"coverage {coverage}: give a share between 0 and 1, such as {COVERAGE}"
+        raise InputError(msg)
+
+
+HYBRID: Final = "hybrid"
+"""The learned model of a device: a gated SVR on everything."""
+_WITHOUT: Final = ("static", "compiler", "sampled", "counters", "analytic")
+_HYBRID = TimeModel(name=HYBRID, learner="svr")
+_MODELS: Final[Mapping[str, TimeModel]] = {
+    one.name: one
+    for one in (
+        TimeModel(name="two_point", reference="two_point"),
+        TimeModel(name="linear"),
+        TimeModel(name="pooled_rate", reference="pooled"),
+        TimeModel(name="analytic", reference="analytic"),
+        TimeModel(name="mwp_cwp", reference="mwp_cwp"),
+        TimeModel(name="history", remembers=True),
+        TimeModel(name="ridge", learner="ridge"),
+        TimeModel(name="gradient_boosting", learner="gradient_boosting"),
+        TimeModel(name="mixture", learner="mixture"),
+        TimeModel(name="svr", learner="svr", is_gated=False),
+        *(
+            replace(
+                _HYBRID,
+                name=f"hybrid_without_{group}",
+                feature_groups=tuple(one for one in ALL_GROUPS if one != group),
+            )
+            for group in _WITHOUT
+        ),
+        _HYBRID,
+        replace(_HYBRID, name="hybrid_pooled", is_pooled=True),
+        TimeModel(
+            name="static",
+            reference="work",
+            learner="svr",
+            feature_groups=("static", "compiler", "counters", "analytic"),
+        ),
+    )
+}
+RIVALS: Final = (
+    "two_point", "linear", "pooled_rate", "analytic", "mwp_cwp", "history", "ridge",
+    "gradient_boosting", "mixture", "svr", "hybrid_without_analytic", "hybrid_without_counters",
+    HYBRID,
+)  # fmt: skip
+"""Models that a validation compares unless others are named."""
+ABLATION: Final = (HYBRID, *(f"hybrid_without_{one}" for one in _WITHOUT))
+"""The hybrid, and the hybrid without each feature group."""
+
+
+def list_models() -> tuple[str, ...]:
+    """Give the names of all models."""
+    return tuple(_MODELS)
+
+
+def make_model(name: str) -> TimeModel:
+    """Give a model that has not learned yet.
+
+    Examples
+    --------
+    >>> make_model("hybrid").name
+    'hybrid'
+    """
+    if name not in _MODELS:
+        msg = f"no model is called {name!r}; choose of {', '.join(_MODELS)}"
+        raise InputError(msg)
+    return _MODELS[name]
