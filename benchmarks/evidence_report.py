@@ -31,7 +31,6 @@ LINES = {
     ),
     "**fused**: two moments": ("lines", MAIN, MAIN),
     "**fused**: two moments, corrected": ("lines", f"{MAIN}, corrected", MAIN),
-    "**fused**: two moments, learned from the source": ("lines", f"{MAIN}, learned", MAIN),
     "**fused**: two moments, three other sizes estimated": (
         "lines", f"{MAIN}, three estimated sizes", MAIN,
     ),
@@ -46,7 +45,6 @@ LINES = {
     "**no sampling**: three sizes that were only estimated": (
         "lines", "no sampling, three estimated sizes", "0",
     ),
-    "**no sampling**: learned from the source alone": ("lines", "no sampling, learned", "0"),
     "**fused**: two moments, one whole run": ("lines", f"{MAIN}, one whole run", "100"),
 }  # fmt: skip
 PEERS = (

@@ -10,9 +10,8 @@ from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.vector.catalogue import make_schema
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
-from kernelcast.models.protocol import FittedModel
+from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.predictor.answering import gathering
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.measuring import run_estimate
@@ -26,6 +25,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
+from support.corrections import publish_correction
 from support.fake_executor import widen_schema
 from support.synthetic_rows import make_rows
 
@@ -53,7 +53,7 @@ def predictor(
 ) -> Iterator[Predictor]:
     """Give a predictor of the device with that model, and with a store of its own."""
     registry = ModelRegistry(url=str(tmp_path / "models"))
-    registry.publish("hybrid_pooled", tiny_model, make_schema())
+    publish_correction(registry, tiny_model, f"evidence/{session.description.id}")
     with Predictor(
         [session.description], store=tmp_path / "rows.sqlite", registry=registry.url
     ) as found:

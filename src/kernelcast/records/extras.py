@@ -4,10 +4,7 @@ from typing import Final
 
 from kernelcast.records.errors import MissingExtraError
 
-EXTRAS: Final = {
-    "pandas": "data", "pyarrow": "data", "joblib": "train", "numba": "train", "scipy": "train",
-    "skops": "train", "sklearn": "train",
-}  # fmt: skip
+EXTRAS: Final = {"pyarrow": "data", "numba": "train"}
 """Extras by the module that is imported."""
 
 
@@ -16,15 +13,13 @@ def explain_missing(error: ImportError) -> MissingExtraError | None:
 
     Examples
     --------
-    >>> str(explain_missing(ModuleNotFoundError("no", name="scipy.stats")))
-    "scipy is not installed; install it with `pip install 'kernelcast[train]'`"
+    >>> str(explain_missing(ModuleNotFoundError("no", name="numba.core")))
+    "numba is not installed; install it with `pip install 'kernelcast[train]'`"
     """
     module = (error.name or "").partition(".")[0]
     extra = EXTRAS.get(module)
     if extra is None:
         return None
-    name = {"sklearn": "scikit-learn"}.get(module, module)
-    larger = " (learned models need 'kernelcast[train]', which holds it)" if extra == "data" else ""
     return MissingExtraError(
-        f"{name} is not installed; install it with `pip install 'kernelcast[{extra}]'`{larger}"
+        f"{module} is not installed; install it with `pip install 'kernelcast[{extra}]'`"
     )

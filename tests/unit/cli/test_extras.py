@@ -1,6 +1,5 @@
 """What works without the packages that are extras, and what names the one that it needs."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -57,8 +56,6 @@ def test_a_core_installation_does_what_needs_no_extra(words: list[str], tmp_path
 @pytest.mark.parametrize(
     ("words", "extras"),
     [
-        (["validate"], {"data", "train"}),
-        (["train"], {"data", "train"}),
         (["data", "import", str(_ROOT / "README.md")], {"data"}),
         (
             ["model", "cpu", _LOOP, "--machine", "skylake-sp", "--cache-predictor", "sim", *_SIZES],
@@ -76,15 +73,3 @@ def test_a_command_names_the_extra_that_it_needs(
     assert all(f"'kernelcast[{one}]'" in done.stderr for one in extras)
     assert "Traceback" not in done.stderr
     assert "internal error" not in done.stderr
-
-
-def test_a_frame_names_its_extra() -> None:
-    """Raises an error of ours where pandas is absent."""
-    code = (
-        "import json, sys; sys.modules['pandas'] = None\n"
-        "import kernelcast\n"
-        "try: kernelcast.to_frame([])\n"
-        "except kernelcast.InputError as error: print(json.dumps(str(error)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "`pip install 'kernelcast[data]'`" in json.loads(done.stdout)

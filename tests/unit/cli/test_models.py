@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
-from kernelcast.models.catalogue import make_model
+from kernelcast.models.time_models import make_model
 from kernelcast.models.validation import validate
 from kernelcast.training.registry import MODELS_VARIABLE, open_registry
-from support.synthetic_rows import SCHEMA, make_rows
+from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=4, sizes=2)
 NAME = "linear/device-0"
@@ -30,7 +30,7 @@ def versions(place: Path) -> list[str]:
     report = validate(TABLE, [model], TABLE.kernels)
     tables = [TABLE.take(TABLE.kernels != name) for name in sorted({*TABLE.kernels})[:3]]
     return [
-        registry.publish(NAME, model.fit(one), SCHEMA, report if number else None)
+        registry.publish(NAME, model.fit(one), report if number else None)
         for number, one in enumerate(tables)
     ]
 
@@ -72,7 +72,7 @@ def test_unknown_versions_and_damaged_files_are_errors(versions: list[str], plac
     unknown = run("pin", NAME, "0009")
     assert unknown.exit_code == 2
     assert "no version begins with '0009'" in unknown.stderr
-    (place / NAME / f"{versions[2]}.skops").write_bytes(b"damaged")
+    (place / NAME / f"{versions[2]}.json").write_bytes(b"damaged")
     damaged = run("show", NAME)
     assert damaged.exit_code == 2
     assert "is not the file that was published" in damaged.stderr

@@ -5,8 +5,7 @@ import joblib
 import numpy as np
 import pytest
 
-from kernelcast.models.catalogue import make_model
-from kernelcast.models.protocol import FittedModel, TimeModel
+from kernelcast.models.time_models import FittedModel, TimeModel, make_model
 from kernelcast.models.validation import (
     ModelRows,
     ValidationPlan,

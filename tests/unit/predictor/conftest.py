@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.vector.catalogue import make_schema
-from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
-from kernelcast.models.protocol import FittedModel
+from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training_data.store import Store, open_store
+from support.corrections import publish_correction
 from support.fake_executor import FakeExecutor, row_of, widen_schema
 from support.synthetic_rows import make_rows
-
-DEVICE_ID = "fake-device-0000"
 
 
 @pytest.fixture(scope="session")
@@ -32,9 +30,9 @@ def hybrid(synthetic_table: TrainingTable) -> FittedModel:
 
 @pytest.fixture
 def registry(tmp_path: Path, hybrid: FittedModel) -> ModelRegistry:
-    """Give a registry that holds it as the fake device's."""
+    """Give a registry that holds its correction as the fake device's."""
     found = ModelRegistry(url=str(tmp_path / "models"))
-    found.publish(f"hybrid/{DEVICE_ID}", hybrid, make_schema())
+    publish_correction(found, hybrid)
     return found
 
 

@@ -17,7 +17,7 @@ from kernelcast.models.evidence.analytic_errors import ANY, find_half_width, loa
 from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.model import PlainVariance
 from kernelcast.models.evidence.piece import Kind
-from kernelcast.models.evidence.registry import publish_evidence
+from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.measuring import model_alone
 from kernelcast.predictor.answering.tasks import ModelTask

@@ -14,8 +14,8 @@ from kernelcast.cli.estimate import list_explanations
 from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
-from kernelcast.models.evidence.registry import publish_evidence
 from kernelcast.models.evidence.sizes import KnownSize
+from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, Work
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen

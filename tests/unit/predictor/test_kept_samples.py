@@ -264,7 +264,7 @@ def test_corrected_answers_fade_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The learned correction stays what it was; its interval was made for samples just taken."""
-    executor.row, executor.work_group_s = known_row, USUAL_S
+    executor.row, executor.work_group_s = known_row, known_row.linear_s / 100_000
     settings = EstimateSettings(least_gain=1e6)
 
     def ask() -> Estimate:
@@ -284,7 +284,7 @@ def test_samples_without_features_do_not_answer_where_a_model_waits_for_them(
     executor: FakeExecutor, store: Store, registry: ModelRegistry, known_row: LaunchRow
 ) -> None:
     """A model that was trained meanwhile corrects the next answer."""
-    executor.work_group_s = USUAL_S
+    executor.work_group_s = known_row.linear_s / 100_000
     first = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
     executor.row = known_row
     second = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)

@@ -41,7 +41,7 @@ def test_samples_once_and_answers_from_memory(executor: FakeExecutor, store: Sto
     assert predictor.estimate(make_problem(), "fake") is first
     assert len(executor.tasks) == 1
     explained = first.explain()
-    assert "no learned model" in explained.missing["hybrid"]
+    assert "no correction" in explained.missing["hybrid"]
     assert "not observed" in explained.missing["history"]
     assert explained.linear is not None
     assert explained.methods_s["linear"] == pytest.approx(first.seconds, rel=1e-4)

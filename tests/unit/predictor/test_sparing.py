@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.built_in import BUILT_IN
+from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering import kernel_sizes
 from kernelcast.predictor.answering.policy import Policy

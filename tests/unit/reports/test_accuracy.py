@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.time_models import make_model
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes
 from kernelcast.reports.accuracy import model_answers
@@ -234,8 +234,8 @@ def test_a_model_is_asked_about_what_it_has_not_learned(
     report = validate_models(table, settings)
     fitted = make_model("linear").fit(table)
     registry = ModelRegistry(url=str(tmp_path / "models"))
-    registry.publish("linear/device-0", fitted, table.schema, report)
-    registry.publish("linear/other", fitted, table.schema)
+    registry.publish("linear/device-0", fitted, report)
+    registry.publish("linear/other", fitted)
     known, unknown = (open_model(one, registry.url) for one in list_used_models(registry.url))
     assert (known.kind, known.devices) == ("linear", ("device-0",))
     new = _sampled(33)
@@ -264,7 +264,7 @@ def test_a_model_is_asked_once_about_a_launch(
     table = load_training_table([database])
     report = validate_models(table, ValidationSettings(models=("linear",), rows=ALL_ROWS, jobs=1))
     registry = ModelRegistry(url=str(tmp_path / "models"))
-    registry.publish("linear/device-0", make_model("linear").fit(table), table.schema, report)
+    registry.publish("linear/device-0", make_model("linear").fit(table), report)
     model = open_model(list_used_models(registry.url)[0], registry.url)
     read: list[str] = []
     ask = model_answers._read_table

@@ -1,5 +1,6 @@
 """Stored observations as evidence, and models that are calibrated with it."""
 
+import json
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -8,14 +9,14 @@ import numpy as np
 import pytest
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.models.evidence.registry import load_evidence
+from kernelcast.models.evidence.stored import load_evidence, model_to_json
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training.evidence import choose_moments, make_row, read_launches
 from kernelcast.training.evidence_models import EvidenceRows
 from kernelcast.training.model_admin import show_model
-from kernelcast.training.table import machines_beside, tabulate
+from kernelcast.training.table import machines_beside
 from kernelcast.training_data.parquet.reader import read_parquet
 
 DEVICE = "rusticl-llvmpipe-amd-epyc-2965"
@@ -72,11 +73,18 @@ def test_too_few_launches_calibrate_nothing(observations: list[Observation]) -> 
     assert EvidenceRows(observations[:20]).calibrate(lambda _: None) == []
 
 
-def test_fused_samples_take_the_place_of_the_line(observations: list[Observation]) -> None:
-    """Gives rows a time that errs less than the line through the first samples, on average."""
-    table = tabulate(observations)
-    fused = EvidenceRows(observations).fuse(table)
-    moved = fused.linear_s != table.linear_s
-    assert moved.any()
-    assert np.isfinite(fused.linear_error[moved]).all()
-    assert EvidenceRows([]).fuse(table) is table
+def test_a_shipped_model_is_made_anew_of_the_same_rows() -> None:
+    """The same rows in any order give the same file, but for the libraries that made it."""
+    folder = Path(str(files("kernelcast")))
+    measured, files_of = folder / "training_data/measured", folder / "models/pretrained"
+    name = "evidence_runtime/rusticl"
+    rows = [*read_parquet(measured / "rusticl-llvmpipe-amd-epyc-2b30.parquet")]
+    found = EvidenceRows(reversed(rows)).calibrate(machines_beside([measured]))
+    (made,) = (one.model for one in found if one.name == name)
+    shipped = load_evidence(VersionedFiles(url=str(files_of)), name)
+    held, wanted = (json.loads(model_to_json(one)) for one in (made, shipped))
+    libraries = {key for key in held["facts"] if key.startswith("version.")}
+    assert libraries
+    if all(held["facts"][key] == wanted["facts"][key] for key in libraries):
+        assert held == wanted
+    assert held["facts"]["data_digest"] == wanted["facts"]["data_digest"]

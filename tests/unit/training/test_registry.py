@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelFileError
+from kernelcast.models.time_models import make_model
 from kernelcast.records.errors import InputError
 from kernelcast.training.registry import (
     MODELS_VARIABLE,
@@ -16,7 +16,7 @@ from kernelcast.training.registry import (
     name_model,
     open_registry,
 )
-from support.synthetic_rows import SCHEMA, make_rows
+from support.synthetic_rows import make_rows
 
 FITTED = make_model("linear").fit(make_rows(kernels=4, sizes=2))
 
@@ -36,7 +36,7 @@ def test_lists_what_was_published(tmp_path: Path) -> None:
     registry = open_registry(str(tmp_path / "models"))
     assert list_models(registry) == ()
     names = ["hybrid/b", "hybrid/a", "hybrid"]
-    versions = {name: registry.publish(name, FITTED, SCHEMA) for name in names}
+    versions = {name: registry.publish(name, FITTED) for name in names}
     (tmp_path / "models" / "notes.txt").write_text("mine", encoding="utf-8")
     found = list_models(registry)
     assert [one.name for one in found] == ["hybrid", "hybrid/a", "hybrid/b"]
@@ -46,7 +46,7 @@ def test_lists_what_was_published(tmp_path: Path) -> None:
 def test_lists_remote_registries() -> None:
     """A URL serves as a folder does."""
     registry = open_registry("memory://shared/models")
-    registry.publish("linear/x", FITTED, SCHEMA)
+    registry.publish("linear/x", FITTED)
     assert [one.name for one in list_models(registry)] == ["linear/x"]
 
 
@@ -59,7 +59,7 @@ def test_a_url_of_no_kind_is_an_error() -> None:
 def test_finds_versions_by_their_beginning(tmp_path: Path) -> None:
     """A number suffices; what is not there is named with what is."""
     registry = open_registry(str(tmp_path))
-    first, second = (registry.publish("linear/x", FITTED, SCHEMA) for _ in range(2))
+    first, second = (registry.publish("linear/x", FITTED) for _ in range(2))
     model = find_model(registry, "linear/x")
     assert find_version(model, "0002") == second
     assert find_version(model, first) == first

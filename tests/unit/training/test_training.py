@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import load_model
+from kernelcast.models.time_models import make_model
 from kernelcast.records.errors import InputError
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import TrainingSettings
@@ -117,8 +117,8 @@ def test_progress_counts_every_fit() -> None:
 def test_a_file_names_what_was_learned_from(name: str, tmp_path: Path) -> None:
     """Without a validation too, whoever holds the file can tell which kernels are not unseen."""
     one = train(TABLE, name, TrainingSettings(with_validation=False, jobs=1)).trained[0]
-    write_model_file(one, tmp_path / "one.skops")
-    stored = load_model(str(tmp_path / "one.skops"), TABLE.schema)
+    write_model_file(one, tmp_path / "one.json")
+    stored = load_model(str(tmp_path / "one.json"), TABLE.schema)
     told = stored.model.describe()
     assert stored.report is None
     assert told["kernels"] == list(one.kernels) == sorted({*TABLE.kernels})
@@ -131,11 +131,11 @@ def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:
     one = train(known, "hybrid", HERE).trained[0]
     registry = open_registry(str(tmp_path / "models"))
     version = publish_model(one, registry)
-    write_model_file(one, tmp_path / "one.skops")
+    write_model_file(one, tmp_path / "one.json")
     own = TABLE.take(TABLE.devices == NAMES[0])
     for stored in (
         registry.load(one.name, version, TABLE.schema),
-        load_model(str(tmp_path / "one.skops"), TABLE.schema),
+        load_model(str(tmp_path / "one.json"), TABLE.schema),
     ):
         np.testing.assert_array_equal(stored.model.predict(own), one.model.predict(own))
         assert stored.report == one.report

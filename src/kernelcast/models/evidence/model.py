@@ -314,6 +314,7 @@ class EvidenceModel:
         calibration = self.intervals.get(situation)
         if calibration is None:
             width = normal * math.sqrt(variance * max(1.0, fused.disagreement**2))
+            width *= max(fused.distance, 1.0)
         else:
             difficulty = describe_difficulty(replace(fused, variance=variance))
             width = calibration.half_width_alone(difficulty, coverage, fused.distance)
@@ -338,6 +339,11 @@ CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
 _LEADING = (Kind.OBSERVED, Kind.OTHER_SIZES, Kind.SAMPLES, Kind.OTHER_ESTIMATES)
 
 
+MOST_WIDENED = 1.5
+"""Factor of an interval of launches far from those that were learned from: a correction has faded
+there, and the samples are what they are."""
+
+
 def list_answer_values(said: FusedEstimate, values: Mapping[str, float]) -> dict[str, float]:
     """Put a fused time and its deviation in the place of the linear model's."""
     return {**values, "linear_s": said.seconds, "linear_error": math.sqrt(said.variance)}
@@ -352,7 +358,7 @@ def move(fused: FusedEstimate, factor: float, distance: float) -> FusedEstimate:
         log_seconds=fused.log_seconds + moved,
         correction=moved,
         # Of an answer that rests on other things, strangeness of its samples counts less.
-        distance=max(distance, 1.0) ** share if distance > 1.0 else distance,
+        distance=min(distance, MOST_WIDENED) ** share if distance > 1.0 else distance,
     )
 
 

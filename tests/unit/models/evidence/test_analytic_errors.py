@@ -12,9 +12,8 @@ from kernelcast.models.evidence.analytic_errors import (
     know_analytic,
     load_shipped,
 )
-from kernelcast.models.evidence.built_in import BUILT_IN
 from kernelcast.models.evidence.fusion import fuse
-from kernelcast.models.evidence.model import EvidenceModel
+from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
 from kernelcast.models.evidence.piece import Kind
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval

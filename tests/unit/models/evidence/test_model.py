@@ -13,10 +13,7 @@ import pytest
 from kernelcast.models.evidence.calibration import (
     EvidenceRow,
     calibrate,
-    gather_all,
-    gather_observed,
-    gather_samples,
-    gather_sizes,
+    gather,
     list_others,
 )
 from kernelcast.models.evidence.fusion import fuse
@@ -55,13 +52,13 @@ def test_observations_age(model: EvidenceModel) -> None:
     assert fresh.variance <= old.variance
 
 
-@pytest.mark.parametrize("gather", [gather_samples, gather_sizes, gather_all, gather_observed])
-def test_intervals_hold_what_they_promise(model: EvidenceModel, gather: object) -> None:
+@pytest.mark.parametrize("what", ["samples", "sizes", "samples+sizes", "samples+run"])
+def test_intervals_hold_what_they_promise(model: EvidenceModel, what: str) -> None:
     """Cover about 90 % of launches of kernels that were not calibrated with."""
     unseen = make_rows(seed=1)
     inside = []
     for place, others in list_others(unseen, np.arange(len(unseen)), np.random.default_rng(0), 3):
-        fused = fuse(gather(model, unseen[place], others))  # type: ignore[operator]  # any of the four
+        fused = fuse(gather(model, unseen[place], others, what))
         interval = model.surround(fused, COVERAGE)
         inside.append(interval.low <= math.exp(unseen[place].size.log_seconds) <= interval.high)
     assert mean(inside) > 0.83
@@ -70,18 +67,20 @@ def test_intervals_hold_what_they_promise(model: EvidenceModel, gather: object) 
 def test_other_sizes_narrow_the_interval(model: EvidenceModel, rows: list[EvidenceRow]) -> None:
     """Is surer with samples and sizes than with samples alone."""
     widths = []
-    for gather in (gather_samples, gather_all):
-        interval = model.surround(fuse(gather(model, rows[0], rows[1:5])), COVERAGE)
+    for what in ("samples", "samples+sizes"):
+        interval = model.surround(fuse(gather(model, rows[0], rows[1:5], what)), COVERAGE)
         widths.append(interval.high / interval.low)
     assert widths[1] < widths[0]
-    assert name_situation(gather_all(model, rows[0], rows[1:5])) == "other_sizes+samples"
+    assert (
+        name_situation(gather(model, rows[0], rows[1:5], "samples+sizes")) == "other_sizes+samples"
+    )
 
 
 def test_doubt_beyond_the_calibration_widens_the_interval(
     model: EvidenceModel, rows: list[EvidenceRow]
 ) -> None:
     """Counts variance that no calibrated launch had as a normal error's."""
-    (piece,) = gather_sizes(model, rows[0], rows[1:5])
+    (piece,) = gather(model, rows[0], rows[1:5], "sizes")
     far = replace(piece, variance=piece.variance + 1.0)
     near, wide = (model.surround(fuse([one]), COVERAGE) for one in (piece, far))
     assert math.log(wide.high / wide.seconds) >= 1.645 * 0.95
@@ -113,10 +112,11 @@ def test_a_model_survives_json(model: EvidenceModel, rows: list[EvidenceRow]) ->
     text = model_to_json(model)
     read = model_from_json(text)
     assert model_to_json(read) == text
-    for gather in (gather_samples, gather_all):
-        pieces = gather(read, rows[0], rows[1:4])
-        assert pieces == gather(model, rows[0], rows[1:4])
-        assert read.surround(fuse(pieces), 0.9) == model.surround(fuse(pieces), 0.9)
+    for what in ("samples", "samples+sizes"):
+        before, after = (fuse(gather(one, rows[0], rows[1:4], what)) for one in (model, read))
+        assert after.log_seconds == pytest.approx(before.log_seconds, rel=1e-5)
+        told = read.surround(after, 0.9), model.surround(before, 0.9)
+        assert told[0].high == pytest.approx(told[1].high, rel=1e-5)
 
 
 @pytest.mark.parametrize("change", [{"evidence_model": 9}, {"signs": []}, {"forms": 3}])
@@ -138,7 +138,7 @@ def test_a_few_launches_teach_what_they_can(rows: list[EvidenceRow]) -> None:
     assert set(few.forms) == {""}
     assert not few.intervals
     assert few.sizes == calibrate(rows[:12]).sizes
-    assert fuse(gather_all(few, rows[20], rows[21:24])).variance > 0
+    assert fuse(gather(few, rows[20], rows[21:24], "samples+sizes")).variance > 0
 
 
 def test_launches_without_samples_teach_sizes(rows: list[EvidenceRow]) -> None:
@@ -203,3 +203,64 @@ def test_of_two_moments_of_a_short_launch_the_faster_one_counts_more(model: Evid
     ]
     fast, slow = fuse(pieces).weights
     assert fast > slow
+
+
+def make_learnable() -> list[EvidenceRow]:
+    """Make launches of which a feature tells how far samples are off."""
+    draw = np.random.default_rng(1)
+    rows = []
+    for place, one in enumerate(make_rows()):
+        error = float(draw.uniform(-0.4, 0.4))
+        moments = tuple(replace(told, log_seconds=told.log_seconds + error) for told in one.moments)
+        values = {
+            "static.tell_ratio": math.expm1(1.0 - error), "work_groups": 1e4, "compute_units": 2.0,
+            "static.noise_ratio": float(draw.uniform()),
+        }  # fmt: skip
+        family = f"family {place // 10}"
+        rows.append(replace(one, moments=moments, values=values, family=family, device="d"))
+    return rows
+
+
+def test_a_correction_is_learned_where_it_gains() -> None:
+    """It moves samples towards the truth on unseen families, and narrows the interval."""
+    rows = make_learnable()
+    model = calibrate(rows)
+    assert model.correction is not None
+    plain = calibrate(rows, learners=())
+    errors = {"with": [], "without": []}
+    for row in rows:
+        fused = fuse(gather(plain, row))
+        corrected = model.correct(fuse(gather(model, row)), row.values)
+        errors["without"].append(abs(fused.log_seconds - row.size.log_seconds))
+        errors["with"].append(abs(corrected.log_seconds - row.size.log_seconds))
+        assert corrected.distance < 5.0
+    assert mean(errors["with"]) < 0.7 * mean(errors["without"])
+    told = [one.surround(fuse(gather(one, rows[0])), COVERAGE) for one in (model, plain)]
+    assert told[0].high / told[0].low < told[1].high / told[1].low
+    read = model_from_json(model_to_json(model))
+    assert read.correction is not None
+    assert read.correction.names == model.correction.names
+
+
+def test_what_one_device_teaches_is_not_believed_of_another() -> None:
+    """Where a feature tells the opposite on each device, no correction is shared."""
+    rows = make_learnable()
+    other = [
+        replace(
+            one, device="e", kernel=f"e/{one.kernel}",
+            values={**one.values, "static.tell_ratio": math.expm1(
+                2.0 - math.log1p(one.values["static.tell_ratio"]))},
+        )
+        for one in rows
+    ]  # fmt: skip
+    assert calibrate([*rows, *other]).correction is None
+
+
+def test_a_correction_counts_by_the_weight_of_samples(rows: list[EvidenceRow]) -> None:
+    """An answer that rests on whole runs is moved by no more than samples weigh in it."""
+    model = calibrate(make_learnable())
+    row = make_learnable()[0]
+    alone = model.correct(fuse(gather(model, row)), row.values)
+    observed = model.correct(fuse(gather(model, row, what="samples+run")), row.values)
+    assert abs(observed.correction) < 0.5 * abs(alone.correction)
+    assert model.correct(fuse(gather(model, rows[0])), {}).correction == 0.0

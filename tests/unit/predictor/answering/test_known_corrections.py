@@ -1,23 +1,14 @@
 """What a learned model said of a size corrects sizes near by."""
 
-import math
 from dataclasses import replace
 
-import pytest
-
-from kernelcast.models.evidence.fusion import fuse
-from kernelcast.models.evidence.piece import Kind, Piece
-from kernelcast.predictor.answering.known_corrections import KnownCorrections, move
 from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.learned import Learned, correct
+from kernelcast.predictor.answering.learned import KnownCorrections, Learned
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.records.arguments import ElementType, ScalarArgument
-from kernelcast.records.estimates import Interval
 from support.fake_executor import DEVICE, FakeExecutor, make_problem
 
-LEARNED = Learned(
-    correction=correct(0.0, Interval(seconds=1.1, low=1.0, high=1.32, coverage=0.9), in_domain=True)
-)
+LEARNED = Learned(log_factor=0.1)
 
 
 def make_request(work_groups: int, count: int = 100) -> LaunchRequest:
@@ -58,14 +49,3 @@ def test_others_take_nothing() -> None:
     assert known.find(replace(request, problem=replace(request.problem, kernel=kernel))) is None
     known.forget()
     assert known.find(request) is None
-
-
-def test_a_correction_moves_what_the_samples_of_the_other_size_say() -> None:
-    """By the same factor, with an interval as wide."""
-    piece = Piece(kind=Kind.SAMPLES, log_seconds=math.log(2.0), variance=0.01)
-    moved = move(LEARNED, fuse([piece])).correction
-    assert moved is not None
-    assert LEARNED.correction is not None
-    assert moved.log_factor == LEARNED.correction.log_factor
-    found = moved.interval
-    assert (found.low, found.seconds, found.high) == pytest.approx((2.0, 2.2, 2.64))

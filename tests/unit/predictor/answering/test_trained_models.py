@@ -1,49 +1,47 @@
+"""Where estimates find models, and what they say of those that cannot be used."""
+
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelcast.features.vector.catalogue import make_schema
+from kernelcast.models.evidence.model import BUILT_IN
+from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.persistence import ModelRegistry
-from kernelcast.models.protocol import FittedModel
+from kernelcast.models.time_models import FittedModel
 from kernelcast.predictor.answering.trained_models import TrainedModels, find_shipped
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.sampling.plan import SAMPLER
+from support.corrections import publish_correction
+from support.fake_executor import DEVICE, SettableClock
 
-DEVICE = "fake-device-0000"
 SCHEMA = make_schema()
 
 
-class Clock:
-    """Tells the time that a test sets."""
-
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        """Give it."""
-        return self.now_s
-
-
 def test_finds_nothing_where_there_is_nothing(tmp_path: Path) -> None:
-    """A registry that does not exist is no failure."""
-    trained_models = TrainedModels(str(tmp_path / "none"), shipped=str(tmp_path / "neither"))
-    assert not trained_models.has(DEVICE)
-    lookup = trained_models.find(DEVICE, SCHEMA)
-    assert lookup.found is None
-    assert lookup.failures == ()
+    """A registry that does not exist is no failure: what is built in weighs evidence."""
+    models = TrainedModels(str(tmp_path / "none"), shipped=str(tmp_path / "neither"))
+    assert not models.has(DEVICE.id, "ridge")
+    lookup = models.find(DEVICE.id, SCHEMA, "ridge")
+    assert (lookup.stored, lookup.failures) == (None, ())
+    found = models.find_evidence(DEVICE)
+    assert (found.origin, found.failures) == ("built in", ())
 
 
-def test_finds_the_devices_own_model(registry: ModelRegistry) -> None:
-    """The device's model is found, with its version and the data it was trained on."""
-    trained_models = TrainedModels(registry.url, shipped="")
-    assert trained_models.has(DEVICE)
-    found = trained_models.find(DEVICE, SCHEMA).found
-    assert found is not None
-    assert found.facts.name == f"hybrid/{DEVICE}"
-    assert found.facts.version.startswith("0001-")
-    assert found.facts.rows == 40
-    assert len(found.facts.data_digest) == 64
-    assert trained_models.find("another device", SCHEMA).found is None
+def test_corrections_are_found_by_device_then_runtime(
+    registry: ModelRegistry, hybrid: FittedModel
+) -> None:
+    """A device's own model comes first; another device of the runtime has the runtime's."""
+    other = replace(DEVICE, id="fake-other-1111")
+    version = publish_correction(registry, hybrid, "evidence_runtime/fake")
+    models = TrainedModels(registry.url, shipped="")
+    own, shared = models.find_evidence(DEVICE), models.find_evidence(other)
+    assert (own.facts.name, shared.facts.name) == (f"evidence/{DEVICE.id}", "evidence_runtime/fake")
+    assert shared.facts.version == version
+    assert own.facts.rows == 40
+    assert len(own.facts.data_digest) == 64
+    assert own.model.correction is not None
 
 
 def test_shipped_models_come_last(
@@ -51,72 +49,71 @@ def test_shipped_models_come_last(
 ) -> None:
     """A model of the package serves where the registry has none, and only there."""
     shipped = ModelRegistry(url=str(tmp_path / "shipped"))
-    for name in (f"hybrid/{DEVICE}", "hybrid/other"):
-        shipped.publish(name, hybrid, SCHEMA)
-    trained_models = TrainedModels(registry.url, shipped=shipped.url)
-    places = [
-        found.facts.place
-        for one in (DEVICE, "other")
-        if (found := trained_models.find(one, SCHEMA).found) is not None
-    ]
+    for name in (f"evidence/{DEVICE.id}", "evidence/other"):
+        publish_correction(shipped, hybrid, name)
+    models = TrainedModels(registry.url, shipped=shipped.url)
+    places = [models.find_evidence(replace(DEVICE, id=one)).facts.place
+              for one in (DEVICE.id, "other")]  # fmt: skip
     assert places == [registry.url, shipped.url]
     assert Path(find_shipped()).name == "pretrained"
 
 
-def test_another_schema_is_a_failure_that_says_so(registry: ModelRegistry) -> None:
-    """A model of other features is passed over; the reason names both schemas."""
-    other = FeatureSchema(names=SCHEMA.names[1:], version=SCHEMA.version)
-    lookup = TrainedModels(registry.url, shipped="").find(DEVICE, other)
-    assert lookup.found is None
-    assert SCHEMA.id in lookup.failures[0]
-    assert other.id in lookup.failures[0]
+def test_what_is_shipped_can_be_used() -> None:
+    """Every runtime that has a model has one of today's sampler and format."""
+    models = TrainedModels("/nowhere", shipped=find_shipped())
+    names = [one.name for one in (Path(find_shipped()) / "evidence_runtime").iterdir()]
+    assert names
+    for name in names:
+        found = models.find_evidence(replace(DEVICE, id=f"{name}-some-device"))
+        assert "same runtime" in found.origin
+        assert not found.failures
 
 
-def test_a_model_of_older_samples_is_a_failure_that_says_so(
+def test_models_that_do_not_fit_are_failures_that_say_so(
     registry: ModelRegistry, hybrid: FittedModel
 ) -> None:
-    """A model that knows how far off another sampler is is passed over."""
-    registry.publish("hybrid/old", hybrid, SCHEMA, samplers=(SAMPLER - 1,))
-    lookup = TrainedModels(registry.url, shipped="").find("old", SCHEMA)
-    assert lookup.found is None
-    assert f"revision {SAMPLER - 1} of the sampler, not {SAMPLER}" in lookup.failures[0]
-
-
-def test_a_damaged_file_is_a_failure(registry: ModelRegistry) -> None:
-    """A file that is not the one that was published is not loaded."""
-    (path,) = Path(registry.url).rglob("*.skops")
+    """Other features, older samples and damaged files are passed over, each with its reason."""
+    registry.publish(f"hybrid/{DEVICE.id}", hybrid)
+    registry.publish("hybrid/old", hybrid, samplers=(SAMPLER - 1,))
+    models = TrainedModels(registry.url, shipped="")
+    assert models.find(DEVICE.id, SCHEMA, "hybrid").stored is not None
+    narrow = FeatureSchema(names=SCHEMA.names[1:], version=SCHEMA.version)
+    lookup = models.find(DEVICE.id, narrow, "hybrid")
+    assert lookup.stored is None
+    assert narrow.id in lookup.failures[0]
+    (old,) = models.find("old", SCHEMA, "hybrid").failures
+    assert f"revision {SAMPLER - 1} of the sampler, not {SAMPLER}" in old
+    publish_evidence(registry, "evidence/old", replace(BUILT_IN, samplers=(SAMPLER - 1,)))
+    (path,) = (Path(registry.url) / "evidence" / DEVICE.id).glob("0*.json")
     path.write_bytes(path.read_bytes()[:-10])
-    lookup = TrainedModels(registry.url, shipped="").find(DEVICE, SCHEMA)
-    assert lookup.found is None
-    assert "not the file that was published" in lookup.failures[0]
+    for device_id, why in ((DEVICE.id, "not the file that was published"), ("old", "revision")):
+        found = models.find_evidence(replace(DEVICE, id=device_id))
+        assert found.origin == "built in"
+        assert why in found.failures[0]
 
 
 def test_new_versions_are_seen_after_a_while(registry: ModelRegistry, hybrid: FittedModel) -> None:
     """A version is loaded once; a newer one, and a pinned one, are found at the next look."""
-    clock = Clock()
-    trained_models = TrainedModels(registry.url, shipped="", recheck_s=5.0, clock=clock)
-    first = trained_models.find(DEVICE, SCHEMA).found
-    assert first is not None
-    assert trained_models.find(DEVICE, SCHEMA).found is first
-    newer = registry.publish(f"hybrid/{DEVICE}", hybrid, SCHEMA)
-    assert trained_models.find(DEVICE, SCHEMA).found is first
-    assert trained_models.refresh() == 0
+    clock = SettableClock()
+    models = TrainedModels(registry.url, shipped="", recheck_s=5.0, clock=clock)
+    first = models.find_evidence(DEVICE).facts.version
+    newer = publish_correction(registry, hybrid)
+    assert models.find_evidence(DEVICE).facts.version == first
+    assert models.refresh() == 0
     clock.now_s = 6.0
-    assert trained_models.refresh() == 1
-    second = trained_models.find(DEVICE, SCHEMA).found
-    assert second is not None
-    assert second.facts.version == newer
-    registry.pin(f"hybrid/{DEVICE}", first.facts.version)
+    assert models.refresh() == 1
+    assert models.find_evidence(DEVICE).facts.version == newer
+    registry.pin(f"evidence/{DEVICE.id}", first)
     clock.now_s = 12.0
-    pinned = trained_models.find(DEVICE, SCHEMA).found
-    assert pinned is not None
-    assert pinned.facts == replace(first.facts)
+    assert models.find_evidence(DEVICE).facts.version == first
 
 
 @pytest.mark.parametrize("url", ["nowhere://models", "http://127.0.0.1:9/models"])
 def test_a_place_that_cannot_be_read_is_a_failure(url: str) -> None:
     """An address that nobody answers at costs the model, with a reason."""
-    lookup = TrainedModels(url, shipped="").find(DEVICE, SCHEMA)
-    assert lookup.found is None
-    assert all("cannot be read" in one for one in lookup.failures)
-    assert lookup.failures
+    models = TrainedModels(url, shipped="")
+    for failures in (
+        models.find(DEVICE.id, SCHEMA, "ridge").failures, models.find_evidence(DEVICE).failures
+    ):  # fmt: skip
+        assert failures
+        assert all("cannot be read" in one for one in failures)

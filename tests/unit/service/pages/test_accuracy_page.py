@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.models.catalogue import make_model
 from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.time_models import make_model
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.records.observed_times import RunTimes
@@ -35,7 +35,7 @@ from kernelcast.training.table import tabulate
 from kernelcast.training.validating import validate_models
 from support.observations import make_observation
 from support.page_examples import fill_store
-from support.synthetic_rows import SCHEMA, make_rows
+from support.synthetic_rows import make_rows
 
 LOCKS = Path("/proc/locks")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -220,7 +220,7 @@ def test_a_look_leaves_the_locks_of_the_store(
     plan = ValidationSettings(models=("linear",), rows=ALL_ROWS, jobs=1)
     registry = ModelRegistry(url=str(settings.registry))
     fitted = make_model("linear").fit(table)
-    registry.publish("linear/device-0", fitted, table.schema, validate_models(table, plan))
+    registry.publish("linear/device-0", fitted, validate_models(table, plan))
     with open_data_store(database) as store:
         assert store.count() == len(old) + 1
         before = _list_locks(database)
@@ -269,7 +269,7 @@ def test_absurd_times_and_names_are_drawn_too(
 def test_a_model_that_was_trained_here(client: TestClient, settings: ServiceSettings) -> None:
     """It is listed, with the devices here that it serves."""
     model = make_model("linear").fit(make_rows(kernels=4))
-    ModelRegistry(url=str(settings.registry)).publish("linear/device-0", model, SCHEMA)
+    ModelRegistry(url=str(settings.registry)).publish("linear/device-0", model)
     page = _show(client, "/accuracy/models")
     assert "linear/device-0" in page
     assert "No model serves fake-device-0000" in page
@@ -278,7 +278,7 @@ def test_a_model_that_was_trained_here(client: TestClient, settings: ServiceSett
 def test_a_damaged_model_is_told_to_a_person(client: TestClient, settings: ServiceSettings) -> None:
     """The rest of the page is there all the same."""
     model = make_model("linear").fit(make_rows(kernels=4))
-    version = ModelRegistry(url=str(settings.registry)).publish("linear/x", model, SCHEMA)
+    version = ModelRegistry(url=str(settings.registry)).publish("linear/x", model)
     file = next(Path(str(settings.registry)).rglob(f"{version}*"))
     file.write_bytes(b"broken")
     page = _show(client)

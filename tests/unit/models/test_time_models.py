@@ -1,0 +1,209 @@
+"""What every model of the catalogue does, on launches with planted structure."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelcast.models.persistence import (
+    ModelFileError,
+    ModelRegistry,
+    load_model,
+    read_model,
+    save_model,
+    write_model,
+)
+from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, list_models, make_model
+from kernelcast.models.validation import validate
+from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.training_table import TrainingTable
+from support.synthetic_rows import SCHEMA, make_rows
+
+# One of each kind: the ablations differ from the hybrid only in their feature groups.
+NAMES = (
+    "two_point", "linear", "pooled_rate", "analytic", "history", "ridge", "gradient_boosting",
+    "mixture", "svr", "hybrid_without_counters", "hybrid", "hybrid_pooled",
+)  # fmt: skip
+TABLE = make_rows(kernels=12, sizes=4, seed=1)
+UNSEEN = make_rows(kernels=5, sizes=3, seed=2)
+
+
+@pytest.mark.parametrize("model", [make_model(name) for name in NAMES], ids=NAMES, scope="class")
+class TestModels:
+    """What every kind of model must do."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def fitted(cls, model: TimeModel) -> FittedModel:
+        """Give the model, trained."""
+        return model.fit(TABLE)
+
+    def test_predicts_unseen_kernels_without_their_times(self, fitted: FittedModel) -> None:
+        """Gives one finite positive time per row, each the same alone and without a measurement."""
+        seconds = fitted.predict(UNSEEN)
+        assert seconds.shape == (len(UNSEEN),)
+        assert (np.isfinite(seconds) & (seconds > 0)).all()
+        blind = UNSEEN.assign(seconds=np.full(len(UNSEEN), np.nan))
+        np.testing.assert_array_equal(fitted.predict(blind), seconds)
+        alone = [fitted.predict(UNSEEN.take(np.array([row])))[0] for row in range(len(UNSEEN))]
+        np.testing.assert_allclose(alone, seconds, rtol=1e-9)
+        assert fitted.predict(UNSEEN.take(np.array([], dtype=np.intp))).shape == (0,)
+
+    def test_intervals_hold_the_prediction_and_widen(self, fitted: FittedModel) -> None:
+        """The higher the coverage, the wider the interval; a coverage lies between 0 and 1."""
+        found = [fitted.forecast(UNSEEN, share) for share in (0.5, 0.8, 0.9, 0.99)]
+        for one in found:
+            np.testing.assert_allclose(one.seconds, fitted.predict(UNSEEN), rtol=1e-12)
+            assert (one.low <= one.seconds).all()
+            assert (one.seconds <= one.high).all()
+        widths = [one.high / one.low for one in found]
+        assert all((low <= high * (1 + 1e-12)).all() for low, high in pairwise(widths))
+        for coverage in (0.0, 1.0, 90.0):
+            with pytest.raises(InputError, match="coverage"):
+                fitted.forecast(UNSEEN, coverage)
+
+    def test_order_of_rows_does_not_matter(self, model: TimeModel, fitted: FittedModel) -> None:
+        """Training on shuffled rows gives the same predictions."""
+        shuffled = TABLE.take(np.random.default_rng(5).permutation(len(TABLE)))
+        np.testing.assert_array_equal(model.fit(shuffled).predict(UNSEEN), fitted.predict(UNSEEN))
+
+    def test_refuses_what_does_not_fit(self, model: TimeModel, fitted: FittedModel) -> None:
+        """Another schema is refused, and so is a single group to learn from."""
+        other = FeatureSchema(names=UNSEEN.schema.names, version=UNSEEN.schema.version + 1)
+        with pytest.raises(InputError, match=rf"(?s){UNSEEN.schema.id}.*{other.id}"):
+            fitted.predict(UNSEEN.with_features(other, UNSEEN.features))
+        with pytest.raises(InputError, match="two groups"):
+            model.fit(TABLE.take(TABLE.kernels == TABLE.kernels[0]))
+
+    def test_survives_a_file(self, fitted: FittedModel) -> None:
+        """A stored model predicts the same to the last bit; trees are none."""
+        if fitted.name == "gradient_boosting":
+            with pytest.raises(InputError, match="has trees"):
+                write_model(fitted)
+            return
+        stored = read_model(write_model(fitted), "a file", SCHEMA).model
+        before, after = fitted.forecast(UNSEEN), stored.forecast(UNSEEN)
+        np.testing.assert_array_equal(after.seconds, before.seconds)
+        np.testing.assert_array_equal(after.high, before.high)
+        assert stored.describe() == fitted.describe()
+
+
+def test_learners_find_planted_structure() -> None:
+    """The hybrid errs less than the linear model on kernels that it has not seen."""
+    report = validate(
+        make_rows(kernels=20, sizes=4), [make_model("linear"), make_model("hybrid")],
+        make_rows(kernels=20, sizes=4).kernels,
+    )  # fmt: skip
+    (linear, hybrid) = (one.errors for one in report.scores)
+    assert linear is not None
+    assert hybrid is not None
+    assert hybrid.mean < 0.8 * linear.mean
+
+
+def test_references_are_columns_and_history_remembers() -> None:
+    """Each rule takes its column; a launch measured before comes back as its median."""
+    rate = TABLE.column("sampled.total_s") / TABLE.column("sampled.work_groups_count")
+    np.testing.assert_allclose(make_model("pooled_rate").refer(TABLE), rate * TABLE.work_groups)
+    np.testing.assert_array_equal(make_model("two_point").refer(TABLE), TABLE.linear_s)
+    assert np.isnan(make_model("mwp_cwp").refer(TABLE)).all()
+    fitted = make_model("history").fit(TABLE)
+    np.testing.assert_array_equal(fitted.predict(TABLE), TABLE.seconds)
+    np.testing.assert_array_equal(fitted.predict(UNSEEN), UNSEEN.linear_s)
+    narrow, wide = fitted.forecast(TABLE), fitted.forecast(UNSEEN)
+    assert np.median(narrow.high / narrow.low) < np.median(wide.high / wide.low)
+    with pytest.raises(InputError, match="have no time to start from"):
+        make_model("linear").fit(TABLE).predict(TABLE.assign(linear_s=np.full(len(TABLE), np.nan)))
+
+
+def test_the_catalogue_knows_its_models() -> None:
+    """Every name makes the model of that name; another one is refused with the list."""
+    assert {*RIVALS} <= {*list_models()}
+    assert all(make_model(name).name == name for name in list_models())
+    with pytest.raises(InputError, match="choose of two_point, linear"):
+        make_model("oracle")
+
+
+@pytest.fixture(scope="module")
+def ridge() -> FittedModel:
+    """Give a small model."""
+    return make_model("ridge").fit(TABLE)
+
+
+def test_files_hold_what_is_known_of_a_model(ridge: FittedModel, tmp_path: Path) -> None:
+    """Report, schema, versions and samplers come back; the same model makes the same bytes."""
+    report = validate(TABLE, [make_model("linear")], TABLE.kernels)
+    url = str(tmp_path / "model.json")
+    save_model(ridge, url, report, samplers=(5,))
+    stored = load_model(url, FeatureSchema(names=(*SCHEMA.names, "static.more_count"), version=1))
+    assert (stored.report, stored.schema, stored.samplers) == (report, SCHEMA, (5,))
+    assert "scikit-learn" in stored.versions
+    assert write_model(make_model("ridge").fit(TABLE)) == write_model(ridge)
+
+
+@pytest.mark.parametrize("change", [
+    {"format": "kernelcast model 1"}, {"model": "oracle"}, {"correction": {"names": ["a"]}},
+    {"calibration": None}, {"launches": [["p", "d", -1.0, 0.1]]}, {"schema_version": "x"},
+], ids=str)  # fmt: skip
+def test_damaged_and_foreign_files_are_refused(
+    ridge: FittedModel, change: dict[str, object]
+) -> None:
+    """Whatever is wrong, the message names the file and says what to do."""
+    content = json.dumps({**json.loads(write_model(ridge)), **change}).encode()
+    with pytest.raises(ModelFileError, match="my file: is"):
+        read_model(content, "my file")
+    for cut in (content[:-10], b"", b"\x80\x04cos\nsystem\n", b"[" * 100_000, b"null"):
+        with pytest.raises(ModelFileError, match="no model file, or is damaged"):
+            read_model(cut, "my file")
+
+
+def test_files_of_other_schemas_and_samplers_are_refused(ridge: FittedModel) -> None:
+    """A model is not given features that it does not know, nor samples of another sampler."""
+    content = write_model(ridge, samplers=(4,))
+    narrow = FeatureSchema(names=SCHEMA.names[1:], version=1)
+    with pytest.raises(ModelFileError, match=rf"{SCHEMA.id}, not {narrow.id}"):
+        read_model(content, "x", narrow)
+    with pytest.raises(ModelFileError, match="revision 4 of the sampler, not 5"):
+        read_model(content, "x", sampler=5)
+
+
+@pytest.mark.parametrize("scheme", ["", "memory://"])
+def test_registries_keep_versions(ridge: FittedModel, tmp_path: Path, scheme: str) -> None:
+    """The latest is used unless one is pinned; rolling back keeps the files."""
+    registry = ModelRegistry(url=f"{scheme}{tmp_path}/models")
+    first, second = (registry.publish("ridge/d", ridge, samplers=(n,)) for n in (1, 2))
+    assert registry.load("ridge/d").samplers == (2,)
+    registry.pin("ridge/d", first)
+    assert registry.load("ridge/d").samplers == (1,)
+    registry.pin("ridge/d", None)
+    assert registry.roll_back("ridge/d") == first
+    assert registry.find_versions("ridge/d").versions == (first, second)
+    for call in (
+        lambda: registry.roll_back("ridge/d"), lambda: registry.pin("ridge/d", "0009-abc"),
+        lambda: registry.load("ridge/other"), lambda: registry.load("../x"),
+    ):  # fmt: skip
+        with pytest.raises(ModelFileError):
+            call()
+
+
+def test_a_file_that_was_changed_is_not_loaded(ridge: FittedModel, tmp_path: Path) -> None:
+    """Its digest stands in its name."""
+    registry = ModelRegistry(url=str(tmp_path))
+    version = registry.publish("ridge/d", ridge)
+    path = tmp_path / "ridge" / "d" / f"{version}.json"
+    path.write_bytes(path.read_bytes().replace(b"ridge", b"linear"))
+    with pytest.raises(ModelFileError, match="not the file that was published"):
+        registry.load("ridge/d")
+    (tmp_path / "ridge" / "d" / "versions.json").write_text('{"versions": ["x"]}')
+    with pytest.raises(ModelFileError, match="list of versions is damaged"):
+        registry.load("ridge/d")
+
+
+def test_tables_have_digests_of_their_content() -> None:
+    """Shuffled rows have the same digest, changed ones another."""
+    order = np.random.default_rng(0).permutation(len(TABLE))
+    assert TABLE.take(order).digest == TABLE.digest
+    changed: TrainingTable = TABLE.assign(linear_s=2 * TABLE.linear_s)
+    assert changed.digest != TABLE.digest
