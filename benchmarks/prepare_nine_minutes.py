@@ -54,7 +54,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _THERE = frozenset({
     "numpy", "scipy", "scikit-learn", "pandas", "numba", "cuda-bindings", "pyarrow",
 })  # fmt: skip
-_ALSO = ("joblib", "skops", "nvidia-ml-py")
+_ALSO = ("joblib", "nvidia-ml-py")
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014",
               "manylinux2010", "manylinux1")  # fmt: skip
 _UNITS, _WORK_ITEMS, _MOST_GROUPS = 132, 2048, 32

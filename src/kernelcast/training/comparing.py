@@ -80,7 +80,7 @@ def compare_table(
     table : TrainingTable
         Observations.
     methods : sequence of str
-        Two or more models of `kernelcast.models.catalogue`; ``learned`` is the one that estimates
+        Two or more models of `kernelcast.models.time_models`; ``learned`` is the one that estimates
         use.
     plan : ComparisonPlan, optional
         How; families are held out in ten parts unless it says otherwise.
