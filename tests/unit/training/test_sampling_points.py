@@ -94,7 +94,7 @@ def test_sources_that_are_not_there_are_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no Parquet files"):
         list(read_observations([tmp_path]))
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match=r"cut\.parquet: cannot be read as Parquet"):
+    with pytest.raises(InputError, match=r"cut\.parquet: is no Parquet file"):
         list(read_observations([tmp_path]))
-    with pytest.raises(InputError, match=r"cut\.parquet: cannot be read as Parquet"):
+    with pytest.raises(InputError, match=r"cut\.parquet: is no Parquet file"):
         list(read_observations([tmp_path / "cut.parquet"]))
