@@ -27,9 +27,9 @@ from cluster_simulator import (
     simulate,
 )
 from machine import describe_machine
+from matplotlib.figure import Figure
 
 from kernelcast.models.validation.report import report_from_json
-from kernelcast.reports.drawing import saved_figure
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "cluster_simulation"
@@ -105,34 +105,35 @@ def run_shape(size: dict[str, Any], shape: Shape, errors: Sequence[ErrorModel]) 
 def draw(path: Path, size: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """Draw one panel per shape: the curve over errors, lines for history and no knowledge."""
     shapes = [*dict.fromkeys(row["shape"] for row in rows)]
-    with saved_figure(path, 10.4, 3.6 * len(shapes) / 2 + 0.5) as figure:
-        panels = figure.subplots(len(shapes) // 2, 2, squeeze=False).flat
-        for axes, shape in zip(panels, shapes, strict=True):
-            here = [row for row in rows if row["shape"] is shape]
-            curve = [row for row in here if row["error"] and not row["error"].ratios]
-            errors = [100 * row["error"].mean_error for row in curve]
-            medians = [median(row["ratios"]) for row in curve]
-            axes.plot(errors, medians, "o-", color="#4477aa", label="estimates")
-            least, most = ([end(row["ratios"]) for row in curve] for end in (min, max))
-            axes.fill_between(errors, least, most, color="#4477aa", alpha=0.2, linewidth=0)
-            for row in here:
-                label, error, ratio = row["knowledge"], row["error"], median(row["ratios"])
-                if label in LINES:
-                    colour, style = LINES[label]
-                    axes.axhline(ratio, color=colour, linestyle=style, label=label)
-                elif error and error.ratios:
-                    point = (100 * error.mean_error, ratio)
-                    axes.plot(*point, "*", color="#aa3377", markersize=11)
-                    axes.annotate(error.label, point, textcoords="offset points",
-                                  xytext=(6, 4), fontsize="small")  # fmt: skip
-            axes.set_title(shape.value)
-            axes.set_xlabel("mean error of estimates (%)")
-            axes.set_ylabel("makespan / perfect knowledge")
-            axes.legend(fontsize="small")
-        figure.suptitle(
-            f"{size['devices']:,} devices of {size['models']} models, {size['tasks']:,} tasks, "
-            f"median of {size['repeats']}"
-        )
+    figure = Figure(figsize=(10.4, 3.6 * len(shapes) / 2 + 0.5), layout="constrained")
+    panels = figure.subplots(len(shapes) // 2, 2, squeeze=False).flat
+    for axes, shape in zip(panels, shapes, strict=True):
+        here = [row for row in rows if row["shape"] is shape]
+        curve = [row for row in here if row["error"] and not row["error"].ratios]
+        errors = [100 * row["error"].mean_error for row in curve]
+        medians = [median(row["ratios"]) for row in curve]
+        axes.plot(errors, medians, "o-", color="#4477aa", label="estimates")
+        least, most = ([end(row["ratios"]) for row in curve] for end in (min, max))
+        axes.fill_between(errors, least, most, color="#4477aa", alpha=0.2, linewidth=0)
+        for row in here:
+            label, error, ratio = row["knowledge"], row["error"], median(row["ratios"])
+            if label in LINES:
+                colour, style = LINES[label]
+                axes.axhline(ratio, color=colour, linestyle=style, label=label)
+            elif error and error.ratios:
+                point = (100 * error.mean_error, ratio)
+                axes.plot(*point, "*", color="#aa3377", markersize=11)
+                axes.annotate(error.label, point, textcoords="offset points",
+                              xytext=(6, 4), fontsize="small")  # fmt: skip
+        axes.set_title(shape.value)
+        axes.set_xlabel("mean error of estimates (%)")
+        axes.set_ylabel("makespan / perfect knowledge")
+        axes.legend(fontsize="small")
+    figure.suptitle(
+        f"{size['devices']:,} devices of {size['models']} models, {size['tasks']:,} tasks, "
+        f"median of {size['repeats']}"
+    )
+    figure.savefig(path)
 
 
 def main() -> None:

@@ -4,9 +4,13 @@ A `Chart` is two axes and series of points; a `Figure` is charts that stand toge
 something to draw makes these and draws nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from kernelcast.models.validation.comparison import ComparedKernel
 
 Kind = Literal["points", "line", "bars", "stack", "spans", "guide"]
 """How a series is drawn.
@@ -19,6 +23,10 @@ Unit = Literal["", "s", "share", "ratio", "work", "moment", "B/s", "op/s", "B", 
 """What the numbers of an axis are, in the units of the International System."""
 _MOST_DIGITS: Final = 6
 _WHOLE_FROM: Final = 1e8
+LONGEST_NAME: Final = 26
+"""Letters that a name in a picture may have."""
+_MOST_BARS: Final = 60
+_LEAST_ERROR: Final = 1e-4
 # Callers may report any time: an axis from the first atom's life on would show nothing else.
 _SHORTEST_S, _LONGEST_S = 1e-9, 1e7
 
@@ -132,6 +140,116 @@ def chart_predictions(series: Iterable[Series], *, has_bounds: bool = True) -> C
         series=(*found, *guides),
         is_square=True,
     )
+
+
+def chart_mean_errors(
+    kernels: Sequence[str], errors: Mapping[str, Sequence[float | None]], noise: float | None
+) -> Figure:
+    """Chart the mean errors of each kernel by some methods, beside each other.
+
+    Parameters
+    ----------
+    kernels : sequence of str
+        At least one.
+    errors : mapping of str to sequence of float
+        By method, one for each kernel; None where it has none.
+    noise : float, optional
+        Of the measured times, drawn as a line.
+    """
+    short, charts = shorten_names(kernels), []
+    for first in range(0, len(kernels), _MOST_BARS):
+        own = kernels[first : first + _MOST_BARS]
+        series = [
+            Series(name=method, kind="bars", points=[
+                Point(x=place, y=error or 0.0)
+                for place, error in enumerate(each[first : first + _MOST_BARS])
+            ])
+            for method, each in errors.items()
+        ]  # fmt: skip
+        if noise is not None:
+            ends = [Point(x=place, y=noise) for place in (-0.5, len(own) - 0.5)]
+            series.append(Series(name="noise of measured times", kind="guide", points=ends))
+        x = Axis(title="", names=tuple(short[name] for name in own))
+        y = Axis(title="mean error", unit="share")
+        charts.append(Chart(x=x, y=y, series=tuple(series), cuts_bars=True))
+    return Figure(charts=tuple(charts), columns=1, heights=(3.2,))
+
+
+def chart_errors(
+    first: str,
+    second: str,
+    kernels: Sequence["ComparedKernel"],
+    link: Callable[[str], str] = lambda _: "",
+) -> Chart:
+    """Chart the errors of two models on each kernel, by which of them is better."""
+    groups: dict[str, list[Point]] = {}
+    for one in kernels:
+        point = Point(
+            x=max(one.first_error, _LEAST_ERROR), y=max(one.second_error, _LEAST_ERROR),
+            label=one.kernel, link=link(one.kernel),
+        )  # fmt: skip
+        name = "within noise" if one.winner is None else f"{one.winner} is better"
+        groups.setdefault(name, []).append(point)
+    errors = [error for own in groups.values() for one in own for error in (one.x, one.y)]
+    ends = [Point(x=end, y=end) for end in (min(errors), max(errors))]
+    return Chart(
+        x=Axis(title=f"mean error of {first}", unit="share", is_log=True),
+        y=Axis(title=f"mean error of {second}", unit="share", is_log=True),
+        series=(
+            *(Series(name=name, points=own) for name, own in sorted(groups.items())),
+            Series(name="equal", kind="guide", points=ends),
+        ),
+        is_square=True,
+    )
+
+
+def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:
+    """Give each label a short name: its last part, with more parts where that is not enough.
+
+    Parameters
+    ----------
+    labels : iterable of str
+        Such as ``suite/application/kernel``.
+
+    Returns
+    -------
+    mapping of str to str
+        At most `LONGEST_NAME` letters each; the middle of a longer name is left out.
+
+    Examples
+    --------
+    >>> shorten_names(["a/x/run", "a/y/run", "a/y/triad"])
+    {'a/x/run': 'x/run', 'a/y/run': 'y/run', 'a/y/triad': 'triad'}
+    """
+
+    def end(label: str, parts: int) -> str:
+        return "/".join(label.split("/")[-parts:])
+
+    known = sorted(set(labels))
+    short = {label: end(label, 1) for label in known}
+    for parts in range(2, max((label.count("/") for label in known), default=0) + 2):
+        used = Counter(short.values())
+        short |= {label: end(label, parts) for label, name in short.items() if used[name] > 1}
+    return {label: elide(make_plain(name)) for label, name in short.items()}
+
+
+def elide(name: str, longest: int = LONGEST_NAME) -> str:
+    """Leave out the middle of a name that is too long."""
+    if len(name) <= longest:
+        return name
+    half = (longest - 1) // 2
+    return f"{name[: longest - 1 - half]}\N{HORIZONTAL ELLIPSIS}{name[-half:]}"
+
+
+def make_plain(text: str) -> str:
+    r"""Replace what cannot be drawn: callers may call kernels and devices anything.
+
+    Examples
+    --------
+    >>> make_plain("a\x01b")
+    'a?b'
+    """
+    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
 
 
 def chart_to_plain(chart: Chart) -> Mapping[str, Any]:

@@ -7,8 +7,7 @@
 import importlib.util
 import io
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from kernelcast.records.errors import InputError
-from kernelcast.reports.charts import Axis, Chart, Figure, Series
+from kernelcast.reports.charts import (
+    LONGEST_NAME,
+    Axis,
+    Chart,
+    Figure,
+    Series,
+    elide,
+    make_plain,
+)
 from kernelcast.reports.numbers import (
     format_bytes,
     format_count,
@@ -53,8 +60,6 @@ STYLE: Final[Any] = {  # matplotlib lists every name in its type
     "text.parse_math": False,  # kernels and devices may have any name
 }  # fmt: skip
 """Settings of matplotlib."""
-LONGEST_NAME: Final = 26
-"""Letters that a name in a picture may have."""
 _DPI: Final = 150
 _SMALL_FONT: Final = 6.5
 _MANY_POINTS: Final = 300
@@ -343,8 +348,7 @@ def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
     line = axes.xaxis if side == "x" else axes.yaxis
     (axes.set_xlabel if side == "x" else axes.set_ylabel)(axis.title)
     if axis.names:
-        names = [make_plain(name) for name in axis.names]
-        names = [name if len(name) <= 2 * LONGEST_NAME else _elide(name) for name in names]
+        names = [elide(make_plain(name), 2 * LONGEST_NAME) for name in axis.names]
         line.set_ticks(range(len(names)), names)
         if side == "y":
             axes.invert_yaxis()
@@ -410,54 +414,6 @@ def choose_limit(values: Sequence[float]) -> float:
     return limit or 1.0
 
 
-def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:
-    """Give each label a short name: its last part, with more parts where that is not enough.
-
-    Parameters
-    ----------
-    labels : iterable of str
-        Such as ``suite/application/kernel``.
-
-    Returns
-    -------
-    mapping of str to str
-        At most `LONGEST_NAME` letters each; the middle of a longer name is left out.
-
-    Examples
-    --------
-    >>> shorten_names(["a/x/run", "a/y/run", "a/y/triad"])
-    {'a/x/run': 'x/run', 'a/y/run': 'y/run', 'a/y/triad': 'triad'}
-    """
-
-    def end(label: str, parts: int) -> str:
-        return "/".join(label.split("/")[-parts:])
-
-    known = sorted(set(labels))
-    short = {label: end(label, 1) for label in known}
-    for parts in range(2, max((label.count("/") for label in known), default=0) + 2):
-        used = Counter(short.values())
-        short |= {label: end(label, parts) for label, name in short.items() if used[name] > 1}
-    return {label: _elide(make_plain(name)) for label, name in short.items()}
-
-
-def _elide(name: str) -> str:
-    if len(name) <= LONGEST_NAME:
-        return name
-    half = (LONGEST_NAME - 1) // 2
-    return f"{name[: LONGEST_NAME - 1 - half]}\N{HORIZONTAL ELLIPSIS}{name[-half:]}"
-
-
-def make_plain(text: str) -> str:
-    r"""Replace what cannot be drawn: callers may call kernels and devices anything.
-
-    Examples
-    --------
-    >>> make_plain("a\x01b")
-    'a?b'
-    """
-    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
-
-
 def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
     """Draw lines behind what is drawn."""
     axes.grid(visible=True, axis=axis)
@@ -480,70 +436,3 @@ def write_svg(canvas: "Canvas") -> str:
     canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = text.getvalue()
     return _METADATA.sub("", svg[svg.index("<svg") :])
-
-
-# What is below goes when its last caller makes a `Figure` instead.
-PANEL_INCHES: Final = 3.2
-SMALL_FONT: Final = _SMALL_FONT
-
-
-@contextmanager
-def saved_figure(
-    path: Path, width: float, height: float, *, dpi: int | None = None
-) -> Iterator["Canvas"]:
-    """Give a figure to draw on, of so many inches; afterwards it is written to a file."""
-    from matplotlib.figure import Figure as Canvas
-
-    figure = Canvas(figsize=(width, height), layout="constrained")
-    yield figure
-    with writing(path, "the chart"):
-        figure.savefig(path, dpi=dpi or "figure")
-
-
-def write_percent(value: float, _: object = None) -> str:
-    """Write a tick.
-
-    Examples
-    --------
-    >>> write_percent(0.025), write_percent(0.1)
-    ('2.5 %', '10 %')
-    """
-    return f"{value * 100:.3g} %"
-
-
-def count_panels(names: int) -> int:
-    """Give how many panels so many names below bars need."""
-    return -(-names // 60)
-
-
-def draw_panels(
-    figure: "Canvas", names: Sequence[str], draw: "Callable[[Axes, slice], None]"
-) -> "Axes":
-    """Draw bars with names below them, as many as stay legible in a panel.
-
-    Parameters
-    ----------
-    figure : Figure
-        Empty.
-    names : sequence of str
-        At least one.
-    draw : callable
-        Draws the bars of a part of the names at 0, 1, 2, ...
-
-    Returns
-    -------
-    Axes
-        The first panel.
-    """
-    panels = count_panels(len(names))
-    across = -(-len(names) // panels)
-    every = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    for place, axes in enumerate(every):
-        part = slice(place * across, (place + 1) * across)
-        draw(axes, part)
-        shown = names[part]
-        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize=SMALL_FONT)
-        axes.set_xlim(-0.7, across - 0.3)
-        show_grid(axes)
-    first: Axes = every[0]
-    return first

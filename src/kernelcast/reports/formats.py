@@ -1,14 +1,19 @@
 """Features as plain dictionaries for JSON; the keys are the program's public interface."""
 
+from kernelcast.expressions import Expr
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.conditions import Condition
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.launches.features import DeviceFeatures, KernelFeatures
 from kernelcast.records.compiler_facts import facts_to_json
 from kernelcast.records.feature_vector import vector_to_json
 from kernelcast.records.operations import OperationCounts
+from kernelcast.records.plain import CONVERTER, to_plain
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.records.source_lines import LineFacts
-from kernelcast.reports.plain import to_plain
+
+CONVERTER.register_unstructure_hook(Expr, str)
+CONVERTER.register_unstructure_hook(Condition, str)
 
 
 def features_to_json(features: KernelFeatures) -> dict[str, object]:

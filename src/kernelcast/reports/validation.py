@@ -8,8 +8,15 @@ import numpy as np
 
 from kernelcast.models.validation.report import DeviceScore, ValidationReport
 from kernelcast.records.sampling_points import SamplingPointScore
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_predictions
-from kernelcast.reports.drawing import shorten_names
+from kernelcast.reports.charts import (
+    Axis,
+    Chart,
+    Figure,
+    Point,
+    Series,
+    chart_predictions,
+    shorten_names,
+)
 from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_points
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
 

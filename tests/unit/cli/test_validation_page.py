@@ -9,7 +9,7 @@ from kernelcast.models.validation import ModelRows, ValidationReport
 from kernelcast.models.validation.scoring import list_rows, score_rows
 from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.reports.drawing import LONGEST_NAME, shorten_names
+from kernelcast.reports.charts import LONGEST_NAME, shorten_names
 from kernelcast.reports.presenter import save_page
 from kernelcast.reports.validation import PUBLISHED, choose_model, present_validation
 from support.synthetic_rows import make_rows
@@ -102,7 +102,7 @@ def test_a_page_of_many_kernels_cuts_bars(tmp_path: Path) -> None:
     svg = page[page.index("<svg") : page.index("</svg>")]
     assert all(f"kernel{number}<" in svg for number in range(70))
     measured = many.seconds[3]
-    assert f"{abs(huge[3] - measured) / measured * 100:.0f}" in svg
+    assert f"{abs(huge[3] - measured) / measured * 100:.1f} %" in svg
 
 
 def test_a_model_without_answers_has_no_pictures(table: TrainingTable, tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
-from kernelcast.reports.error_charts import chart_errors
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_errors
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageReader

@@ -1,10 +1,18 @@
 """The pictures of the page *Accuracy*: every launch, every kernel, over time, and by week."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_predictions
-from kernelcast.reports.drawing import PANEL_INCHES, count_panels, shorten_names
+from kernelcast.reports.charts import (
+    Axis,
+    Chart,
+    Figure,
+    Point,
+    Series,
+    chart_mean_errors,
+    chart_predictions,
+)
 from kernelcast.service.pages.accuracy.view import LINEAR, AccuracyView
 from kernelcast.service.pages.filters import link_kernel
 
@@ -108,29 +116,15 @@ def _accumulate(errors: Sequence[float]) -> list[Point]:
 
 
 def _picture_kernels(view: AccuracyView) -> Figure:
-    short = shorten_names(one.kernel for one in view.kernels)
-    methods = {view.method: [one.error for one in view.kernels]}
-    if view.method != LINEAR:
-        methods[LINEAR] = [one.linear_error or 0.0 for one in view.kernels]
-    return Figure(
+    methods: dict[str, list[float | None]] = {view.method: [one.error for one in view.kernels]}
+    methods.setdefault(LINEAR, [one.linear_error for one in view.kernels])
+    return replace(
+        chart_mean_errors([one.kernel for one in view.kernels], methods, view.noise),
         name=f"kernels-{view.method}-{view.device}",
         title=f"Mean error of each kernel on {view.device} by {view.method}, worst first",
-        caption="Mean error of each kernel, worst first.",
-        heights=(PANEL_INCHES * count_panels(len(view.kernels)),),
-        charts=(
-            Chart(
-                x=Axis(title="kernel", names=tuple(short[one.kernel] for one in view.kernels)),
-                y=Axis(title="mean error", unit="share"),
-                series=tuple(
-                    Series(
-                        name=name, kind="bars",
-                        points=[Point(x=place, y=error) for place, error in enumerate(errors)],
-                    )
-                    for name, errors in methods.items()
-                ),
-            ),
-        ),
-    )  # fmt: skip
+        caption="Mean error of each kernel, worst first. Bars that leave the picture have their "
+        "value beside them.",
+    )
 
 
 def _picture_drift(view: AccuracyView) -> Figure:
