@@ -1,0 +1,64 @@
+"""What is shipped to run and watch a service: it names what there is."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fastapi.testclient import TestClient
+
+DEPLOY = Path(__file__).parents[3] / "docs" / "how-to" / "deploy"
+_METRIC = re.compile(r"\b((?:kernelcast|process)_[a-z_]+)")
+
+
+def _list_expressions() -> dict[str, str]:
+    """List every expression of the alerts and of the board, by its title."""
+    alerts = yaml.safe_load((DEPLOY / "kernelcast-alerts.yml").read_text(encoding="utf-8"))
+    board = json.loads((DEPLOY / "grafana.json").read_text(encoding="utf-8"))
+    found = {one["alert"]: one["expr"] for group in alerts["groups"] for one in group["rules"]}
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            found[f"{panel['title']} {target['refId']}"] = target["expr"]
+    return found
+
+
+@pytest.mark.parametrize(("title", "expression"), _list_expressions().items())
+def test_expressions_name_what_is_counted(
+    client: TestClient, title: str, expression: str
+) -> None:
+    """Each metric of the board and the alerts is one of `/metrics`, each label one that it has."""
+    del title
+    described = client.get("/metrics").text
+    known = dict(re.findall(r"^# TYPE (\S+) (\w+)$", described, re.MULTILINE))
+    for name in _METRIC.findall(expression):
+        bare = re.sub(r"_(total|bucket|count|sum)$", "", name)
+        assert name in known or known.get(bare) == "histogram" or f"{bare}_total" in known, name
+    for opening, closing in ("()", "[]", "{}"):
+        assert expression.count(opening) == expression.count(closing)
+
+
+def test_panels_stand_beside_each_other() -> None:
+    """No two of them overlap, and all have names of their own."""
+    board = json.loads((DEPLOY / "grafana.json").read_text(encoding="utf-8"))
+    taken: set[tuple[int, int]] = set()
+    for one in board["panels"]:
+        at = one["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert at["x"] + at["w"] <= 24
+        assert not cells & taken
+        taken |= cells
+    assert len({one["id"] for one in board["panels"]}) == len(board["panels"])
+
+
+def test_prometheus_brings_its_token_and_the_rules() -> None:
+    """The example names the file of the token, and the rules that lie beside it."""
+    config: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))
+    (scraped,) = config["scrape_configs"]
+    assert scraped["authorization"]["credentials_file"].endswith(".token")
+    assert [(DEPLOY / name).is_file() for name in config["rule_files"]] == [True]
