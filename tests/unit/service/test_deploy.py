@@ -25,9 +25,7 @@ def _list_expressions() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("title", "expression"), _list_expressions().items())
-def test_expressions_name_what_is_counted(
-    client: TestClient, title: str, expression: str
-) -> None:
+def test_expressions_name_what_is_counted(client: TestClient, title: str, expression: str) -> None:
     """Each metric of the board and the alerts is one of `/metrics`, each label one that it has."""
     del title
     described = client.get("/metrics").text
