@@ -14,8 +14,7 @@ The fields of a command's record are its options; `command` makes the command:
 >>> _ = greet(["hi", "--runs", "2"], standalone_mode=False)
 hihi
 
-Older commands have decorators; one that several share is ``field = use(decorator)`` in a record.
-What a command explains in words of its own is a function from that help text to the option.
+An option that several commands share is a decorator here; ``field = use(decorator)`` in a record.
 """
 
 from collections.abc import Callable
@@ -23,12 +22,13 @@ from dataclasses import Field, field, fields
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
 from kernelcast.cli.terminal import ExitStatus
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
+from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:  # slow to load
     from _typeshed import DataclassInstance
@@ -41,14 +41,15 @@ FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
-_DEBUG = "kernelcast.debug"
+_DEBUG: Final = "kernelcast.debug"
+_MOST_SIZES: Final = 10_000
 
 
 def parse_parameters(
     _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> "dict[str, Number]":
     """Read ``NAME=VALUE`` texts; values may be arithmetic, such as ``2**14``."""
-    from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
+    from kernelcast.records.arithmetic import ArithmeticProblem, evaluate  # slow to load
 
     parameters = {}
     for text in texts:
@@ -64,10 +65,38 @@ def parse_parameters(
     return parameters
 
 
-def take_fields(kind: type[Record], options: dict[str, Any], **more: Any) -> Record:  # noqa: ANN401
-    """Make a record of the options that are called as its fields are; they leave the dictionary."""
-    names = [one.name for one in fields(kind) if one.name in options]
-    return kind(**{name: options.pop(name) for name in names}, **more)
+def read_range(text: str, *, told: str, example: str) -> tuple[int, ...]:
+    """Read ``FIRST:LAST:STEP``, which may be arithmetic; the last value belongs to it.
+
+    Parameters
+    ----------
+    text : str
+        The range.
+    told : str
+        What was given, as an error says it.
+    example : str
+        What could have been given.
+
+    Examples
+    --------
+    >>> read_range("100:2*100:50", told="-D N", example="100:2000:20")
+    (100, 150, 200)
+    """
+    from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
+
+    expected = f"{told}: expected FIRST:LAST:STEP, such as {example}"
+    try:
+        numbers = [evaluate(one) for one in text.split(":")]
+    except ArithmeticProblem as problem:
+        msg = f"{expected} ({problem})"
+        raise InputError(msg) from problem
+    if len(numbers) not in {2, 3} or any(int(one) != one for one in numbers):
+        raise InputError(expected)
+    first, last, step = (int(one) for one in (*numbers, 1)[:3])
+    if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:
+        msg = f"{expected}, with 0 < FIRST <= LAST and at most {_MOST_SIZES} sizes"
+        raise InputError(msg)
+    return tuple(range(first, last + 1, step))
 
 
 def pick(kind: type[Record], options: object, **more: Any) -> Record:  # noqa: ANN401
@@ -180,104 +209,41 @@ def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None
     ctx.meta[_DEBUG] = value
 
 
-def json(says: str) -> Callable[[Command], Command]:
-    """Make ``--json``."""
-    return flag("--json", "as_json", says=says)
-
-
 def flag(*names: str, says: str) -> Callable[[Command], Command]:
-    """Make an option that is given or not."""
+    """Make the decorator of an option that is given or not."""
     return click.option(*names, is_flag=True, help=says)
 
 
-def count(
-    *names: str, says: str, default: int | None = None, least: int = 1, metavar: str = "N"
-) -> Callable[[Command], Command]:
-    """Make an option that takes a whole number of at least so much."""
-    kind = click.IntRange(min=least)
-    return click.option(*names, metavar=metavar, type=kind, default=default, help=says)
+def file(*names: str, says: str, metavar: str = "FILE") -> Callable[[Command], Command]:
+    """Make the decorator of an option that names a file."""
+    return click.option(*names, metavar=metavar, type=FILE, help=says)
 
 
-def file(
-    *names: str, says: str, metavar: str = "FILE", multiple: bool = False
-) -> Callable[[Command], Command]:
-    """Make an option that names a file."""
-    return click.option(*names, metavar=metavar, type=FILE, multiple=multiple, help=says)
-
-
-def devices(says: str) -> Callable[[Command], Command]:
-    """Make ``--device``, which may be repeated."""
-    return click.option("--device", "device_ids", metavar="ID", multiple=True, help=says)
-
-
-def parameters_with(says: str, *, has_letter: bool = True) -> Callable[[Command], Command]:
-    """Make ``--param``, which may be repeated; with a letter, it is ``-p`` as well."""
-    return click.option(
-        *(("-p",) if has_letter else ()),
-        "--param",
-        "parameters",
-        metavar="NAME=VALUE",
-        multiple=True,
-        callback=parse_parameters,
-        help=says,
-    )
-
-
-def runs(default: int, says: str) -> Callable[[Command], Command]:
-    """Make ``--runs``."""
-    return count("--runs", default=default, says=says)
-
-
-def timeout(
-    default_s: float,
-    says: str,
-    *,
-    kind: type[float] | click.FloatRange = POSITIVE,
-    name: str = "timeout_s",
-) -> Callable[[Command], Command]:
-    """Make ``--timeout``, in seconds; ``float`` where what takes the number checks it itself."""
-    return click.option(
-        "--timeout", name, metavar="SECONDS", type=kind, default=default_s, help=says
-    )
-
-
-def folder(says: str) -> Callable[[Command], Command]:
-    """Make ``--out`` of a folder."""
-    return click.option("--out", "folder", metavar="FOLDER", type=FOLDER, help=says)
-
-
-def plot(says: str, *, metavar: str = "FILE.png") -> Callable[[Command], Command]:
-    """Make ``--plot``."""
-    return file("--plot", "plot_file", metavar=metavar, says=says)
-
-
-json_flag = json("Print JSON instead of a table.")
-json_list = json(
-    "Print a JSON list, one object per device, instead of a table. Times are in seconds."
-)
-device = devices(
-    "Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
-    "repeated.  [default: all devices]"
-)
-parameters = parameters_with(
-    "Replace a value of the problem file's `parameters`, for example N=2**20; may be repeated."
-)
+json_flag = flag("--json", "as_json", says="Print JSON instead of a table.")
+json_list = flag(
+    "--json", "as_json",
+    says="Print a JSON list, one object per device, instead of a table. Times are in seconds.",
+)  # fmt: skip
+device = click.option(
+    "--device", "device_ids", metavar="ID", multiple=True,
+    help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
+    "repeated.  [default: all devices]",
+)  # fmt: skip
+parameters = click.option(
+    "-p", "--param", "parameters", metavar="NAME=VALUE", multiple=True, callback=parse_parameters,
+    help="Replace a value of the problem file's `parameters`, for example N=2**20; may be "
+    "repeated.",
+)  # fmt: skip
 least_gain = click.option(
-    "--least-gain",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=DEFAULT_LEAST_GAIN,
+    "--least-gain", metavar="SECONDS", type=click.FloatRange(min=0), default=DEFAULT_LEAST_GAIN,
     help="Where earlier samples of a launch, or other sizes of its kernel, are known: seconds by "
     "which a second of sampling has to narrow the interval, or it is left out. 0: sample always.",
-)
-seed = count(
-    "--seed", default=0, least=0, says="Seed of random buffer contents and of the sampled places."
-)
+)  # fmt: skip
+seed = click.option(
+    "--seed", metavar="N", type=click.IntRange(min=0), default=0,
+    help="Seed of random buffer contents and of the sampled places.",
+)  # fmt: skip
 debug = click.option(
-    "--debug",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_remember_debug,
+    "--debug", is_flag=True, is_eager=True, expose_value=False, callback=_remember_debug,
     help="Show Python's traceback of an error.",
-)
+)  # fmt: skip

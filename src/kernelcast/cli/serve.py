@@ -46,7 +46,10 @@ _database: Final = click.option(
     "--registry", metavar="URL", envvar=MODELS_VARIABLE,
     help=f"Trained models.  [default: {MODELS_VARIABLE}, or models in the data folder]",
 )  # fmt: skip
-@option.count("--workers", default=1, says="Processes that answer; all share the database.")
+@click.option(
+    "--workers", metavar="N", type=option.COUNT, default=1,
+    help="Processes that answer; all share the database.",
+)  # fmt: skip
 @click.option(
     "--token-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
     help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each; only its owner "
@@ -76,9 +79,9 @@ _database: Final = click.option(
 )  # fmt: skip
 @option.least_gain
 @option.flag("--no-jobs", says="Leave jobs to other hosts.")
-@option.count(
-    "--queue", default=8,
-    says="Samplings that may wait for a device in each process; more are told to come again.",
+@click.option(
+    "--queue", metavar="N", type=option.COUNT, default=8,
+    help="Samplings that may wait for a device in each process; more are told to come again.",
 )  # fmt: skip
 @click.option(
     "--keep-answers", "answer_days", metavar="DAYS", type=click.FloatRange(0, min_open=True),
@@ -89,7 +92,10 @@ _database: Final = click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
     help="Least level of lines in the log; each request is a line of level info.",
 )  # fmt: skip
-@option.timeout(60.0, "Limit for each sampling, build included.")
+@click.option(
+    "--timeout", "timeout_s", metavar="SECONDS", type=option.POSITIVE, default=60.0,
+    help="Limit for each sampling, build included.",
+)  # fmt: skip
 @option.debug
 @click.pass_context
 def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ServiceSettings has the types
@@ -137,9 +143,7 @@ def _run(
         sandbox=SandboxMode(sandbox),
         token_file=token_file,
         runs_jobs=not no_jobs,
-        limits=replace(
-            Limits(), queue=queue, sample_seconds=timeout_s, answer_days=answer_days
-        ),
+        limits=replace(Limits(), queue=queue, sample_seconds=timeout_s, answer_days=answer_days),
     )
     file_tokens = {} if token_file is None else read_token_file(token_file)
     with open_state(settings.database or choose_store()) as state:

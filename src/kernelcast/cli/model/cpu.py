@@ -16,7 +16,6 @@ from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.osaca_provider import OsacaProvider
 from kernelcast.analytic.cpu.units import Unit, convert, read_unit, to_cycles_per_line
 from kernelcast.cli import options as option
-from kernelcast.cli.ranges import read_range
 from kernelcast.cli.terminal import progress, show, show_json
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import LoopNest
@@ -205,7 +204,7 @@ class CpuOptions:
         for name, text in self.defines:
             if ":" in text:
                 told = f"-D {name} {text!r}"
-                swept[name] = read_range(text, told=told, example="100:2000:20")
+                swept[name] = option.read_range(text, told=told, example="100:2000:20")
             else:
                 fixed[name] = _read_number(name, text)
         if len(swept) > 1:

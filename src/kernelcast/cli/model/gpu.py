@@ -11,7 +11,6 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.ranges import read_range
 from kernelcast.cli.terminal import progress, show, show_json
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.features.written_accesses.accesses import read_access
@@ -277,7 +276,7 @@ def _sweep_sizes(
         msg = f"--sweep-size {sweep!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
         raise InputError(msg)
     name = match["name"]
-    values = read_range(match["range"], told=f"--sweep-size {sweep!r}", example="300:800:20")
+    values = option.read_range(match["range"], told=f"--sweep-size {sweep!r}", example="300:800:20")
     local_sizes = options.list_local_sizes()
     curves: dict[str, list[tuple[int, Configuration]]] = {}
     for machine in machines:

@@ -21,7 +21,6 @@ from kernelcast.analytic.scratchpad.what_if import (
     vary_granularity,
 )
 from kernelcast.cli import options as option
-from kernelcast.cli.ranges import read_range
 from kernelcast.cli.terminal import show, show_json
 from kernelcast.launches.modelling.scratchpad_file import (
     depends_on_cpes,
@@ -266,7 +265,7 @@ def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Ans
     counts = list_cpe_counts(processor)
     if options.cpe_range is not None:
         told = f"--cpes {options.cpe_range!r}"
-        counts = list(read_range(options.cpe_range, told=told, example="8:64:8"))
+        counts = list(option.read_range(options.cpe_range, told=told, example="8:64:8"))
     usual = options.read_kernel(path, processor, options.active_cpes).active_cpes
     sweep = vary_cpes(
         lambda count: options.read_kernel(path, processor, count), usual, counts, processor
