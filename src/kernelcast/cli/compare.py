@@ -72,12 +72,19 @@ def compare(options: CompareOptions) -> ExitStatus:
     measured times, by which factor, how sure that is, for which launches, and a decision tree of
     four leaves that says when which is nearer, with its error on families left out.
 
+    Two runs that `kernelcast train --list` names are compared instead: what differs in rows,
+    settings and libraries, and all scores side by side.
+
     Rows are those of the store in use, or of what --data names; where there is no store, those
     that come with the package.
 
     Exit status: 0 when all methods are judged on every device, 1 when not, 2 for bad input, 130
     after Ctrl-C.
     """
+    from kernelcast.training.runs import is_run
+
+    if len(options.methods) == 2 and all(map(is_run, options.methods)):
+        return _compare_runs(*options.methods, as_json=options.as_json)
     from kernelcast.cli.progress_bar import progress_bar
     from kernelcast.models.validation.bootstrap import Bootstrap
     from kernelcast.reports.comparison import present_comparison
@@ -121,6 +128,19 @@ def compare(options: CompareOptions) -> ExitStatus:
     by_device = judged.groupby("device")["method"].nunique()
     is_whole = all(by_device.get(one, 0) == len(options.methods) for one in {*table.devices})
     return ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED
+
+
+def _compare_runs(first: str, second: str, *, as_json: bool) -> ExitStatus:
+    """Show what two trainings or validations differ by, and their scores."""
+    from kernelcast.reports.presenter import Table
+    from kernelcast.training.runs import compare_runs, find_run
+
+    rows = compare_runs(find_run(first), find_run(second))
+    if as_json:
+        show_json([{"what": what, first: one, second: other} for what, one, other in rows])
+    else:
+        show(Table(columns=dict.fromkeys(("what", first, second), "text"), rows=rows))
+    return ExitStatus.ANSWERED
 
 
 def _write_plain(found: "MethodComparison", pair: "Comparison") -> dict[str, Any]:

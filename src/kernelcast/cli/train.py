@@ -1,6 +1,7 @@
 """``kernelcast train``."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,9 @@ class TrainOptions:
         "--no-validation", "Do not validate: the file then does not say how good the model is."
     )
     jobs: int | None = JOBS
+    lists: bool = option.given(
+        "--list", "List earlier trainings and validations instead; `compare` takes two of them."
+    )
     as_json: bool = option.given(
         "--json", "Print JSON instead of a table: a list, one object per model."
     )
@@ -78,6 +82,8 @@ def train(options: TrainOptions) -> ExitStatus:
     Exit status: 0 when all models are trained, 1 when one could not be, 2 for bad input, 130
     after Ctrl-C.
     """
+    if options.lists:
+        return _list_runs(as_json=options.as_json)
     from kernelcast.cli.collecting import Collected
     from kernelcast.cli.progress_bar import progress_bar
     from kernelcast.records.errors import InputError, KernelcastError
@@ -86,8 +92,9 @@ def train(options: TrainOptions) -> ExitStatus:
     from kernelcast.training import training
     from kernelcast.training.evidence_models import EvidenceRows
     from kernelcast.training.registry import open_registry
+    from kernelcast.training.runs import record_run
 
-    name = options.name()
+    name, started_s = options.name(), time.time()
     seen: list[Observation] = []
     table = tables.load_training_table(
         options.sources, devices=options.device_ids, tell=complain, keep=seen.append
@@ -133,6 +140,12 @@ def train(options: TrainOptions) -> ExitStatus:
         calibrated = [
             (one, f"{registry.url}/{one.name} as {one.publish(registry)}") for one in found
         ]
+    reports = [one.report for one, _ in kept.answers if one.report is not None]
+    asked = {"data_digest": table.digest, "rows": len(table), "model": name, **asdict(settings)}
+    try:
+        record_run("train", name, asked, reports, started_s=started_s)
+    except InputError as error:  # the models are there
+        complain(str(error))
     if options.as_json:
         show_json(
             [
@@ -163,6 +176,32 @@ def train(options: TrainOptions) -> ExitStatus:
             )
     kept.complain()
     return kept.status
+
+
+def _list_runs(*, as_json: bool) -> ExitStatus:
+    """Show the records of trainings and validations, the latest first."""
+    from datetime import UTC, datetime
+
+    from kernelcast.records.plain import to_plain
+    from kernelcast.reports.presenter import Table
+    from kernelcast.training.runs import list_runs
+
+    runs = list_runs()
+    if as_json:
+        show_json([to_plain(one) for one in runs])
+    elif not runs:
+        show_line("no runs yet; `kernelcast train` and `kernelcast validate` record theirs")
+    else:
+        rows = [
+            (
+                one.id[:8], one.kind, one.name, one.settings.get("rows", ""),
+                datetime.fromtimestamp(one.started_s, UTC).isoformat(" ", "minutes"),
+            )
+            for one in runs
+        ]  # fmt: skip
+        columns = ("run", "what", "models", "rows", "began")
+        show(Table(columns=dict.fromkeys(columns, "text"), rows=rows))
+    return ExitStatus.ANSWERED
 
 
 def _tabulate(models: "list[TrainedModel]") -> "Table":

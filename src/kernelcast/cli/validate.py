@@ -2,7 +2,8 @@
 
 import json
 import math
-from dataclasses import dataclass
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from kernelcast.cli.training_options import (
     ROWS_DEVICE,
     SHORTEST,
 )
+from kernelcast.records.errors import InputError
 from kernelcast.training.settings import RowFilter, Split, ValidationSettings
 
 _DEFAULTS = ValidationSettings()
@@ -98,6 +100,7 @@ def validate(options: ValidateOptions) -> ExitStatus:
     from kernelcast.reports.targets import make_folder, writing
     from kernelcast.reports.validation import present_validation
     from kernelcast.training.reading import read_observations
+    from kernelcast.training.runs import record_run
     from kernelcast.training.sampling_points import score_sampling_points
     from kernelcast.training.table import load_training_table
     from kernelcast.training.validating import validate_models
@@ -112,9 +115,18 @@ def validate(options: ValidateOptions) -> ExitStatus:
         jobs=options.jobs or -1,
         rows=option.pick(RowFilter, options),
     )
+    started_s = time.time()
     table = load_training_table(options.sources, devices=options.device_ids, tell=complain)
     with progress_bar(is_wanted=not options.as_json) as tell:
         report = validate_models(table, settings, lambda done, total: tell(done, total, "fits"))
+    asked = {
+        "data_digest": table.digest, "rows": len(table), "split": settings.split.value,
+        "coverage": settings.coverage, **asdict(settings.rows),
+    }  # fmt: skip
+    try:
+        record_run("validate", ",".join(report.models), asked, [report], started_s=started_s)
+    except InputError as error:  # the report is there
+        complain(str(error))
     is_shown = options.folder is not None or not options.as_json
     observations = read_observations(options.sources, devices=options.device_ids)
     points = score_sampling_points(observations, settings.rows) if is_shown else ()

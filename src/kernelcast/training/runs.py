@@ -8,7 +8,7 @@ parameter, metric and tag, and descriptions in YAML.
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -59,7 +59,7 @@ def record_run(
     kind: str,
     name: str,
     settings: Mapping[str, object],
-    reports: Mapping[str, ValidationReport],
+    reports: Sequence[ValidationReport],
     *,
     started_s: float,
 ) -> Run:
@@ -71,8 +71,8 @@ def record_run(
         See `Run`.
     settings : mapping of str to object
         Options; ``data_digest`` names the rows.
-    reports : mapping of str to ValidationReport
-        What was found, by what is put before the names of scores, or nothing.
+    reports : sequence of ValidationReport
+        What was found: scores are named by model, figure and device.
     started_s : float
         When it began, in UNIX seconds.
 
@@ -102,16 +102,15 @@ def record_run(
     return run
 
 
-def _list_scores(reports: Mapping[str, ValidationReport]) -> Iterator[tuple[str, float]]:
-    for before, report in reports.items():
+def _list_scores(reports: Sequence[ValidationReport]) -> Iterator[tuple[str, float]]:
+    for report in reports:
         for one in report.scores:
-            place = f"{before}{one.model}"
             figures = {"coverage": one.coverage, "half_width": one.half_width}
             if one.errors is not None:
                 figures |= {"mean_error": one.errors.mean, "median_error": one.errors.median}
             for name, value in figures.items():
                 if value is not None:
-                    yield f"{place}.{name}.{one.device}", value
+                    yield f"{one.model}.{name}.{one.device}", value
 
 
 def _write(run: Run, folder: Path) -> None:
