@@ -2,8 +2,8 @@
 
 ``python benchmarks/learned_answers.py`` (about five minutes of processor time) takes the shipped
 rows of today's sampler: undisturbed launches of at least 0.1 s and 256 work-groups. Families of
-kernels are held out in ten parts on all devices at once; variances, settings, gates and their choice
-rest on the others. Three ways to learn: from the device's own rows, from those of all devices, and
+kernels are held out in ten parts on all devices at once; variances, settings and gates
+rest on the others. Three ways to learn: from the rows of the device, from those of all devices, and
 from those of the other devices alone, which is what a machine that is not ours would have. Writes
 ``results/learned/answers.json`` and ``summary.md``: errors with and without, the interval of the
 difference (bootstrap over families), by class of launches, and the gain over the number of rows.
