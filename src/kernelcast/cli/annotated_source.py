@@ -89,7 +89,7 @@ class AnnotatedSource:
         return table
 
     def _shown(self, lines: int) -> Iterator[int | None]:
-        """Give the lines worth showing; None stands for those left out."""
+        """List the lines worth showing; None stands for those left out."""
         if lines <= _LONG_SOURCE:
             yield from range(1, lines + 1)
             return
@@ -124,7 +124,7 @@ class AnnotatedSource:
             "derived from the source" if counters.is_exact
             else "derived from the source, what depends on data is guessed"
         )  # fmt: skip
-        legend = explain(access.text for one in self._lines for access in one.accesses)
+        legend = explain(access.text for line in self._lines for access in line.accesses)
         return (
             f"\nruns: executions per work-item, {how} ({counters.work_items:,} work-items of "
             f"{counters.work_groups} work-groups)\nshare: of all operations executed; operations "
@@ -166,7 +166,7 @@ def _make_gutter(line: AnnotatedLine, *, is_wide: bool, is_plain: bool) -> list[
 
 
 def _choose_style(line: AnnotatedLine) -> str:
-    """Give a line's colour: the hotter, the larger its share of all operations."""
+    """Choose a line's colour: the hotter, the larger its share of all operations."""
     if line.runs is None:
         return "dim"
     return next(style for least, style in _HEATS if line.share >= least)

@@ -52,8 +52,8 @@ class _LazyGroup(click.Group):
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             from difflib import get_close_matches  # no right command pays for it
 
-            for one in get_close_matches(args[0], self.list_commands(ctx), 1):
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {one!r}?")
+            for close_match in get_close_matches(args[0], self.list_commands(ctx), 1):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {close_match!r}?")
         return super().resolve_command(ctx, args)
 
 

@@ -132,18 +132,18 @@ def check(options: CheckOptions) -> ExitStatus:
 
 def _list_outcomes(outcomes: Sequence[CheckOutcome]) -> Table:
     """List how checks ended: a row per kernel, a column per device."""
-    devices = dict.fromkeys(one.device_id for one in outcomes)
+    devices = dict.fromkeys(outcome.device_id for outcome in outcomes)
     by_place = {
-        (one.kernel, one.device_id): f"passed in {format_seconds(one.seconds)}"
-        if one.status is CheckStatus.PASSED
-        else one.status.value
-        for one in outcomes
+        (outcome.kernel, outcome.device_id): f"passed in {format_seconds(outcome.seconds)}"
+        if outcome.status is CheckStatus.PASSED
+        else outcome.status.value
+        for outcome in outcomes
     }
     return Table(
         columns=dict.fromkeys(("kernel", *devices), "text"),
         rows=[
             (name, *(by_place.get((name, device), "") for device in devices))
-            for name in dict.fromkeys(one.kernel for one in outcomes)
+            for name in dict.fromkeys(outcome.kernel for outcome in outcomes)
         ],
     )
 

@@ -47,15 +47,15 @@ def devices(options: DevicesOptions) -> ExitStatus:
 
 def _list_devices(reports: list[DeviceReport]) -> Table:
     rows = []
-    for one in reports:
-        device = one.description
+    for report in reports:
+        device = report.description
         rows.append((
             device.id, f"{device.name}\n{device.platform}\n{device.driver}",
             str(device.compute_units), device.local_memory_bytes,
             "yes" if device.has_fp64 else "no",
             "\n".join(name.removeprefix("cl_") for name in device.extensions) or "-",
-            "-" if one.timer is None else "agrees" if one.timer.agrees else "disagrees",
-            "ok" if one.broken_reason is None else f"broken: {one.broken_reason}",
+            "-" if report.timer is None else "agrees" if report.timer.agrees else "disagrees",
+            "ok" if report.broken_reason is None else f"broken: {report.broken_reason}",
         ))  # fmt: skip
     return Table(
         columns={

@@ -156,7 +156,9 @@ def _list_kept_samples(answers: Sequence[DeviceAnswer], began: datetime) -> Iter
     """Say which answers rest on samples that were there before, and since when."""
     for answer in answers:
         pieces = () if answer.estimate is None else answer.estimate.list_pieces()
-        times = [one.measured_at for one in pieces if one.measured_at and one.measured_at < began]
+        times = [
+            piece.measured_at for piece in pieces if piece.measured_at and piece.measured_at < began
+        ]
         if times:
             last = max(times)
             yield (
@@ -168,7 +170,11 @@ def _list_kept_samples(answers: Sequence[DeviceAnswer], began: datetime) -> Iter
 
 def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
     """Chart each prediction with its interval, beside the measurement."""
-    rows = [(f"{one.problem}\n{one.device_id}", one.estimate) for one in answers if one.estimate]
+    rows = [
+        (f"{answer.problem}\n{answer.device_id}", answer.estimate)
+        for answer in answers
+        if answer.estimate
+    ]
     expected = [known.expected for _, known in rows]
     busy = ", as the machine is now" if any(known.now for _, known in rows) else ""
     predicted = Series(
@@ -271,7 +277,9 @@ def _explain_parts(facts: Explanation) -> Iterator[str]:
             key = f" (key {one.key[:_DIGEST_LETTERS]})" if one.key else ""
             yield f"set aside: {format_seconds(one.seconds)}{when}{key}: {one.reason}"
     if facts.influences:
-        influences = (f"{one.feature} x{one.factor:.3f}" for one in facts.influences)
+        influences = (
+            f"{influence.feature} x{influence.factor:.3f}" for influence in facts.influences
+        )
         yield f"features that matter most: {', '.join(influences)}"
     if facts.limiters:
         order = sorted(facts.limiters.items(), key=lambda item: -item[1])

@@ -238,7 +238,7 @@ def _list_operations(answer: KernelFeatures) -> Table:
                 counts.count(kind, number=number, bits=bits, per_lane=True)
                 for number, bits in widths.values()
             ]
-            rows.append([str(kind), *(one or "" for one in times), ""])
+            rows.append([str(kind), *(time or "" for time in times), ""])
     rows += [
         [str(kind), *blanks, counts.count(kind)] for kind in _PLAIN_KINDS if counts.count(kind)
     ]
@@ -257,7 +257,7 @@ def _list_operations(answer: KernelFeatures) -> Table:
 
 def list_accesses(answer: KernelFeatures) -> Table:
     """List where a kernel touches memory, the same place on two call paths twice."""
-    requests = {one.site: one for one in answer.best_counters.patterns}
+    requests = {pattern.site: pattern for pattern in answer.best_counters.patterns}
     rows: dict[tuple[Value, ...], None] = {}
     for access in answer.facts.accesses:
         rows[(
@@ -312,7 +312,7 @@ def _describe_gaps(answer: KernelFeatures) -> Iterator[str]:
     )
     for gap in gaps:
         yield f"line {gap.line}: {gap.reason}" if gap.line else gap.reason
-    blurred = [one for one in facts.accesses if one.pattern is not AddressPattern.UNKNOWN]
+    blurred = [access for access in facts.accesses if access.pattern is not AddressPattern.UNKNOWN]
     for line, reason in dict.fromkeys((one.line, one.reason) for one in blurred if one.reason):
         yield f"line {line}: {reason}"
     if not answer.best_counters.is_exact:
@@ -321,17 +321,19 @@ def _describe_gaps(answer: KernelFeatures) -> Iterator[str]:
 
 def _list_vector(answer: KernelFeatures) -> Table:
     """List the vector by group, one column per device; what is 0 everywhere in one line."""
-    vectors = {one.device_id: one.vector for one in answer.devices if one.vector is not None}
+    vectors = {
+        device.device_id: device.vector for device in answer.devices if device.vector is not None
+    }
     vectors = vectors or {"without a device": answer.vector}
     values = [vector.as_dict() for vector in vectors.values()]
     rows: list[list[Value]] = []
     breaks = []
     for group in FeatureGroup:
         names = [name for name in answer.vector.schema.names if group_of(name) is group]
-        there = [name for name in names if any(name in one for one in values)]
-        shown = [name for name in there if any(one.get(name) for one in values)]
+        there = [name for name in names if any(name in value for value in values)]
+        shown = [name for name in there if any(value.get(name) for value in values)]
         breaks.append(len(rows))
-        rows += [[name, *(one.get(name) for one in values)] for name in shown]
+        rows += [[name, *(value.get(name) for value in values)] for name in shown]
         if len(shown) < len(there):
             more = f"{group}: {len(there) - len(shown)} more are 0"
             rows.append([more, *[""] * len(values)])

@@ -90,7 +90,7 @@ def read_range(text: str, *, told: str, example: str) -> tuple[int, ...]:
     except ArithmeticProblem as problem:
         msg = f"{expected} ({problem})"
         raise InputError(msg) from problem
-    if len(numbers) not in {2, 3} or any(int(one) != one for one in numbers):
+    if len(numbers) not in {2, 3} or any(int(number) != number for number in numbers):
         raise InputError(expected)
     first, last, step = (int(one) for one in (*numbers, 1)[:3])
     if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:

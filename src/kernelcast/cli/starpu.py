@@ -157,7 +157,7 @@ def export(options: ExportOptions) -> None:
     Ctrl-C.
     """
     codelets = options.read_codelets()
-    total = sum(len(one.sizes) * len(one.workers) for one in codelets)
+    total = sum(len(codelet.sizes) * len(codelet.workers) for codelet in codelets)
     asked: list[Wanted] = []
     with ExitStack() as stack:
         tell = stack.enter_context(progress_bar(is_wanted=not options.as_json))
@@ -168,14 +168,14 @@ def export(options: ExportOptions) -> None:
 
         sources = options.open_sources(stack)
         models = [
-            exporting.make_model(one, sources, samples=options.samples, report=report)
-            for one in codelets
+            exporting.make_model(codelet, sources, samples=options.samples, report=report)
+            for codelet in codelets
         ]
     # Files are written when all times are known: a failure leaves StarPU's folder as it was.
     folder = options.folder or exporting.default_folder()
     host = options.host or exporting.default_host()
     paths = [exporting.save_model(one.model, folder, host=host) for one in models]
-    rows = [(one, path) for model, path in zip(models, paths, strict=True) for one in model.times]
+    rows = [(time, path) for model, path in zip(models, paths, strict=True) for time in model.times]
     if options.as_json:
         show_json([_time_to_json(one, path) for one, path in rows])
         return

@@ -119,12 +119,12 @@ class ExitStatus(IntEnum):
 
 
 def status_of(error: KernelcastError) -> ExitStatus:
-    """Give the status of a program that ends with this error."""
+    """Choose the exit status of a program that ends with this error."""
     return ExitStatus.BAD_INPUT if isinstance(error, InputError) else ExitStatus.FAILED
 
 
 def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """Give the status of several outcomes together.
+    """Choose the exit status of several outcomes together.
 
     Examples
     --------

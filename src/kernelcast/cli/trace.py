@@ -192,7 +192,7 @@ def _answer_to_json(answer: TraceAnswer) -> dict[str, object]:
         **to_plain(trace, omit=(*about, "ndrange", "outcome")),
         "timeline": timeline and {**to_plain(timeline), "wave_count": timeline.wave_count},
         "steps": steps and {
-            **to_plain(steps, omit=("times_seconds",)), "seconds": list(steps.times_s),
+            **to_plain(steps, omit=("times_s",)), "seconds": list(steps.times_s),
         },
     }  # fmt: skip
 

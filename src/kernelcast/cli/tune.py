@@ -161,7 +161,9 @@ def tune(options: TuneOptions) -> ExitStatus:
 
 def list_best(report: TuneReport, *, top: int) -> Table:
     """List the best configurations, best first."""
-    shown = [one for one in report.configurations if not one.obstacle][:top]
+    shown = [
+        configuration for configuration in report.configurations if not configuration.obstacle
+    ][:top]
     columns: dict[str, Unit] = dict.fromkeys((*report.names, "local size"), "number")
     table = Table(
         columns={**columns, "predicted": "s", "sampled": "s", "measured": "s",
@@ -188,7 +190,7 @@ def list_remarks(report: TuneReport) -> list[str]:
         return " ".join(f"{name}={value:g}" for name, value in one.parameters.items())
 
     total = len(report.configurations)
-    barred = [one for one in report.configurations if one.obstacle]
+    barred = [configuration for configuration in report.configurations if configuration.obstacle]
     lines = [
         f"{total} configurations, {total - len(barred)} of them possible; models took "
         f"{format_seconds(report.models_s)}"
@@ -198,4 +200,4 @@ def list_remarks(report: TuneReport) -> list[str]:
     ]
     if barred:
         lines.append(f"left out, for example: {name(barred[0])}: {barred[0].obstacle}")
-    return lines + [f"warning: {one}" for one in report.warnings]
+    return lines + [f"warning: {warning}" for warning in report.warnings]

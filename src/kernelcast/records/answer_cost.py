@@ -28,11 +28,11 @@ class AnswerCost:
         return self.sampling_s + self.build_s + self.rest_s
 
     def relative_to(self, kernel_s: float) -> float:
-        """Give it as a multiple of the time that the kernel takes, in seconds."""
+        """Divide it by the time that the kernel takes, in seconds."""
         return self.total_s / kernel_s
 
     def to_dict(self, kernel_s: float) -> dict[str, float]:
-        """Give it as plain values, with its multiple of the kernel's predicted time."""
+        """Convert it to plain values, with its multiple of the kernel's predicted time."""
         return {
             "seconds": self.total_s,
             "sampling_seconds": self.sampling_s,

@@ -134,9 +134,9 @@ def _evaluate(text: str, compute: Callable[[ast.expr], Number]) -> Number:
 def _decide(node: ast.expr, names: Names) -> Number:
     match node:
         case ast.BoolOp(op=ast.And(), values=values):
-            return all(_decide(one, names) for one in values)
+            return all(_decide(value, names) for value in values)
         case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_decide(one, names) for one in values)
+            return any(_decide(value, names) for value in values)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return not _decide(operand, names)
         case ast.Compare(left=left, ops=ops, comparators=others):

@@ -51,7 +51,7 @@ class SlabSpace:
         return -(-self.layers // self.thickness)
 
     def box(self, span: Span) -> GroupBox:
-        """Give the work-groups of some slabs.
+        """Find the work-groups of some slabs.
 
         Raises
         ------

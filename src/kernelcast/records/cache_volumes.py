@@ -77,16 +77,16 @@ class CacheVolumes:
 
     def __post_init__(self) -> None:
         if len(self.levels) < 2 or self.levels[-1].name != MEMORY:
-            names = ", ".join(one.name for one in self.levels) or "none"
+            names = ", ".join(level.name for level in self.levels) or "none"
             msg = f"levels {names}: expected at least one cache, and {MEMORY} last"
             raise InputError(msg)
 
     def level(self, name: str) -> LevelVolume | None:
         """Find a level."""
-        return next((one for one in self.levels if one.name == name), None)
+        return next((level for level in self.levels if level.name == name), None)
 
     def transfers(self) -> Iterator[Transfer]:
-        """Give what crosses each boundary, nearest first.
+        """List what crosses each boundary, nearest first.
 
         Between caches that is what the nearer one misses and evicts. Memory tells itself: a
         victim cache in front of it does not see what is loaded past it.

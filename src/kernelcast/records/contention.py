@@ -53,7 +53,10 @@ class Contention:
 
     def __post_init__(self) -> None:
         numbers = (self.worked_s, self.waited_s, self.others)
-        if not all(math.isfinite(one) and one >= 0 for one in numbers) or not self.worked_s > 0:
+        if (
+            not all(math.isfinite(number) and number >= 0 for number in numbers)
+            or not self.worked_s > 0
+        ):
             msg = (
                 f"contention: worked {self.worked_s} s, waited {self.waited_s} s beside "
                 f"{self.others} others; expected finite numbers, work above 0"
@@ -66,11 +69,11 @@ class Contention:
         return 1 + self.waited_s / self.worked_s
 
     def lengthen(self, alone_s: float) -> float:
-        """Give what a launch takes now that takes so long alone."""
+        """Predict what a launch takes now that takes so long alone."""
         return alone_s * (1 + (self.slowdown - 1) * min(1.0, alone_s / _SLICE_S))
 
     def find_alone(self, seconds: float) -> float:
-        """Give what a launch takes alone that takes so long now: the inverse of `lengthen`."""
+        """Compute what a launch takes alone that takes so long now: the inverse of `lengthen`."""
         more = self.slowdown - 1
         if seconds >= self.slowdown * _SLICE_S:
             return seconds / self.slowdown
@@ -82,7 +85,7 @@ class Contention:
         return self.slowdown >= NOTICEABLE
 
     def slow(self, alone: Interval) -> Interval:
-        """Give the time of a launch as it is now, from its time alone.
+        """Predict the time of a launch as the machine is now, from its time alone.
 
         The interval is wider by what the slowdown is uncertain, on the logarithmic scale.
         """
@@ -106,7 +109,7 @@ class Contention:
 
 
 def list_contention(seen: Contention | None) -> list[str]:
-    """Give the warning of a busy machine; nothing of one that counts as idle."""
+    """Warn of a busy machine; of one that counts as idle there is no warning."""
     return [seen.describe()] if seen is not None and seen.is_noticeable else []
 
 
@@ -115,9 +118,9 @@ def combine_contention(moments: Sequence[Contention]) -> Contention | None:
     if not moments:
         return None
     return Contention(
-        worked_s=sum(one.worked_s for one in moments),
-        waited_s=sum(one.waited_s for one in moments),
-        others=mean(one.others for one in moments),
-        trials=sum(one.trials for one in moments),
-        measured_at=max(one.measured_at for one in moments),
+        worked_s=sum(moment.worked_s for moment in moments),
+        waited_s=sum(moment.waited_s for moment in moments),
+        others=mean(moment.others for moment in moments),
+        trials=sum(moment.trials for moment in moments),
+        measured_at=max(moment.measured_at for moment in moments),
     )

@@ -123,5 +123,5 @@ class Dialect:
             macros.append("__ENDIAN_LITTLE__=1")
         return [
             "-cl-ext=" + ",".join(("-all", *(f"+{name}" for name in sorted(names)))),
-            "-U__ENDIAN_LITTLE__", "-U__IMAGE_SUPPORT__", *(f"-D{one}" for one in macros),
+            "-U__ENDIAN_LITTLE__", "-U__IMAGE_SUPPORT__", *(f"-D{macro}" for macro in macros),
         ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kernelcast.records.answer_cost import AnswerCost
 from kernelcast.records.device import SaturationPoint
@@ -13,6 +14,11 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.readable_times import format_range, format_seconds
 
+_DESCRIBED: Final = (
+    "ndrange", "saturation", "interval", "estimates_s", "build_seconds", "identity", "explanation",
+    "measurement",
+)  # fmt: skip
+"""Fields of an estimate that JSON has in a form of their own."""
 __all__ = ["DeviceAnswer", "Estimate", "Explanation", "Interval", "Measurement", "Tier"]
 
 
@@ -61,7 +67,7 @@ class Measurement:
         return (alone_s * self.slowdown - self.seconds) / self.seconds
 
     def to_dict(self, predicted_s: float) -> dict[str, object]:
-        """Give the runs and the error of a prediction, a time alone, as plain values."""
+        """Convert the runs and the error of a prediction, a time alone, to plain values."""
         return {
             "measured_seconds": self.seconds,
             "measured_runs": len(self.durations_s),
@@ -154,11 +160,11 @@ class Estimate:
         return replace(known, tier=self.tier, methods_s=self.estimates_s)
 
     def list_pieces(self) -> tuple[PieceFacts, ...]:
-        """Give what it was put together of, with weights."""
+        """List the evidence that it was put together of, with weights."""
         return () if self.explanation is None else self.explanation.pieces
 
     def to_row(self) -> dict[str, object]:
-        """Give what a table of estimates shows; a column ``METHOD_s`` for each method's answer."""
+        """List what a table of estimates shows; a column ``METHOD_s`` for each method's answer."""
         return {
             "device_id": self.device_id,
             "device": self.device,
@@ -210,52 +216,40 @@ class Estimate:
         measured_s = None if self.measurement is None else self.measurement.seconds
         if measured_s is not None:
             rows.append(("measured", format_seconds(measured_s)))
-        rows += [(one.kind.replace("_", " "), _describe_piece(one)) for one in self.list_pieces()]
+        rows += [
+            (piece.kind.replace("_", " "), _describe_piece(piece)) for piece in self.list_pieces()
+        ]
         rows += [("warning", warning) for warning in self.warnings]
         return make_table(rows, draw_interval(self.low, self.seconds, self.high, measured_s))
 
     def to_dict(self) -> dict[str, object]:
-        """Give the estimate as plain values for JSON: what `kernelcast estimate --json` prints.
+        """Convert the estimate to plain values for JSON: what `kernelcast estimate --json` prints.
 
         The name of the problem is missing, which only a `DeviceAnswer` knows.
         """
-        from kernelcast.records.explanation_dict import explanation_to_dict, list_methods
+        from kernelcast.records.plain import explanation_to_dict, list_methods, to_plain
 
-        saturation = self.saturation
+        now, saturation = self.now, self.saturation
         return {
-            "device": self.device,
-            "device_id": self.device_id,
-            "kernel": self.kernel,
+            **to_plain(self, omit=_DESCRIBED),
+            **to_plain(self.interval),
             "global_size": list(self.ndrange.global_size),
             "local_size": list(self.ndrange.known_local_size),
             "work_groups": self.ndrange.work_group_count,
-            "compute_units": self.compute_units,
             "p_sat": saturation.p_sat.value if saturation else None,
             "p_sat_computed": saturation.computed if saturation else None,
             "p_sat_measured": saturation.measured if saturation else None,
-            "sample_work_groups": list(self.sample_work_groups),
-            "sampled_work_groups": self.sampled_work_groups,
-            "seconds": self.seconds,
-            "low": self.low,
-            "high": self.high,
-            "coverage": self.coverage,
-            "now": self._now_to_dict(),
-            "tier": str(self.tier),
-            "limiter": self.limiter,
+            "now": None if now is None else {
+                **to_plain(now, omit=("coverage",)), "slowdown": now.seconds / self.seconds,
+            },
             "estimates": list_methods(self.estimates_s),
-            "sampling_seconds": self.sampling_seconds,
-            "overhead_seconds": self.overhead_seconds,
             "cost": self.cost.to_dict(self.seconds),
-            "compile_seconds": self.compile_seconds,
-            "launch_seconds": self.launch_seconds,
-            "in_domain": self.in_domain,
-            "warnings": list(self.warnings),
             "explanation": explanation_to_dict(self.explain()),
             **({} if self.measurement is None else self.measurement.to_dict(self.seconds)),
-        }
+        }  # fmt: skip
 
     def to_frame(self) -> Frame:
-        """Give the estimate as a DataFrame of one row; `kernelcast.to_frame` takes many."""
+        """Make a DataFrame of one row; `kernelcast.to_frame` takes many."""
         return make_frame([self.to_row()])
 
     @property
@@ -277,16 +271,6 @@ class Estimate:
     def expected(self) -> Interval:
         """What a run right afterwards is held against: the time as it is now."""
         return self.now or self.interval
-
-    def _now_to_dict(self) -> dict[str, float] | None:
-        if self.now is None:
-            return None
-        return {
-            "seconds": self.now.seconds,
-            "low": self.now.low,
-            "high": self.now.high,
-            "slowdown": self.now.seconds / self.seconds,
-        }
 
     @property
     def seconds(self) -> float:
@@ -348,7 +332,7 @@ class DeviceAnswer:
             raise KernelcastError(msg)
 
     def to_row(self) -> dict[str, object]:
-        """Give the problem, the estimate's row, and why there is none."""
+        """List the problem, the estimate's row, and why there is none."""
         return {
             "problem": self.problem,
             "device_id": self.device_id,
@@ -359,7 +343,7 @@ class DeviceAnswer:
         }
 
     def to_dict(self) -> dict[str, object]:
-        """Give what `kernelcast estimate --json` prints of the answer."""
+        """Convert the answer to what `kernelcast estimate --json` prints."""
         if self.estimate is not None:
             return {"problem": self.problem, **self.estimate.to_dict()}
         return {
@@ -371,7 +355,7 @@ class DeviceAnswer:
         }
 
     def to_frame(self) -> Frame:
-        """Give the answer as a DataFrame of one row; `kernelcast.to_frame` takes many."""
+        """Make a DataFrame of one row; `kernelcast.to_frame` takes many."""
         return make_frame([self.to_row()])
 
 

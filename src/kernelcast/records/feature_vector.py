@@ -72,7 +72,7 @@ def check_name(name: str) -> None:
 
 
 def group_of(name: str) -> FeatureGroup:
-    """Give the group of a feature.
+    """Read the group of a feature from its name.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class FeatureVector:
         return tuple(name for name in self.schema.names if name not in have)
 
     def as_dict(self) -> dict[str, float]:
-        """Give values by name; what is absent is not there."""
+        """Map names to values; what is absent is left out."""
         return dict(zip(self.names, self.values, strict=True))
 
     def select(self, groups: Collection[str]) -> "FeatureVector":
@@ -191,7 +191,7 @@ class FeatureVector:
         return make_vector(self.as_dict(), self.schema.select(groups))
 
     def align(self) -> npt.NDArray[np.float64]:
-        """Give values in the order of the schema, NaN where one is absent."""
+        """Put values in the order of the schema, NaN where one is absent."""
         have = self.as_dict()
         return np.array([have.get(name, math.nan) for name in self.schema.names], dtype=np.float64)
 

@@ -16,7 +16,7 @@ class Tabular(Protocol):
     """A record that can be a row."""
 
     def to_row(self) -> Mapping[str, object]:
-        """Give its facts by the names of columns, None for what is absent."""
+        """List its facts by the names of columns, None for what is absent."""
 
 
 def to_frame(records: Iterable[Tabular]) -> "pd.DataFrame":
@@ -32,7 +32,7 @@ def to_frame(records: Iterable[Tabular]) -> "pd.DataFrame":
     DataFrame
         A row each, in their order, and a column for each fact that one of them has.
     """
-    return make_frame(one.to_row() for one in records)
+    return make_frame(record.to_row() for record in records)
 
 
 def make_frame(rows: Iterable[Mapping[str, object]]) -> "pd.DataFrame":

@@ -76,7 +76,7 @@ class Kernel:
 def includes_files(source: str, build_options: Sequence[str]) -> bool:
     """Tell whether what a source becomes is decided by files beside it."""
     return bool(_INCLUDE.search(source)) or any(
-        one.startswith(_INCLUDING_OPTIONS) for one in build_options
+        build_option.startswith(_INCLUDING_OPTIONS) for build_option in build_options
     )
 
 

@@ -157,7 +157,7 @@ def digest_arguments(arguments: Sequence[Argument], *, seed: int) -> str:
     >>> digest_arguments([LocalArgument(bytes=64)], seed=0)[:8]
     '0e58ff56'
     """
-    return digest_text(_encode([_describe(one, seed) for one in arguments]))
+    return digest_text(_encode([_describe(argument, seed) for argument in arguments]))
 
 
 def _describe(argument: Argument, seed: int) -> list[object]:

@@ -142,19 +142,21 @@ class MachineDescription:
 
     def instruction(self, name: str) -> InstructionFacts | None:
         """Find a kind of instruction."""
-        return next((one for one in self.instructions if one.name == name), None)
+        return next(
+            (instruction for instruction in self.instructions if instruction.name == name), None
+        )
 
     def cache(self, name: str) -> CacheFacts | None:
         """Find a level of the cache hierarchy."""
-        return next((one for one in self.caches if one.name == name), None)
+        return next((cach for cach in self.caches if cach.name == name), None)
 
     def memory(self, space: str) -> MemoryFacts | None:
         """Find an address space."""
-        return next((one for one in self.memories if one.space == space), None)
+        return next((memory for memory in self.memories if memory.space == space), None)
 
     def curve(self, name: str) -> Curve | None:
         """Find a curve."""
-        return next((one for one in self.curves if one.name == name), None)
+        return next((curve for curve in self.curves if curve.name == name), None)
 
 
 def _check_name(kind: str, name: str, known: tuple[str, ...]) -> None:

@@ -110,13 +110,13 @@ def _still_missing(missing: Mapping[str, str], added: MachineDescription) -> Map
 
 
 def _list_obtained(machine: MachineDescription) -> Iterator[str]:
-    """Give the names under which a microbenchmark would list what is there as missing."""
+    """List the names under which a microbenchmark would list what is there as missing."""
     yield from machine.costs
-    yield from (one.name for one in machine.curves)
-    for one in machine.instructions:
-        yield from (one.name, f"instructions/{one.name}")
-        if one.peak_per_s is not None:
-            yield f"peak/{one.name}"
+    yield from (curve.name for curve in machine.curves)
+    for instruction in machine.instructions:
+        yield from (instruction.name, f"instructions/{instruction.name}")
+        if instruction.peak_per_s is not None:
+            yield f"peak/{instruction.name}"
     for section, facts in (("caches", machine.caches), ("memories", machine.memories)):
         for fact in facts:
             name = fact.name if isinstance(fact, CacheFacts) else fact.space

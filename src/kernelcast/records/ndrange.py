@@ -115,7 +115,7 @@ class NDRange:
         return not any(size % local for size, local in sizes)
 
     def work_items_of(self, box: "GroupBox") -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Give the global offset and global size of the launch that runs just `box`.
+        """Compute the global offset and global size of the launch that runs just `box`.
 
         Parameters
         ----------

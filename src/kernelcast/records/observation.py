@@ -94,7 +94,7 @@ class Observation:
         return read_sampler(self.versions)
 
     def to_row(self) -> dict[str, object]:
-        """Give what tables show: `list_facts`, the first samples, and a column per feature."""
+        """List what tables show: `list_facts`, the first samples, and a column per feature."""
         first = self.samples[0] if self.samples else None
         return {
             **self.list_facts(),
@@ -104,11 +104,11 @@ class Observation:
         }
 
     def to_frame(self) -> Frame:
-        """Give the observation as a DataFrame of one row; `kernelcast.to_frame` takes many."""
+        """Make a DataFrame of one row; `kernelcast.to_frame` takes many."""
         return make_frame([self.to_row()])
 
     def list_facts(self) -> dict[str, object]:
-        """Give launch, times and circumstances by name, without features and samples."""
+        """List launch, times and circumstances by name, without features and samples."""
         launch = self.launch
         return {
             "key": self.key,
@@ -135,7 +135,7 @@ class Observation:
         }
 
     def sample_run(self, place: int = 0) -> SampleRun:
-        """Give a sample set as the linear model wants it.
+        """Convert a sample set to what the linear model takes.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class Observation:
 
 
 def read_sampler(versions: Mapping[str, str]) -> int:
-    """Give the revision of the sampler that an observation's versions tell.
+    """Read the revision of the sampler from an observation's versions.
 
     Raises
     ------

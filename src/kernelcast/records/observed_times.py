@@ -136,12 +136,12 @@ class SampleSet:
     @property
     def sampling_s(self) -> float:
         """Device time of the launches: the cost of the sample, in seconds."""
-        return sum(one.duration_s for one in self.launches)
+        return sum(launch.duration_s for launch in self.launches)
 
     @property
     def work_groups(self) -> tuple[int, ...]:
         """Work-groups of each launch."""
-        return tuple(one.box.work_group_count for one in self.launches)
+        return tuple(launch.box.work_group_count for launch in self.launches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

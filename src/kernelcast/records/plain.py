@@ -1,41 +1,85 @@
 """Records as plain values for JSON: one rule for units, names, sets and moments."""
 
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 import cattrs
 from cattrs.gen import make_dict_unstructure_fn, override
 
-from kernelcast.records.explanation import LinearFacts
+from kernelcast.records.explanation import Explanation, LinearFacts
 
 # Its keys were printed before there was the rule for units.
 _KEEP_THEIR_KEYS: Final = frozenset({LinearFacts})
 CONVERTER: Final = cattrs.Converter(unstruct_collection_overrides={tuple: list, frozenset: sorted})
+METHODS: Final = (
+    "linear", "two_point", "pooled_rate", "analytic", "learned", "hybrid", "sizes", "history",
+)  # fmt: skip
+"""Keys of an estimate's methods that are always there; None where one has not answered."""
 
 
-def to_plain(record: object, *, omit: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Turn a record into strings, numbers, lists, dictionaries and None.
+def to_plain(record: object, *, omit: Collection[str] = ()) -> dict[str, Any]:
+    """Convert a record to strings, numbers, lists, dictionaries and None.
 
     A field is a key of its name; one that ends in ``_s`` is a key that ends in ``_seconds``.
     Moments are ISO 8601, sets sorted lists.
+
+    Parameters
+    ----------
+    record : object
+        A dataclass.
+    omit : collection of str
+        Fields that are left out.
     """
-    content: dict[str, Any] = CONVERTER.unstructure(record)
-    return {key: value for key, value in content.items() if key not in omit}
+    if not omit:
+        content: dict[str, Any] = CONVERTER.unstructure(record)
+        return content
+    return {
+        key: CONVERTER.unstructure(getattr(record, name))
+        for name, key in _list_keys(type(record)).items()
+        if name not in omit
+    }
+
+
+@cache
+def _list_keys(kind: type) -> dict[str, str]:
+    """List the keys of a record's fields."""
+    names: list[str] = [one.name for one in fields(kind)]  # type: ignore[arg-type] # a dataclass
+    if kind in _KEEP_THEIR_KEYS:
+        return dict(zip(names, names, strict=True))
+    return {
+        name: f"{name.removesuffix('_s')}_seconds" if name.endswith("_s") else name
+        for name in names
+    }
 
 
 def _write_record(kind: Any) -> Any:  # noqa: ANN401 - as the library has them
-    names = (
-        {} if kind in _KEEP_THEIR_KEYS else {one.name: _name_key(one.name) for one in fields(kind)}
-    )
-    renamed = {name: override(rename=key) for name, key in names.items() if name != key}
+    keys = _list_keys(kind)
+    renamed = {name: override(rename=key) for name, key in keys.items() if name != key}
     make: Any = make_dict_unstructure_fn  # its own options stand beside the fields
     return make(kind, CONVERTER, **renamed)
 
 
-def _name_key(name: str) -> str:
-    return f"{name.removesuffix('_s')}_seconds" if name.endswith("_s") else name
-
-
 CONVERTER.register_unstructure_hook_factory(is_dataclass, _write_record)
 CONVERTER.register_unstructure_hook(datetime, datetime.isoformat)
+
+
+def explanation_to_dict(explanation: Explanation) -> dict[str, object]:
+    """Convert an explanation to plain values; times are in seconds, moments ISO 8601."""
+    return {
+        **to_plain(explanation, omit=("methods_s",)),
+        "methods": list_methods(explanation.methods_s),
+        "limiters": _keep_finite(explanation.limiters),
+    }
+
+
+def list_methods(estimates_s: Mapping[str, float]) -> dict[str, float | None]:
+    """List every method's seconds; None for one that has not answered with a finite number."""
+    return dict.fromkeys(METHODS) | _keep_finite(estimates_s)
+
+
+def _keep_finite(times_s: Mapping[str, float]) -> dict[str, float]:
+    return {name: seconds for name, seconds in times_s.items() if math.isfinite(seconds)}

@@ -17,7 +17,7 @@ _FOLDER: Final = 0o700
 
 
 def user_cache_folder() -> Path | None:
-    """Give the folder of the user's caches; None where the user has no home."""
+    """Find the folder of the user's caches; None where the user has no home."""
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
@@ -67,7 +67,7 @@ def make_private_file(path: Path) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Give a file to write that takes another one's place at the end, or goes if that fails."""
+    """Open a file that replaces another one when it is written, and is removed if that fails."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield partial

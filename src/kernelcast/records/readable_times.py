@@ -9,7 +9,7 @@ _TIMES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def unit_of_time(seconds: float) -> tuple[float, str]:
-    """Give the scale and the name of the unit in which a time is best read.
+    """Choose the scale and the name of the unit in which a time is best read.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class LaunchTime(float):
 
 
 def clock_of(duration_s: float) -> float | None:
-    """Give the time by the clock; None where only one time of a launch is known."""
+    """Read the time by the clock; None where only one time of a launch is known."""
     return duration_s.clock_s if isinstance(duration_s, LaunchTime) else None
 
 
@@ -128,7 +128,7 @@ def join_moments(runs: Sequence[SampleRun]) -> SampleRun:
     last = runs[-1]
     return replace(
         last,
-        launches=tuple(one for run in runs for one in run.launches),
+        launches=tuple(launch for run in runs for launch in run.launches),
         at_s=runs[0].at_s,
         contention=combine_contention([one.contention for one in runs if one.contention]),
         warm_up_s=sum(one.warm_up_s for one in runs),
@@ -140,7 +140,7 @@ def pool_moments(runs: Sequence[SampleRun]) -> tuple[SampleRun, ...]:
 
     Moments of many places differ by what disturbs them, those of few by the work that they met.
     """
-    places = ({one.window for one in run.launches} - {PILOT_WINDOW} for run in runs)
+    places = ({launch.window for launch in run.launches} - {PILOT_WINDOW} for run in runs)
     if all(run.is_even for run in runs) or min(map(len, places)) >= _FEWEST_PLACES:
         return tuple(runs)
     return (replace(join_moments(runs), is_even=False),)
@@ -155,8 +155,8 @@ def find_intercepts(launches: Sequence[TimedLaunch]) -> list[float]:
         What a launch costs beside its work-groups, one per window that has two sizes.
     """
     by_window: dict[int, list[TimedLaunch]] = {}
-    for one in launches:
-        by_window.setdefault(one.window, []).append(one)
+    for launch in launches:
+        by_window.setdefault(launch.window, []).append(launch)
     found = []
     for inside in by_window.values():
         first = min(inside, key=lambda one: one.mean_work_groups)

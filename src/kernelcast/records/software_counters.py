@@ -51,8 +51,8 @@ class CounterSample:
         return np.asarray(np.isfinite(self.counts).all(axis=2), dtype=np.bool_)
 
     def repeat(self, times: Sequence[int]) -> "CounterSample":
-        """Give a sample in which each work-group stands so many times."""
-        if all(one == 1 for one in times):
+        """Repeat each work-group of the sample so many times."""
+        if all(time == 1 for time in times):
             return self
         return CounterSample(
             work_groups=tuple(np.repeat(self.work_groups, times).tolist()),

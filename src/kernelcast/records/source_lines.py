@@ -22,11 +22,11 @@ class LineFacts:
         return add_weighted((counts, 1) for _, counts in self.parts)
 
     def executions(self, block_counts: Sequence[float]) -> float:
-        """Give how often its most frequent part is executed."""
+        """Count how often its most frequent part is executed."""
         return max(block_counts[block] for block, _ in self.parts)
 
     def executed(self, block_counts: Sequence[float]) -> OperationCounts:
-        """Give what is executed on it, where blocks are executed that often."""
+        """Count what is executed on it, where blocks are executed that often."""
         return add_weighted(
             (counts, block_counts[block]) for block, counts in self.parts if block_counts[block]
         )

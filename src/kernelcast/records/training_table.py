@@ -100,17 +100,17 @@ class TrainingTable:
         return self.frame.iloc[:, len(TEXT_COLUMNS) + len(NUMBER_COLUMNS) :].to_numpy()
 
     def column(self, name: str) -> Numbers:
-        """Give a feature's column, NaN everywhere where the schema does not have it."""
+        """Read a feature's column, NaN everywhere where the schema does not have it."""
         if name not in self.schema.names:
             return np.full(len(self), np.nan)
         return self.frame[name].to_numpy()
 
     def take(self, rows: _Rows) -> "TrainingTable":
-        """Give some rows, by their places or by a mask."""
+        """Select some rows, by their places or by a mask."""
         return TrainingTable(self.schema, self.frame.iloc[rows])
 
     def assign(self, **columns: Column) -> "TrainingTable":
-        """Give a table with some columns replaced.
+        """Replace some columns.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class TrainingTable:
     def with_features(
         self, schema: FeatureSchema, features: npt.ArrayLike, **columns: Column
     ) -> "TrainingTable":
-        """Give a table with other features, and some columns replaced.
+        """Replace the features, and some columns.
 
         Raises
         ------

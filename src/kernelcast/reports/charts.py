@@ -183,12 +183,12 @@ def chart_errors(
 ) -> Chart:
     """Chart the errors of two models on each kernel, by which of them is better."""
     groups: dict[str, list[Point]] = {}
-    for one in kernels:
+    for kernel in kernels:
         point = Point(
-            x=max(one.first_error, _LEAST_ERROR), y=max(one.second_error, _LEAST_ERROR),
-            label=one.kernel, link=link(one.kernel),
+            x=max(kernel.first_error, _LEAST_ERROR), y=max(kernel.second_error, _LEAST_ERROR),
+            label=kernel.kernel, link=link(kernel.kernel),
         )  # fmt: skip
-        name = "within noise" if one.winner is None else f"{one.winner} is better"
+        name = "within noise" if kernel.winner is None else f"{kernel.winner} is better"
         groups.setdefault(name, []).append(point)
     errors = [error for own in groups.values() for one in own for error in (one.x, one.y)]
     ends = [Point(x=end, y=end) for end in (min(errors), max(errors))]
@@ -204,7 +204,7 @@ def chart_errors(
 
 
 def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:
-    """Give each label a short name: its last part, with more parts where that is not enough.
+    """Shorten each label: its last part, with more parts where that is not enough.
 
     Parameters
     ----------

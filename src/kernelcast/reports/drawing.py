@@ -185,11 +185,11 @@ def _share_labels(canvas: "Canvas", panels: "list[Axes]") -> None:
     """Write once what stands at all panels: a long one is longer than a panel is high."""
     size = panels[0].xaxis.label.get_fontsize()
     for name, write in (("xlabel", canvas.supxlabel), ("ylabel", canvas.supylabel)):
-        labels = {str(one.properties()[name]) for one in panels}
+        labels = {str(panel.properties()[name]) for panel in panels}
         if len(labels) == 1:
             write(labels.pop(), fontsize=size)
-            for one in panels:
-                one.set(**{name: ""})
+            for panel in panels:
+                panel.set(**{name: ""})
 
 
 def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:

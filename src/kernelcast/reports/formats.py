@@ -29,17 +29,17 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         "global_size": list(problem.ndrange.global_size),
         "local_size": None if local_size is None else list(local_size),
         "coverage": facts.coverage,
-        "gaps": [to_plain(one) for one in facts.told_gaps],
+        "gaps": [to_plain(told_gap) for told_gap in facts.told_gaps],
         "notes": list(features.notes),
-        "parameters": [to_plain(one) for one in facts.parameters],
-        "local_arrays": [to_plain(one) for one in facts.local_arrays],
-        "loops": [to_plain(one) for one in facts.loops],
-        "accesses": [_describe_access(one) for one in facts.accesses],
+        "parameters": [to_plain(parameter) for parameter in facts.parameters],
+        "local_arrays": [to_plain(local_array) for local_array in facts.local_arrays],
+        "loops": [to_plain(loop) for loop in facts.loops],
+        "accesses": [_describe_access(access) for access in facts.accesses],
         "counters": describe_counters(features.counters, facts),
-        "lines": [_describe_line(one, counts) for one in features.lines],
+        "lines": [_describe_line(line, counts) for line in features.lines],
         "vector": vector_to_json(features.vector),
         "costs_seconds": features.costs_s,
-        "devices": [_describe_device(one, facts) for one in features.devices],
+        "devices": [_describe_device(device, facts) for device in features.devices],
     }
 
 
@@ -56,12 +56,13 @@ def describe_counters(counters: SoftwareCounters, facts: KernelFacts) -> dict[st
              "executions": executions}
             for block, executions in zip(facts.blocks, counters.block_counts, strict=True)
         ],
-        "loops": [to_plain(one) for one in counters.loops],
+        "loops": [to_plain(loop) for loop in counters.loops],
         "warps": [
-            {**to_plain(one), "lane_efficiency": one.lane_efficiency} for one in counters.warps
+            {**to_plain(warp), "lane_efficiency": warp.lane_efficiency} for warp in counters.warps
         ],
         "requests": [
-            {**to_plain(one), "is_coalesced": one.is_coalesced} for one in counters.patterns
+            {**to_plain(pattern), "is_coalesced": pattern.is_coalesced}
+            for pattern in counters.patterns
         ],
         "instrumented_seconds": counters.instrumented_s,
         "plain_seconds": counters.plain_s,

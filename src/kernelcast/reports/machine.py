@@ -61,7 +61,7 @@ def unit_of(key: str, largest: float) -> tuple[float, str]:
     """
     scales = next((found for end, found in _SCALES.items() if key.endswith(end)), ((1.0, ""),))
     # What rounds to the next unit is read in it: 1000 ns is 1 us.
-    return next((one for one in scales if abs(largest) >= 0.9995 * one[0]), scales[-1])
+    return next((scale for scale in scales if abs(largest) >= 0.9995 * scale[0]), scales[-1])
 
 
 def _write_number(value: float) -> str:
@@ -143,7 +143,7 @@ def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -
     figures = plan_figures(machine) if has_figures else []
     return [
         *(one for one in first if _has_rows(one)),
-        *(Section(title=one.title, parts=[one]) for one in figures),
+        *(Section(title=figure.title, parts=[figure]) for figure in figures),
         *(one for one in last if _has_rows(one)),
         *([Section(title="Not obtained", parts=[machine.not_obtained])]
           if machine.not_obtained else []),
@@ -151,7 +151,7 @@ def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -
 
 
 def _has_rows(section: Section) -> bool:
-    return any(isinstance(one, Table) and one.rows for one in section.parts)
+    return any(isinstance(part, Table) and part.rows for part in section.parts)
 
 
 def list_sources(machine: MachineDescription) -> str:
@@ -193,12 +193,12 @@ def _list_computations(machine: MachineDescription) -> Section:
         },
         rows=[
             (
-                one.name, _show("peak_per_s", one.peak_per_s),
-                _show_levels("issue_latency_s", one.issue_latency_s, clock),
-                _show_levels("completion_latency_s", one.completion_latency_s, clock),
-                _show("ridge_work_items", one.ridge_work_items),
+                instruction.name, _show("peak_per_s", instruction.peak_per_s),
+                _show_levels("issue_latency_s", instruction.issue_latency_s, clock),
+                _show_levels("completion_latency_s", instruction.completion_latency_s, clock),
+                _show("ridge_work_items", instruction.ridge_work_items),
             )
-            for one in machine.instructions
+            for instruction in machine.instructions
         ],
         note="Latencies are per instruction of a warp (on CPUs: of a work-item), by the number of "
         "independent instructions (ILP); the ridge point is the number of concurrent work-items "
@@ -214,12 +214,12 @@ def _list_memories(machine: MachineDescription) -> Section:
                  "latency": "number"},
         rows=[
             (
-                f"{one.space} memory",
-                _show("load_bytes_per_s", _find_best(one.load_bytes_per_s.values())),
-                _show("copy_bytes_per_s", one.copy_bytes_per_s),
-                _show("latency_s", one.latency_s, clock),
+                f"{memory.space} memory",
+                _show("load_bytes_per_s", _find_best(memory.load_bytes_per_s.values())),
+                _show("copy_bytes_per_s", memory.copy_bytes_per_s),
+                _show("latency_s", memory.latency_s, clock),
             )
-            for one in machine.memories
+            for memory in machine.memories
         ],
         note="Bandwidth of all compute units together; the latency is that of a dependent load.",
     )  # fmt: skip
@@ -231,12 +231,12 @@ def _find_best(traits: Iterable[Trait[float]]) -> Trait[float] | None:
 
 
 def _list_bandwidths(machine: MachineDescription) -> Section:
-    spaces = [one for one in machine.memories if len(one.load_bytes_per_s) > 1]
-    sizes = sorted({size for one in spaces for size in one.load_bytes_per_s})
-    columns: dict[str, Unit] = {f"{one.space} memory": "number" for one in spaces}
+    spaces = [memory for memory in machine.memories if len(memory.load_bytes_per_s) > 1]
+    sizes = sorted({size for space in spaces for size in space.load_bytes_per_s})
+    columns: dict[str, Unit] = {f"{space.space} memory": "number" for space in spaces}
     key = "load_bytes_per_s"
     rows = [
-        (f"{size} B", *(_show(key, one.load_bytes_per_s.get(size)) for one in spaces))
+        (f"{size} B", *(_show(key, space.load_bytes_per_s.get(size)) for space in spaces))
         for size in sizes
     ]
     table = Table(columns={"element": "text", **columns}, rows=rows)
@@ -282,9 +282,9 @@ def list_headlines(machine: MachineDescription) -> list[tuple[str, str]]:
         best = _find_best(memory.load_bytes_per_s.values())
         headlines.append(("loads from memory", write_trait("load_bytes_per_s", best)))
     sizes = [
-        f"{one.name} {write_trait('size_bytes', one.size_bytes)}"
-        for one in machine.caches
-        if one.size_bytes is not None
+        f"{cach.name} {write_trait('size_bytes', cach.size_bytes)}"
+        for cach in machine.caches
+        if cach.size_bytes is not None
     ]
     return headlines + ([("caches", ", ".join(sizes))] if sizes else [])
 
@@ -351,7 +351,7 @@ def _label(curve: Curve, curves: Sequence[Curve]) -> str:
     telling = [
         part
         for place, part in enumerate(mine)
-        if len({one[place] if place < len(one) else "" for one in names}) > 1
+        if len({name[place] if place < len(name) else "" for name in names}) > 1
     ]
     text = " ".join(telling) or mine[-1]
     return re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " ")
@@ -431,7 +431,7 @@ def list_doubts(machine: MachineDescription, today: date | None = None) -> list[
         The day that its age is counted to.
     """
     doubts = []
-    peaks = {one.name: one.peak_per_s for one in machine.instructions}
+    peaks = {instruction.name: instruction.peak_per_s for instruction in machine.instructions}
     single, double = peaks.get("fp32"), peaks.get("fp64")
     if single is not None and double is not None and double.value > _SLACK * single.value:
         doubts.append(
@@ -465,7 +465,7 @@ def find_age_days(machine: MachineDescription, today: date | None = None) -> int
 
 def _list_judged(machine: MachineDescription) -> Iterator[Trait[Any] | None]:
     """List the numbers whose intervals tell whether a calibration was disturbed."""
-    yield from (one.peak_per_s for one in machine.instructions)
+    yield from (instruction.peak_per_s for instruction in machine.instructions)
     for cache in machine.caches:
         yield from (cache.latency_s, cache.load_bytes_per_s, cache.copy_bytes_per_s)
     for memory in machine.memories:

@@ -70,13 +70,13 @@ def comparison_to_json(pairs: list[NumberPair]) -> list[dict[str, object]]:
     """Turn a comparison into what `kernelcast calibrate --compare A B --json` prints."""
     return [
         {
-            "name": one.name,
-            "first": None if one.first is None else to_plain(one.first),
-            "second": None if one.second is None else to_plain(one.second),
-            "ratio": one.ratio,
-            "intervals_overlap": one.is_within,
+            "name": pair.name,
+            "first": None if pair.first is None else to_plain(pair.first),
+            "second": None if pair.second is None else to_plain(pair.second),
+            "ratio": pair.ratio,
+            "intervals_overlap": pair.is_within,
         }
-        for one in pairs
+        for pair in pairs
     ]
 
 

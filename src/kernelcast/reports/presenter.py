@@ -171,7 +171,7 @@ def make_renderable(
     if isinstance(part, Figure):
         return None
     if isinstance(part, Table):
-        wide = _make_rich_table(part, [(one,) for one in part.columns])
+        wide = _make_rich_table(part, [(column,) for column in part.columns])
         is_wide = not part.stacks or _measure(wide) <= width
         return wide if is_wide else _make_rich_table(part, part.stacks, is_stacked=True)
     if isinstance(part, Section):
@@ -209,7 +209,7 @@ def _make_rich_table(
             made.add_section()
         style = "bold" if number in table.chosen else ""
         cells = ["\n".join(row[places[title]] for title in stack) for stack in groups]
-        made.add_row(*(Text(one, style=style) for one in cells))
+        made.add_row(*(Text(cell, style=style) for cell in cells))
     for column in made.columns:
         column.vertical = "top"
     return made
@@ -226,7 +226,7 @@ def write_csv(table: Table) -> str:
     """Write a table as CSV: titles in one line, numbers raw in the units of the columns."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(one.replace("\n", " ") for one in table.columns)
+    writer.writerow(column.replace("\n", " ") for column in table.columns)
     writer.writerows(
         [one if isinstance(one, str | float | int | None) else _write(one, str) for one in row]
         for row in table.rows
@@ -266,7 +266,7 @@ def make_html(*parts: Part, level: int = 1) -> "Markup":
 
 
 def _prepare(part: Part, level: int) -> dict[str, Any]:
-    """Give the template what it needs of a part."""
+    """Prepare what the template needs of a part."""
     if isinstance(part, str):
         return {"kind": "text", "text": part}
     if isinstance(part, Table):

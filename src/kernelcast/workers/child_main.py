@@ -74,8 +74,8 @@ def main() -> None:
     channel = Channel(connected, most_bytes=_MOST_ORDER_BYTES)
     gc.disable()  # what is imported stays: to look for garbage in it takes a sixth of the time
     steps = sys.argv[3:]
-    beside = [one.removeprefix(BESIDE) for one in steps if one.startswith(BESIDE)]
-    _make_ready([one for one in steps if not one.startswith(BESIDE)])
+    beside = [step.removeprefix(BESIDE) for step in steps if step.startswith(BESIDE)]
+    _make_ready([step for step in steps if not step.startswith(BESIDE)])
     if beside:
         threading.Thread(target=_make_ready, args=(beside,), daemon=True).start()
     gc.freeze()

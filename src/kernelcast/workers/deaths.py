@@ -35,7 +35,7 @@ def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "")
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - _MOST_STDERR_BYTES))
     lines = errors.read().decode(errors="replace").strip().splitlines()
-    written = [one for one in lines if not one.startswith(_PLEA)]
+    written = [line for line in lines if not line.startswith(_PLEA)]
     said = WROTE + " | ".join(written[-_STDERR_LINES:]) if written else ""
     cause = "A kernel that reads or writes outside its buffers does that"
     if stage == BUILDING:
@@ -58,6 +58,6 @@ def name_status(status: int) -> str:
     ('signal SIGSEGV', 'signal SIGSEGV', 'exit status 3', 'exit status 255')
     """
     number = -status if status < 0 else status - _SIGNALLED
-    if number in {one.value for one in signal.Signals}:
+    if number in {Signal.value for Signal in signal.Signals}:
         return f"signal {signal.Signals(number).name}"
     return f"exit status {status}"

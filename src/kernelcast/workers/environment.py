@@ -16,7 +16,7 @@ _KEPT_BEGINNINGS = (
 
 
 def child_environment() -> dict[str, str]:
-    """Give a child process's environment: ours, with threads of CPU devices kept on their cores.
+    """Make a child process's environment: ours, with threads of CPU devices kept on their cores.
 
     Where threads of a CPU device sleep between launches, Linux may wake two of them on one core
     and needs some 10 ms to notice: on PoCL, samples of 2 ms then took exactly twice their time.

@@ -79,7 +79,7 @@ class ChildProcess:
         return cls(process=process, channel=Channel(ours), errors=errors)
 
     def order(self, task: Task[Any], arguments: object, *, within_s: float) -> None:
-        """Give it a task; that it has died is told by the channel's end."""
+        """Send it a task; if it has died, the channel ends."""
         with contextlib.suppress(ClosedError):
             self.channel.send(pickle.dumps((task.entry, arguments)), within_s=within_s)
 

@@ -113,7 +113,7 @@ def stream_isolated(
 def converse(
     child: ChildProcess, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
 ) -> Iterator[Message]:
-    """Give a child a task and pass on what it tells.
+    """Send a child a task and pass on its messages.
 
     The child is fresh, or done with all earlier tasks. After any error but one that the task raised
     it is of no more use; one that died without a word is an `UnheardError`.

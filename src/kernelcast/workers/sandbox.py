@@ -61,7 +61,7 @@ class Confinement:
 def confine(
     command: Sequence[str], environment: Mapping[str, str], confinement: Confinement
 ) -> tuple[list[str], dict[str, str]]:
-    """Give the command that runs a command of this Python confined, and its environment."""
+    """Make the command line that runs a command of this Python confined, and its environment."""
     seen = [one for one in (*_list_system(environment), *_list_python()) if one.exists()]
     options = ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-net",
                "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]  # fmt: skip
@@ -69,8 +69,8 @@ def confine(
     options += _link_root_folders()
     options += _bind((one, str(one)) for one in seen)
     options += ["--proc", "/proc", "--dev", "/dev"]
-    for one in _list_devices():
-        options += ["--dev-bind-try", str(one), str(one)]
+    for device in _list_devices():
+        options += ["--dev-bind-try", str(device), str(device)]
     options += _hide(confinement.hidden, seen)
     options += _bind(confinement.readable)
     started = [*command]
@@ -166,12 +166,12 @@ def _hide(hidden: Iterable[Path], seen: Sequence[Path]) -> Iterator[str]:
 
 
 def _name_nobody() -> str:
-    """Give user, group and further groups of nobody who may use the devices."""
+    """Choose user, group and further groups for a process that may use the devices and owns nothing."""
     try:
         known = pwd.getpwnam("nobody")
         user, group = known.pw_uid, known.pw_gid
     except KeyError:
         user = group = _NOBODY
-    nodes = [node for one in _list_devices() for node in ([*one.glob("*")] or [one])]
+    nodes = [node for device in _list_devices() for node in ([*device.glob("*")] or [device])]
     groups = {node.stat().st_gid for node in nodes} - {0}
     return ",".join(map(str, (user, group, *sorted(groups))))

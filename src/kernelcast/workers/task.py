@@ -56,7 +56,7 @@ class Task(Generic[R]):
 
 
 def find_function(entry: str) -> Callable[[Any, Reporter], Any]:
-    """Give the function that ``module:function`` names.
+    """Import the function that ``module:function`` names.
 
     Examples
     --------

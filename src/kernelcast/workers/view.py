@@ -17,7 +17,7 @@ def list_view(places: tuple[str, ...] | None, _: Reporter) -> tuple[str, ...]:
     places : tuple of str or None
         Files and folders; usual ones with secrets where left out.
     """
-    found = [one for one in (_SECRETS if places is None else places) if _can_read(Path(one))]
+    found = [place for place in (_SECRETS if places is None else places) if _can_read(Path(place))]
     others = [one for one in os.listdir("/proc") if one.isdigit() and int(one) != os.getpid()]  # noqa: PTH208 - names
     if os.getppid() != 1 or len(others) > 1:
         found.append("other processes")

@@ -108,7 +108,7 @@ class WarmChild:
             self._drop()
 
     def _take(self, steps: Sequence[str] = ()) -> ChildProcess:
-        """Give the process, starting one where there is none."""
+        """Take the process, or start one where there is none."""
         if self._child is None or self._done >= MOST_TASKS:
             self._drop()
             self._child = self._start(steps)

@@ -218,7 +218,7 @@ class CpuOptions:
         """Find the machine: the one asked for, or the only CPU that was calibrated here."""
         if self.machine_name is not None:
             return find_machine(self.machine_name)
-        own = [one for one in list_machines() if not one.is_shipped]
+        own = [machine for machine in list_machines() if not machine.is_shipped]
         if len(own) == 1:
             return find_machine(own[0].path)
         names = ", ".join(one.name for one in own) or "none; `kernelcast calibrate` makes one"
@@ -340,7 +340,7 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
         "kernel": model.nest.name,
         "machine": model.machine.id,
         "sizes": [_size_to_json(row, unit) for row in rows],
-        "transitions": [asdict(one) for one in transitions],
+        "transitions": [asdict(transition) for transition in transitions],
     }
     notes = [*dict.fromkeys(note for row in rows for note in row.found.notes)]
     parts: list[Part]
@@ -403,11 +403,12 @@ def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...
         },
         rows=[
             (
-                one.level, one.condition, "" if one.largest is None else str(one.largest),
-                f"{one.hits:g}", f"{one.misses:g}", f"{one.evicts:g}",
-                "all arrays" if one.tail_bytes == "oo" else one.tail_bytes,
+                transition.level, transition.condition,
+                "" if transition.largest is None else str(transition.largest),
+                f"{transition.hits:g}", f"{transition.misses:g}", f"{transition.evicts:g}",
+                "all arrays" if transition.tail_bytes == "oo" else transition.tail_bytes,
             )
-            for one in transitions
+            for transition in transitions
         ],
     )  # fmt: skip
     return transitions, [Section(title=f"Layer conditions, solved for {size}", parts=[table])]
@@ -465,7 +466,7 @@ def _describe_size(row: _Size, unit: Unit) -> Iterator[Part]:
 
 def _list_levels(found: LoopPrediction) -> Table:
     """List traffic, cycles and Roofline bounds of each boundary."""
-    times = {one.farther: one for one in found.ecm.transfers}
+    times = {transfer.farther: transfer for transfer in found.ecm.transfers}
     lines = {one.farther: one.lines for one in found.volumes.transfers()}
     rows = []
     for level in found.volumes.levels:
@@ -517,13 +518,17 @@ def _chart_sweep(title: str, name: str, rows: Sequence[_Size], unit: Unit) -> Fi
     As the paper's Fig. 3 and 4, in cycles and cache lines per cache line of work.
     """
     sizes = [row.found.constants.get(name, 0) for row in rows]
-    boundaries = [(one.nearer, one.farther) for one in rows[0].found.ecm.transfers]
+    boundaries = [(transfer.nearer, transfer.farther) for transfer in rows[0].found.ecm.transfers]
     terms = [row.found.in_core for row in rows]
-    times = {"T_nOL": [one.non_overlapping if one else 0.0 for one in terms]}
+    times = {"T_nOL": [term.non_overlapping if term else 0.0 for term in terms]}
     lines: dict[str, list[float]] = {}
     for nearer, farther in boundaries:
         times[f"T_{nearer}{farther}"] = [
-            sum(one.cycles for one in row.found.ecm.transfers if one.farther == farther)
+            sum(
+                transfer.cycles
+                for transfer in row.found.ecm.transfers
+                if transfer.farther == farther
+            )
             for row in rows
         ]
         lines[f"{nearer} - {farther}"] = [
@@ -533,7 +538,7 @@ def _chart_sweep(title: str, name: str, rows: Sequence[_Size], unit: Unit) -> Fi
         ]  # fmt: skip
     totals: dict[str, list[float]] = {"ECM": [row.found.cycles for row in rows]}
     if any(terms):
-        totals["T_OL"] = [one.hidden if one else 0.0 for one in terms]
+        totals["T_OL"] = [term.hidden if term else 0.0 for term in terms]
     if all(row.found.roofline is not None for row in rows):
         totals["Roofline"] = [row.found.roofline.cycles for row in rows if row.found.roofline]
     measured = [

@@ -87,8 +87,8 @@ def _list_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -
         )
         for name, one in fits.items()
     ]  # fmt: skip
-    for name in sorted({one.function for one in points} - set(fits)):
-        count = sum(one.function == name for one in points)
+    for name in sorted({point.function for point in points} - set(fits)):
+        count = sum(point.function == name for point in points)
         rows.append((name, count, "not fitted", "", "", ""))
     return Table(
         columns={"hit rate": "text", "points": "whole", "a": "number", "b": "number",

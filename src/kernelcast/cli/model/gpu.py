@@ -226,7 +226,7 @@ def gpu(options: GpuOptions) -> None:
         else:
             [local_size] = options.list_local_sizes()
             answers = [configure(source, machine, local_size) for machine in machines]
-            content = [configuration_to_json(source.name, one) for one in answers]
+            content = [configuration_to_json(source.name, answer) for answer in answers]
             parts = list(_describe_answers(source.name, answers))
             figure = _chart_answers(source.name, answers)
     if options.as_json:
@@ -259,7 +259,10 @@ def _sweep_local_sizes(
     charts = [
         _chart_limiters(
             f"{source.name} on {machine_id}: fastest of {len(sweep.configurations)}",
-            [_name_configuration(one) for one in sweep.configurations[: options.shown]],
+            [
+                _name_configuration(configuration)
+                for configuration in sweep.configurations[: options.shown]
+            ],
             sweep.configurations[: options.shown],
         )
         for machine_id, sweep in sweeps
@@ -341,8 +344,8 @@ def _chart_sizes(
     top = max(point.y for line in lines for point in line.points)
     marks = [
         Series(name="loads begin to climb", kind="guide",
-               points=[Point(x=one.begins, y=0.0), Point(x=one.begins, y=top)])
-        for one in transitions.values() if one is not None
+               points=[Point(x=transition.begins, y=0.0), Point(x=transition.begins, y=top)])
+        for transition in transitions.values() if transition is not None
     ]  # fmt: skip
     x, y = Axis(title=name), Axis(title="DRAM loads (B/update)")
     return Figure(charts=(Chart(x=x, y=y, series=(*lines, *marks)),))
@@ -356,21 +359,32 @@ def _present_comparisons(
         "Kendall's tau": "number",
     }  # fmt: skip
     rows = []
-    for one in comparisons:
-        tau = "-" if one.rank_correlation is None else f"{one.rank_correlation:.2f}"
-        rows.append((one.quantity, len(one.measured), one.mean_error, one.bias, tau))
+    for comparison in comparisons:
+        tau = "-" if comparison.rank_correlation is None else f"{comparison.rank_correlation:.2f}"
+        rows.append(
+            (
+                comparison.quantity,
+                len(comparison.measured),
+                comparison.mean_error,
+                comparison.bias,
+                tau,
+            )
+        )
     lines = [
-        f"the launch predicted fastest reaches {format_share(one.best_share)} of the fastest "
-        "measured"
-        for one in comparisons
-        if one.quantity == RATE
+        f"the launch predicted fastest reaches {format_share(comparison.best_share)} of the "
+        "fastest measured"
+        for comparison in comparisons
+        if comparison.quantity == RATE
     ]
     charts = []
-    for one in comparisons:
-        pairs = zip(one.measured, one.predicted, strict=True)
-        ends = [Point(x=value, y=value) for value in (0.0, max(*one.measured, *one.predicted))]
+    for comparison in comparisons:
+        pairs = zip(comparison.measured, comparison.predicted, strict=True)
+        ends = [
+            Point(x=value, y=value)
+            for value in (0.0, max(*comparison.measured, *comparison.predicted))
+        ]
         charts.append(Chart(
-            title=one.quantity.replace("_", " "), is_square=True,
+            title=comparison.quantity.replace("_", " "), is_square=True,
             x=Axis(title="measured", unit="count"), y=Axis(title="predicted", unit="count"),
             series=(
                 Series(name="launches", points=[Point(x=x, y=y) for x, y in pairs]),
@@ -379,7 +393,7 @@ def _present_comparisons(
         ))  # fmt: skip
     figure = Figure(charts=tuple(charts), title=title)
     parts: list[Part] = [title, Table(columns=columns, rows=rows), *lines]
-    return [comparison_to_json(one) for one in comparisons], parts, figure
+    return [comparison_to_json(comparison) for comparison in comparisons], parts, figure
 
 
 def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[Part]:
@@ -404,7 +418,7 @@ def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[P
 
 
 def _list_notes(answers: Sequence[Configuration]) -> list[str]:
-    notes = dict.fromkeys(note for one in answers for note in one.estimate.notes)
+    notes = dict.fromkeys(note for answer in answers for note in answer.estimate.notes)
     return [f"note: {note}" for note in notes]
 
 
@@ -494,7 +508,7 @@ def _name_configuration(answer: Configuration) -> str:
 
 
 def _chart_answers(name: str, answers: Sequence[Configuration]) -> Figure:
-    labels = [f"{one.estimate.machine}\n{one.label}" for one in answers]
+    labels = [f"{answer.estimate.machine}\n{answer.label}" for answer in answers]
     charts = (_chart_limiters("Limiters", labels, answers), _chart_volumes(labels, answers))
     return Figure(charts=charts, title=name, columns=1)
 
@@ -503,10 +517,10 @@ def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configu
     """Chart the time of each limiter alone, beside the time of the whole launch."""
     names = [
         name
-        for name in dict.fromkeys(key for one in answers for key in one.estimate.limiters)
+        for name in dict.fromkeys(key for answer in answers for key in answer.estimate.limiters)
         if any(
-            one.estimate.limiters.get(name, 0) > _LEAST_SHARE * one.estimate.seconds
-            for one in answers
+            answer.estimate.limiters.get(name, 0) > _LEAST_SHARE * answer.estimate.seconds
+            for answer in answers
         )
     ]
     whole = [Point(x=place, y=one.estimate.seconds) for place, one in enumerate(answers)]
@@ -527,10 +541,10 @@ def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configu
 
 def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
     """Chart what the loads are made of, per update (the paper's Fig. 15, 19 and 22)."""
-    parts = [_list_parts(one) for one in answers]
+    parts = [_list_parts(answer) for answer in answers]
     series = []
-    for boundary, name in dict.fromkeys(key for one in parts for key in one):
-        volumes = [one.get((boundary, name), 0.0) for one in parts]
+    for boundary, name in dict.fromkeys(key for part in parts for key in part):
+        volumes = [part.get((boundary, name), 0.0) for part in parts]
         if max(volumes) > 0:
             shift = 0 if boundary == "L2 to L1" else 1
             series.append(Series(
@@ -549,7 +563,7 @@ def _list_parts(answer: Configuration) -> dict[tuple[str, str], float]:
     l1, wave = answer.volumes.l1, answer.volumes.wave
     of_group = answer.volumes.work_groups / answer.updates
     of_wave = wave.waves / answer.updates
-    missed = sum(one.shared_bytes * (1 - one.hit_rate) for one in wave.overlaps)
+    missed = sum(overlap.shared_bytes * (1 - overlap.hit_rate) for overlap in wave.overlaps)
     again = missed + wave.capacity_load_bytes + wave.partial_store_bytes
     return {
         ("L2 to L1", "compulsory"): l1.compulsory_bytes * of_group,

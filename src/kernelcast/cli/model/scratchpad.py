@@ -136,7 +136,7 @@ def scratchpad(options: ScratchpadOptions) -> None:
         elif options.what_if == "double-buffer":
             answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
         else:
-            answer = _model([model_kernel(one, processor) for one in kernels], processor)
+            answer = _model([model_kernel(kernel, processor) for kernel in kernels], processor)
     if options.as_json:
         show_json(answer.content)
     else:
@@ -150,12 +150,12 @@ def _model(terms: Sequence[ScratchpadTerms], processor: ScratchpadMachine) -> _A
         parts = list(_describe_terms(terms[0], processor))
     else:
         rows: list[Sequence[Value]] = [
-            (one.kernel.name, one.kernel.active_cpes, *_list_times(one)) for one in terms
+            (term.kernel.name, term.kernel.active_cpes, *_list_times(term)) for term in terms
         ]
         parts = [Table(columns={"kernel": "text", "CPEs": "whole", **_TIMES}, rows=rows)]
     return _Answer(
-        content=[terms_to_json(one, processor) for one in terms], parts=parts,
-        notes=[note for one in terms for note in one.kernel.notes], figure=_chart_kernels(terms),
+        content=[terms_to_json(term, processor) for term in terms], parts=parts,
+        notes=[note for term in terms for note in term.kernel.notes], figure=_chart_kernels(terms),
     )  # fmt: skip
 
 
@@ -206,10 +206,10 @@ def _vary_granularity(steps: Sequence[GranularityStep], processor: ScratchpadMac
         },
         rows=[
             (
-                one.parts, f"{one.smallest_bytes:,.0f} B", f"{one.terms.dma.requests:,g}",
-                *_list_times(one.terms), one.terms.dma.groups, one.saving_s, one.equation_13_s,
+                step.parts, f"{step.smallest_bytes:,.0f} B", f"{step.terms.dma.requests:,g}",
+                *_list_times(step.terms), step.terms.dma.groups, step.saving_s, step.equation_13_s,
             )
-            for one in steps
+            for step in steps
         ],
     )  # fmt: skip
     parts: list[Part] = [f"{kernel.name} on {processor.name}: smaller DMA requests", table]
@@ -218,9 +218,9 @@ def _vary_granularity(steps: Sequence[GranularityStep], processor: ScratchpadMac
             "no request can be divided: its half would be less than a transaction of "
             f"{processor.transaction_bytes} bytes"
         )
-    labels = [f"1/{one.parts}\n{one.smallest_bytes:,.0f} B" for one in steps]
+    labels = [f"1/{step.parts}\n{step.smallest_bytes:,.0f} B" for step in steps]
     title = "size of the DMA requests, and bytes of the smallest copy"
-    chart = _chart_times([one.terms for one in steps], labels, title)
+    chart = _chart_times([step.terms for step in steps], labels, title)
     return _Answer(
         content={"kernel": kernel.name, "granularity": granularity_to_json(steps)}, parts=parts,
         notes=kernel.notes,
@@ -277,11 +277,11 @@ def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Ans
         },
         rows=[
             (
-                one.active_cpes, -(-one.active_cpes // processor.cpes_per_group),
-                *_list_times(one.terms), one.saving_s,
-                "" if one.equation_15_s is None else one.equation_15_s,
+                point.active_cpes, -(-point.active_cpes // processor.cpes_per_group),
+                *_list_times(point.terms), point.saving_s,
+                "" if point.equation_15_s is None else point.equation_15_s,
             )
-            for one in sweep.points
+            for point in sweep.points
         ],
     )  # fmt: skip
     best = f"fastest with {sweep.best.active_cpes} active CPEs"
@@ -315,7 +315,7 @@ def _list_times(terms: ScratchpadTerms) -> tuple[float, ...]:
 
 def _chart_kernels(terms: Sequence[ScratchpadTerms]) -> Figure:
     """Chart the breakdown of kernels (Fig. 6), and of a single one its timeline (Fig. 4)."""
-    names = [one.kernel.name for one in terms]
+    names = [term.kernel.name for term in terms]
     bars = _chart_times(terms, names, "", is_normalised=len(terms) > 1)
     if len(terms) > 1 or not terms[0].dma.requests:
         return Figure(charts=(bars,))
@@ -354,13 +354,13 @@ def _chart_times(
     is_normalised: bool = False,
 ) -> Chart:  # fmt: skip
     """Stack the parts of each time above zero, and below what overlaps; mark the total."""
-    scales = [1 / one.t_total_s if is_normalised else 1.0 for one in terms]
+    scales = [1 / term.t_total_s if is_normalised else 1.0 for term in terms]
     parts = {
-        "T_gload": [one.t_g_s for one in terms],
-        "T_DMA": [one.t_dma_s for one in terms],
-        "T_comp": [one.t_comp_s for one in terms],
-        "T_overlap": [-one.t_overlap_s for one in terms],
-        "T_total": [one.t_total_s for one in terms],
+        "T_gload": [term.t_g_s for term in terms],
+        "T_DMA": [term.t_dma_s for term in terms],
+        "T_comp": [term.t_comp_s for term in terms],
+        "T_overlap": [-term.t_overlap_s for term in terms],
+        "T_total": [term.t_total_s for term in terms],
     }
     return Chart(
         x=Axis(title=title, names=tuple(labels)),
@@ -381,7 +381,7 @@ def _chart_times(
 
 def _chart_cpes(sweep: CpeSweep) -> Figure:
     marked = {"fastest": sweep.best, "fastest of one core group": sweep.best_of_one_group}
-    totals = [Point(x=one.active_cpes, y=one.terms.t_total_s) for one in sweep.points]
+    totals = [Point(x=point.active_cpes, y=point.terms.t_total_s) for point in sweep.points]
     times = Chart(
         x=Axis(title="active CPEs"), y=Axis(title="time", unit="s"),
         series=(
@@ -393,7 +393,7 @@ def _chart_cpes(sweep: CpeSweep) -> Figure:
             ),
         ),
     )  # fmt: skip
-    labels = [str(one.active_cpes) for one in sweep.points]
-    parts = _chart_times([one.terms for one in sweep.points], labels, "active CPEs")
+    labels = [str(point.active_cpes) for point in sweep.points]
+    parts = _chart_times([point.terms for point in sweep.points], labels, "active CPEs")
     title = f"{sweep.best.terms.kernel.name}: number of active CPEs"
     return Figure(charts=(times, parts), title=title, columns=1)

@@ -21,7 +21,7 @@ _LOOP = re.compile(r"\biteration\((\d+):line (\d+)\)")
 
 
 def shorten(text: str) -> str:
-    """Give ids, sizes and iterations short names, and say "data" where data decides.
+    """Shorten names of ids, sizes and iterations, and write "data" where data decides.
 
     Examples
     --------
@@ -62,7 +62,10 @@ def write_address(access: MemoryAccess, facts: KernelFacts) -> str:
         if access.pattern == "indirect":
             return f"{buffer}[depends on {sources or 'data'}]"
         return f"{buffer}[{access.reason or 'unknown'}]"
-    size = next((one.element_bytes for one in facts.parameters if one.name == buffer), access.bytes)
+    size = next(
+        (parameter.element_bytes for parameter in facts.parameters if parameter.name == buffer),
+        access.bytes,
+    )
     index = _divide(access.offset_bytes, size)
     if index is None:
         return f"{buffer} + {shorten(str(access.offset_bytes))} B"
@@ -89,7 +92,7 @@ def describe_request(request: RequestPattern) -> str:
 
 
 def _divide(offset: Expr, size: int) -> Expr | None:
-    """Give an offset in elements, if it is a whole number of them."""
+    """Convert an offset to elements, if it is a whole number of them."""
     if size < 1 or any(coefficient % size for _, coefficient in offset.terms):
         return None
     return Expr({factors: coefficient // size for factors, coefficient in offset.terms})

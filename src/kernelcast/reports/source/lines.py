@@ -68,7 +68,7 @@ class AnnotatedLine:
 
 
 def expand_source(features: KernelFeatures) -> str:
-    """Give the source as it is shown."""
+    """Format the source as it is shown."""
     return features.problem.kernel.source.expandtabs(_TAB).rstrip()
 
 
@@ -79,7 +79,7 @@ def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
     facts = {one.line: one for one in features.lines}
     weights = {line: weigh(one.executed(counts)) for line, one in facts.items()}
     total = sum(weights.values()) or 1.0
-    requests = {one.site: one for one in counters.patterns}
+    requests = {pattern.site: pattern for pattern in counters.patterns}
     accesses: dict[int, dict[LineAccess, None]] = {}
     for access in features.facts.accesses:
         described = _describe(access, features, requests.get(access.site))
@@ -118,7 +118,7 @@ def _describe(
 
 
 def summarise_operations(counts: OperationCounts) -> list[tuple[str, str]]:
-    """Give what is computed, in a few words each: class and text.
+    """Summarise what is computed, in a few words each: class and text.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def summarise_operations(counts: OperationCounts) -> list[tuple[str, str]]:
 
 
 def summarise_memory(counts: OperationCounts) -> str:
-    """Give how much is loaded and stored, in a few words.
+    """Summarise how much is loaded and stored, in a few words.
 
     Examples
     --------
