@@ -21,7 +21,7 @@ METHODS: Final = (
 """Keys of an estimate's methods that are always there; None where one has not answered."""
 
 
-def to_plain(record: object, *, omit: Collection[str] = ()) -> dict[str, Any]:
+def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # noqa: ANN401 - any record
     """Convert a record to strings, numbers, lists, dictionaries and None.
 
     A field is a key of its name; one that ends in ``_s`` is a key that ends in ``_seconds``.
@@ -29,8 +29,8 @@ def to_plain(record: object, *, omit: Collection[str] = ()) -> dict[str, Any]:
 
     Parameters
     ----------
-    record : object
-        A dataclass.
+    record : dataclass
+        What is converted.
     omit : collection of str
         Fields that are left out.
     """
@@ -45,9 +45,9 @@ def to_plain(record: object, *, omit: Collection[str] = ()) -> dict[str, Any]:
 
 
 @cache
-def _list_keys(kind: type) -> dict[str, str]:
+def _list_keys(kind: Any) -> dict[str, str]:  # noqa: ANN401 - the class of a record
     """List the keys of a record's fields."""
-    names: list[str] = [one.name for one in fields(kind)]  # type: ignore[arg-type] # a dataclass
+    names = [field.name for field in fields(kind)]
     if kind in _KEEP_THEIR_KEYS:
         return dict(zip(names, names, strict=True))
     return {

@@ -166,7 +166,7 @@ def _hide(hidden: Iterable[Path], seen: Sequence[Path]) -> Iterator[str]:
 
 
 def _name_nobody() -> str:
-    """Choose user, group and further groups for a process that may use the devices and owns nothing."""
+    """Choose a user who owns nothing, with groups that may use the devices."""
     try:
         known = pwd.getpwnam("nobody")
         user, group = known.pw_uid, known.pw_gid
