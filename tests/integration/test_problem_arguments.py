@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import (
     Access,
     Argument,
@@ -17,8 +18,9 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import make_array
+from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.problems import ProblemArguments, seed_of
+from kernelcast.sampling.problems import ProblemArguments, prepared_problem, seed_of
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -179,3 +181,52 @@ def test_a_file_is_read_each_time(session: DeviceSession, tmp_path: Path) -> Non
             held = hold(session, make_problem(argument), [Access.READ])
             assert (read(session, held, 0, 100) == value).all()
             held.release()
+
+
+PICTURES = """
+typedef struct { float scale; int shift; } settings;
+kernel void k(read_only image2d_t source, sampler_t s, settings given, global const int *none,
+              write_only image2d_t copy, global float *sums)
+{
+    int2 at = (int2)(get_global_id(0), get_global_id(1));
+    float4 pixel = read_imagef(source, s, at);
+    write_imagef(copy, at, pixel);
+    sums[get_global_id(1) * 64 + get_global_id(0)] = given.scale * pixel.y + (none ? 1 : 0);
+}
+"""
+
+
+def test_images_samplers_structures_and_null_reach_the_kernel(
+    session: DeviceSession, tmp_path: Path
+) -> None:
+    """Computes with an image's pixels, a structure's fields and a pointer that is NULL."""
+    pixels = np.arange(64 * 32 * 4, dtype=np.uint8).reshape(-1, 4)
+    np.save(tmp_path / "pixels.npy", pixels)
+    (tmp_path / "k.cl").write_text(PICTURES)
+    image = "{image: rgba, channel: unorm_int8, size: [64, 32], init: pixels.npy}"
+    (tmp_path / "k.yaml").write_text(f"""
+source: k.cl
+kernel: k
+global_size: [64, 32]
+local_size: [8, 8]
+args:
+  - {image}
+  - {{sampler: nearest}}
+  - {{struct: {{scale: float, shift: int}}, value: {{scale: 2, shift: 1}}}}
+  - {{buffer: null}}
+  - {image.replace("init: pixels.npy", "init: zeros")}
+  - {{buffer: float, count: 2048}}
+""")
+    if not session.device.image_support:
+        pytest.skip("the device has no images")
+    problem = read_problem(tmp_path / "k.yaml")
+    with session.lock, prepared_problem(session, problem, OpenCLLaunch, seed=SEED) as launch:
+        assert launch.time_boxes([GroupBox(start=(0, 0), shape=(8, 2))])[0] > 0
+        assert launch.time_whole() > 0
+        built = session.whole_kernel(problem.kernel).kernel
+        held = hold(session, problem, [Access.READ_WRITE] * 6)
+        built.set_args(*held.arguments)
+        cl.enqueue_nd_range_kernel(session.queue, built, (64, 32), (8, 8))
+        sums = read(session, held, 5, 2048)
+        held.release()
+    np.testing.assert_allclose(sums, pixels[:, 1] * (2 / 255), rtol=1e-5)

@@ -37,7 +37,7 @@ COMMANDS = {
     for name in app.list_commands(click.Context(app))
     if (command := app.get_command(click.Context(app), name)) is not None
 }
-PROBLEM_KEYS = {*reader.KEYS, *arguments._ALL_KEYS}
+PROBLEM_KEYS = {*reader.KEYS, *arguments.ALL_KEYS}
 
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _COMMAND = re.compile(r"^kernelcast (?P<name>[a-z]+)(?P<words>.*)")

@@ -22,7 +22,12 @@ from kernelcast.launches.features import (
     read_source_features,
 )
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
-from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
+from kernelcast.records.arguments import (
+    Argument,
+    BufferArgument,
+    LocalArgument,
+    SamplerArgument,
+)
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.feature_vector import FeatureGroup, group_of
@@ -202,6 +207,8 @@ def _describe_argument(argument: Argument | None) -> str:
         return f"{argument.count:,} {argument.element}, {format_bytes(argument.bytes)}"
     if isinstance(argument, LocalArgument):
         return format_bytes(argument.bytes)
+    if isinstance(argument, SamplerArgument):
+        return f"{argument.filter}, {argument.address}"
     return ", ".join(
         f"{value:g}" if isinstance(value, float) else f"{value:,}" for value in argument.values
     )

@@ -1,5 +1,6 @@
 """The clients: requests that coroutines await, and the same requests for programs that wait."""
 
+import base64
 import json
 import os
 import uuid
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
 import httpx
+import numpy as np
 import yaml
 
 from kernelcast.client.answers import (
@@ -543,13 +545,12 @@ def read_problem_file(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        With `code` instead of `source`, and the file's stem as `name`.
+        With `code` instead of `source`, contents instead of .npy files, the file's stem as `name`.
 
     Raises
     ------
     ProblemFileError
-        If a file cannot be read. Contents of buffers that come from files are the service's to
-        refuse.
+        If a file cannot be read.
     """
     path = Path(path)
     try:
@@ -558,9 +559,16 @@ def read_problem_file(path: str | Path) -> dict[str, Any]:
             msg = f"{path}: expected `key: value` pairs"
             raise ProblemFileError(msg)
         source = content.pop("source", None)
-        if source is not None:
-            content["code"] = (path.parent / str(source)).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        names = source if isinstance(source, list) else [] if source is None else [source]
+        if names:
+            texts = [(path.parent / str(one)).read_text(encoding="utf-8") for one in names]
+            content["code"] = "\n".join(texts)
+        for argument in content.get("args") or ():
+            init = argument.get("init") if isinstance(argument, dict) else None
+            if isinstance(init, str) and init.endswith(".npy"):
+                values = np.load(path.parent / init, allow_pickle=False).tobytes()
+                argument["init"] = {"base64": base64.b64encode(values).decode()}
+    except (OSError, ValueError, EOFError, yaml.YAMLError) as error:
         msg = f"{path}: cannot be read: {error}"
         raise ProblemFileError(msg) from error
     return {"name": path.stem, **content}

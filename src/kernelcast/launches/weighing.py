@@ -335,8 +335,10 @@ def _open_content(argument: Argument) -> Numbers:
     """Open what a buffer holds; of a file only what is looked at is read."""
     if isinstance(argument, HeldBuffer) and argument.read is not None:
         return argument.read()
-    path = argument.path if isinstance(argument, BufferArgument) else None
-    content: Numbers = np.load(str(path), mmap_mode="r", allow_pickle=False)
+    assert isinstance(argument, BufferArgument)
+    if argument.data is not None:
+        return np.frombuffer(argument.data, argument.element.dtype)
+    content: Numbers = np.load(str(argument.path), mmap_mode="r", allow_pickle=False)
     return content
 
 

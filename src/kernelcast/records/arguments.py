@@ -1,5 +1,6 @@
 """What a kernel is called with, described without a device."""
 
+import builtins
 import math
 import re
 from collections.abc import Callable
@@ -146,7 +147,7 @@ class BufferArgument:
 
     element: ElementType
     count: int
-    """Number of elements."""
+    """Number of elements; 0 is a pointer that is NULL."""
     init: Init = Init.ZEROS
     low: float | None = None
     high: float | None = None
@@ -155,6 +156,8 @@ class BufferArgument:
     """What the kernel does with it; None means: find out."""
     path: Path | None = None
     """The .npy file of `Init.FILE`."""
+    data: builtins.bytes | None = field(default=None, repr=False)
+    """Its values, where these came with the problem."""
 
     @property
     def bytes(self) -> int:
@@ -209,6 +212,41 @@ class BufferArgument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImageArgument(BufferArgument):
+    """An image, by the recipe of its content; an element is a pixel."""
+
+    size: tuple[int, ...]
+    """Pixels along each of one to three axes, width first."""
+    layers: int = 0
+    """Of an image array; 0 of a single image."""
+    order: str
+    channel: str
+    """As OpenCL names channels, in lower case: ``rgba``, ``unorm_int8``."""
+
+    @property
+    def type_name(self) -> str:
+        """As a kernel's signature has it."""
+        return f"image{len(self.size)}d{'_array' if self.layers else ''}_t"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerArgument:
+    """A sampler, in OpenCL's words in lower case."""
+
+    filter: str
+    """``nearest`` or ``linear``."""
+    address: str
+    """Beyond the image: ``none``, ``clamp``, ``clamp_to_edge``, ``repeat``, ``mirrored_repeat``."""
+    normalized: bool
+    """Whether coordinates are between 0 and 1."""
+
+    @property
+    def type_name(self) -> str:
+        """As a kernel's signature has it."""
+        return "sampler_t"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBuffer(BufferArgument):
     """A buffer of the caller's, which is there already, with content of no known recipe."""
 
@@ -252,7 +290,7 @@ class LocalArgument:
     bytes: int
 
 
-Argument = BufferArgument | ScalarArgument | LocalArgument
+Argument = BufferArgument | ScalarArgument | LocalArgument | SamplerArgument
 
 
 def make_scalar(argument: ScalarArgument) -> npt.NDArray[np.generic] | np.generic:

@@ -12,8 +12,10 @@ from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
     HeldBuffer,
+    ImageArgument,
     Init,
     LocalArgument,
+    SamplerArgument,
     ScalarArgument,
 )
 from kernelcast.records.errors import InputError
@@ -165,12 +167,19 @@ def _describe(argument: Argument, seed: int) -> list[object]:
         return ["local", argument.bytes]
     if isinstance(argument, ScalarArgument):
         return ["scalar", str(argument.element), list(argument.values)]
+    if isinstance(argument, SamplerArgument):
+        return ["sampler", argument.filter, argument.address, argument.normalized]
+    if isinstance(argument, ImageArgument):
+        form = [*argument.size], argument.layers, argument.order, argument.channel
+        return ["image", *form, *_describe_content(argument, seed)]
     return ["buffer", str(argument.element), argument.count, *_describe_content(argument, seed)]
 
 
 def _describe_content(argument: BufferArgument, seed: int) -> list[object]:
     if isinstance(argument, HeldBuffer):
         return ["held", argument.digest, *argument.overlaps]
+    if argument.data is not None:
+        return [argument.init.value, hashlib.sha256(argument.data).hexdigest()]
     if argument.init is Init.FILE and argument.path is not None:
         return [argument.init.value, _digest_file(argument.path)]
     content: list[object] = [argument.init.value]

@@ -210,11 +210,15 @@ def check_file(argument: BufferArgument) -> None:
 
 def _load(argument: BufferArgument, mapping: Literal["r"] | None = None) -> Array:
     path, dtype, shape = argument.path, argument.element.dtype, shape_of(argument)
+    if argument.data is not None:
+        return np.frombuffer(argument.data, dtype).reshape(shape)
     try:
         content: Array = np.load(str(path), mmap_mode=mapping, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         msg = f"{path}: cannot be read as a .npy file ({error}); write it with numpy.save"
         raise InputError(msg) from error
+    if content.dtype.names and content.dtype.itemsize == argument.element.bytes:
+        content = np.ascontiguousarray(content).view(dtype)  # structures as their bytes
     if content.dtype != dtype or content.size != np.prod(shape):
         msg = (
             f"{path}: holds {content.size} values of {content.dtype}, "

@@ -10,13 +10,17 @@ find in caches what was filled just before them.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
+
+import numpy as np
 
 from kernelcast.records.arguments import (
     Access,
     BufferArgument,
+    ImageArgument,
     Init,
     LocalArgument,
+    SamplerArgument,
     ScalarArgument,
     make_scalar,
 )
@@ -24,10 +28,11 @@ from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.buffer_pool import Part, PooledBuffer, Recipe
 from kernelcast.sampling.building import BuiltKernel
+from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
 from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.scratch import SMALL_BYTES, Reach, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments, infer_access
@@ -65,6 +70,7 @@ class ProblemArguments(WrittenArguments):
         reach: Reach | None = None,
     ) -> None:
         pool = self._pool = session.buffers
+        self._images: list[cl.Image] = []
         recipes = self._recipes = list_recipes(problem, seed=seed)
         written = {place for place in recipes if accesses[place] is not Access.READ}
         known = () if reach is None or not pool.fills_in_place else reach.places
@@ -98,6 +104,13 @@ class ProblemArguments(WrittenArguments):
         self._load(dict.fromkeys(copied, ()))
         for place, argument in enumerate(problem.arguments):
             match argument:
+                case ImageArgument():
+                    self._images.append(make_image(session, argument, seed=seed_of(seed, place)))
+                    self.arguments.append(self._images[-1])
+                case SamplerArgument():
+                    self.arguments.append(make_sampler(session, argument))
+                case BufferArgument(count=0):
+                    self.arguments.append(None)
                 case BufferArgument():
                     self.arguments.append(self._held[place].buffer)
                 case ScalarArgument():
@@ -113,6 +126,9 @@ class ProblemArguments(WrittenArguments):
     def release(self) -> None:
         """Give the buffers back."""
         self._queue.finish()
+        for image in self._images:
+            image.release()
+        self._images = []
         self._pool.give_back([*self._held.values(), *self._copies.values()])
         self.arguments, self._held, self._copies = [], {}, {}
 
@@ -134,8 +150,59 @@ def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
     return {
         place: (one, seed_of(seed, place))
         for place, one in enumerate(problem.arguments)
-        if isinstance(one, BufferArgument)
+        if isinstance(one, BufferArgument) and one.count and not isinstance(one, ImageArgument)
     }
+
+
+def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) -> cl.Image:
+    """Make an image with its content.
+
+    Raises
+    ------
+    DeviceLimitError
+        If the device has no such images.
+    """
+    _refuse_objects(session, "images")
+    order = getattr(cl.channel_order, argument.order.upper())
+    channel = getattr(cl.channel_type, argument.channel.upper())
+    layers = (argument.layers,) if argument.layers else ()
+    try:
+        return cl.create_image(
+            session.context,
+            cast("cl.mem_flags", cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR),
+            cl.ImageFormat(order, channel), shape=(*argument.size, *layers),
+            hostbuf=np.ascontiguousarray(make_array(argument, seed=seed)),
+            is_array=bool(layers),
+        )  # fmt: skip
+    except cl.Error as error:
+        size = " x ".join(map(str, argument.size))
+        msg = (
+            f"{session.description.id}: makes no {argument.type_name} of {size} pixels of "
+            f"{argument.order} {argument.channel} ({error})"
+        )
+        raise DeviceLimitError(msg) from error
+
+
+def make_sampler(session: DeviceSession, argument: SamplerArgument) -> cl.Sampler:
+    """Make a sampler.
+
+    Raises
+    ------
+    DeviceLimitError
+        If the device has none.
+    """
+    _refuse_objects(session, "samplers")
+    return cl.Sampler(
+        session.context, argument.normalized,
+        getattr(cl.addressing_mode, argument.address.upper()),
+        getattr(cl.filter_mode, argument.filter.upper()),
+    )  # fmt: skip
+
+
+def _refuse_objects(session: DeviceSession, what: str) -> None:
+    if isinstance(session.device, OtherDriver):
+        msg = f"{session.description.id}: {what} are given to OpenCL's devices only"
+        raise DeviceLimitError(msg)
 
 
 def seed_of(seed: int, place: int) -> int:

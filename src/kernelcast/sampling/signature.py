@@ -8,7 +8,9 @@ from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
     ElementType,
+    ImageArgument,
     LocalArgument,
+    SamplerArgument,
     ScalarArgument,
 )
 from kernelcast.records.errors import SignatureError
@@ -30,12 +32,6 @@ def check_arguments(
         If they do not fit; collects every argument that does not.
     """
     for parameter in parameters:
-        if is_image(parameter) or parameter.type_name == "sampler_t":
-            msg = (
-                f"kernel {kernel_name}: argument {parameter}: images and samplers can only be "
-                "given as pyopencl objects, by a program that calls kernelcast.estimate"
-            )
-            raise SignatureError(msg)
         if _PIPE.search(parameter.type_name):
             msg = (
                 f"kernel {kernel_name}: argument {parameter}: pipes cannot be given; have the "
@@ -79,27 +75,33 @@ def infer_access(parameter: Parameter, declared: Access | None) -> Access:
 def _complain(parameter: Parameter, argument: Argument) -> str | None:
     """Say what is wrong with an argument; None where it fits."""
     space, is_pointer = parameter.address_space, parameter.type_name.endswith("*")
+    wants_object = is_image(parameter) or parameter.type_name == "sampler_t"
     match argument:
+        case ImageArgument() | SamplerArgument():
+            given, fits = argument.type_name, parameter.type_name == argument.type_name
         case BufferArgument():
-            given, fits = "a buffer", space in _BUFFER_SPACES
+            given, fits = "a buffer", space in _BUFFER_SPACES and not wants_object
         case ScalarArgument():
-            given, fits = "a scalar", space == "private" and not is_pointer
+            is_value = space == "private" and not is_pointer and not wants_object
+            given, fits = "a scalar", is_value
         case LocalArgument():
             given, fits = "local memory", space == "local"
     wanted = ElementType.from_opencl(parameter.type_name.removesuffix("*"))
     if not fits:
         kind = f"scalar ({wanted or parameter.type_name})"
-        if space == "local":
+        if wants_object:
+            kind = parameter.type_name
+        elif space == "local":
             kind = "size of local memory (`local: BYTES`)"
         elif space in _BUFFER_SPACES:
             kind = "buffer"
         return f"argument {parameter}: {given} given; give a {kind}"
-    if isinstance(argument, LocalArgument):
+    if isinstance(argument, LocalArgument | SamplerArgument | ImageArgument):
         return None
     element, size_bytes = argument.element, parameter.value_bytes
     if isinstance(argument, BufferArgument):
         # Buffers of vectors may be filled as buffers of their lanes; structs are not known to us.
-        if wanted is not None and wanted.base != element.base:
+        if argument.count and wanted is not None and wanted.base != element.base:
             return f"argument {parameter}: a buffer of {element} given; give one of {wanted}"
         return None
     # Some drivers take any number of bytes for a structure, and run with what lies behind.

@@ -28,7 +28,7 @@ class Limits:
     """At once, in each process; further ones are told to come again."""
     source_bytes: int = 256 * 1024
     """Of a kernel's source."""
-    buffer_bytes: int = 1024 * _MIB
+    buffer_bytes: int = 2048 * _MIB
     """Of all buffers of a problem together."""
     work_items: int = 2**53
     """Of a launch: numbers of JSON and of doubles are exact so far."""

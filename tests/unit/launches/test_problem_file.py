@@ -10,12 +10,15 @@ from kernelcast.records.arguments import (
     Access,
     BufferArgument,
     ElementType,
+    ImageArgument,
     Init,
     LocalArgument,
+    SamplerArgument,
     ScalarArgument,
 )
 from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contents import make_array
 
 PROBLEM = """\
 # A comment on the first line.
@@ -141,7 +144,8 @@ def test_refuses_parameters_that_the_file_has_not(write: Write) -> None:
         (change(5, "# no size"), 2, "the key `global_size` is missing"),
         # source
         (change(2, "source: missing.cl"), 2, r"there is no file .*missing\.cl"),
-        (change(2, "source: [scale.cl]"), 2, "expected a text, found a list"),
+        (change(2, "source: []"), 2, "expected a file, or a list of files, found nothing"),
+        (change(2, "source: [scale.cl, [a]]"), 2, "expected a text, found a list"),
         (change(2, "# no source"), 3, "give either `source: FILE.cl` or `code: |`"),
         (PROBLEM + "code: x\n", 2, "give either `source: FILE.cl` or `code: |`"),
         (change(3, "kernel:"), 3, "expected a text, found nothing"),
@@ -171,7 +175,7 @@ def test_refuses_parameters_that_the_file_has_not(write: Write) -> None:
         (change(8, "parameters: {N: 512, HALF: 2, SWEPT: 3, N: 9}"), 8, "is given twice"),
         # arguments
         (change(10, "  - nothing"), 10, "expected `key: value` pairs"),
-        (change(10, "  - {init: ones}"), 10, "give one of `buffer: TYPE`, `scalar: TYPE` or"),
+        (change(10, "  - {init: ones}"), 10, "give one of `buffer: TYPE`, `scalar: TYPE`, `local: BYTES`"),
         (change(10, "  - {buffer: int8, local: 4}"), 10, "give one of `buffer: TYPE`"),
         (change(10, "  - {bufer: int8, count: 4}"), 10, "did you mean `buffer`?"),
         (change(10, "  - {buffer: int8, value: 4}"), 10, "unknown key"),
@@ -199,6 +203,20 @@ def test_refuses_parameters_that_the_file_has_not(write: Write) -> None:
         (change(12, "  - {scalar: uint8, value: 300}"), 12, "value 300 does not fit uint8"),
         (change(12, "  - {scalar: int32, value: [1, 2]}"), 12, "expected 1 numbers for int32"),
         (change(12, "  - {scalar: float2, value: 1}"), 12, "expected 2 numbers for float32x2"),
+        (change(10, "  - {buffer: null, count: 3}"), 10, "unknown key"),
+        (change(10, "  - {buffer: {}, count: 3}"), 10, "at least one field"),
+        (change(10, "  - {buffer: {x: float}, count: 3, init: ones}"), 10, "zeros or from a file"),
+        (change(10, "  - {buffer: int8, count: 4, init: {base64: '!'}}"), 10, "is no Base64"),
+        (change(10, "  - {buffer: int8, count: 4, init: {base64: AAA=}}"), 10, "2 bytes given"),
+        (change(10, "  - {image: rgba, size: [4, 4]}"), 10, "the key `channel` is missing"),
+        (change(10, "  - {image: rgba, size: 4, channel: int}"), 10, "expected one of snorm_int8"),
+        (
+            change(10, "  - {image: r, size: [4, 4, 4], layers: 2, channel: float}"),
+            10, "`layers` are of images of one or two axes",
+        ),
+        (change(10, "  - {sampler: cubic}"), 10, "expected one of nearest, linear"),
+        (change(12, "  - {struct: {x: float, n: int}, value: {x: 1}}"), 12, "key `n` is missing"),
+        (change(12, "  - {struct: {n: uchar}, value: {n: 300}}"), 12, "300 does not fit uint8"),
         (change(14, "  - {local: 0}"), 14, "at least 1, found 0"),
         (change(14, "  - {local: 4, count: 3}"), 14, "unknown key"),
         (change(9, "args: {}").split("  - ")[0], 9, "expected a list, found a mapping"),
@@ -258,3 +276,49 @@ def test_examples_can_be_read(path: Path) -> None:
     assert isinstance(problem, Problem)
     assert problem.ndrange.work_group_count >= 64
     assert problem.kernel.name in problem.kernel.source
+
+
+def test_sources_follow_each_other(tmp_path: Path, write: Write) -> None:
+    """Builds a program of several files, in their order, each included beside its own."""
+    (tmp_path / "common.cl").write_text("#define TWICE(x) (2 * (x))")
+    problem = read_problem(write(change(2, "source: [common.cl, scale.cl]")))
+    assert problem.kernel.source.startswith("#define TWICE(x) (2 * (x))\n")
+    assert problem.kernel.source_name == "common.cl + scale.cl"
+
+
+def test_structures_lie_as_in_opencl_c(tmp_path: Path, write: Write) -> None:
+    """Lays fields at multiples of their sizes, by value or in buffers, also of NumPy's records."""
+    fields = "{flag: uchar, at: float3, n: ushort}"
+    given = f"{{struct: {fields}, value: {{flag: 7, at: [1, 2, 3], n: 258}}}}"
+    *_, value = read_problem(write(change(14, f"  - {given}"))).arguments
+    layout = {
+        "names": ["flag", "at", "n"], "formats": ["u1", "(3,)f4", "u2"], "offsets": [0, 16, 32],
+        "itemsize": 48,
+    }  # fmt: skip
+    record = np.zeros(1, dtype=np.dtype(layout))  # type: ignore[call-overload]  # NumPy takes it
+    record[0] = (7, (1, 2, 3), 258)
+    assert isinstance(value, ScalarArgument)
+    assert bytes(map(int, value.values)) == record.tobytes()
+    np.save(tmp_path / "one.npy", record)
+    np.save(tmp_path / "many.npy", np.repeat(record, 5))
+    from_file = f"{{struct: {fields}, value: one.npy}}"
+    *_, again = read_problem(write(change(14, f"  - {from_file}"))).arguments
+    assert again == value
+    many = f"{{buffer: {fields}, count: 5, init: many.npy}}"
+    *_, buffer = read_problem(write(change(14, f"  - {many}"))).arguments
+    assert isinstance(buffer, BufferArgument)
+    assert make_array(buffer, seed=0).tobytes() == 5 * record.tobytes()
+
+
+def test_images_samplers_and_null(write: Write) -> None:
+    """Describes images by their channels, samplers by OpenCL's words, NULL by nothing."""
+    image = "{image: rgba, channel: unorm_int8, size: [8, 4], layers: 3, init: uniform}"
+    *_, read = read_problem(write(change(14, f"  - {image}"))).arguments
+    assert isinstance(read, ImageArgument)
+    assert (read.bytes, read.type_name, str(read.element)) == (384, "image2d_array_t", "uint8x4")
+    linear = change(14, "  - {sampler: linear, normalized: true}")
+    *_, sampler = read_problem(write(linear)).arguments
+    assert sampler == SamplerArgument(filter="linear", address="clamp_to_edge", normalized=True)
+    *_, null = read_problem(write(change(14, "  - {buffer: null}"))).arguments
+    assert isinstance(null, BufferArgument)
+    assert null.bytes == 0

@@ -61,7 +61,7 @@ TYPES = "typedef float real; typedef struct { int a; float b; } pair;"
         ("const unsigned int n", NUMBER, r"\(unsigned int n\): int32 given; give uint32"),
         ("uint n", FLOATS, r"a buffer given; give a scalar \(uint32\)"),
         ("local float *l", FLOATS, r"give a size of local memory"),
-        ("read_only image2d_t i", FLOATS, r"images and samplers"),
+        ("read_only image2d_t i", FLOATS, r"a buffer given; give a image2d_t"),
         ("pair p", NUMBER, r"\(pair p\): int32 given; give all 8 bytes, as uint8x8"),
     ],
 )

@@ -64,7 +64,7 @@ def test_accepts_what_fits(parameter: Parameter, argument: Argument) -> None:
         (LOCAL, buffer("float32"), "a buffer given; give a size of local memory"),
         (LOCAL, scalar("float32"), "a scalar given; give a size of local memory"),
         (STRUCT, scalar("float32"), "float32 given for a structure; give its bytes"),
-        (IMAGE, buffer("float32"), "images and samplers can only be given as pyopencl objects"),
+        (IMAGE, buffer("float32"), "a buffer given; give a image2d_t"),
     ],
 )
 def test_refuses_what_does_not_fit(parameter: Parameter, argument: Argument, message: str) -> None:

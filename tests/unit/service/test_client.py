@@ -3,10 +3,12 @@
 import asyncio
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 from fastapi.testclient import TestClient
 
 from kernelcast.client import (
@@ -15,12 +17,14 @@ from kernelcast.client import (
     ConnectionFailedError,
     ServiceError,
     WrongServiceError,
+    read_problem_file,
 )
 from kernelcast.client.transport import Patience
 from kernelcast.records.errors import InputError, KernelRunError
 from support.service_backend import FakeBackend, failing
 
 Plain = dict[str, Any]
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.fixture
@@ -226,3 +230,12 @@ def test_coroutines_wait_for_a_busy_service_and_follow_a_job() -> None:
 
     assert asyncio.run(follow()) == ["queued", "running", "done"]
     assert 5 < waits[0] < 9
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: path.stem)
+def test_examples_are_taken_as_they_are(ours: Client, path: Path) -> None:
+    """Takes each example at its own size, with the contents of its files."""
+    if "kernel" not in (yaml.safe_load(path.read_text()) or {}):
+        pytest.skip("no problem file")
+    digest = ours.send_problem(read_problem_file(path))
+    assert len(digest) == 64

@@ -6,6 +6,7 @@ from pathlib import Path
 from kernelcast.launches.problem_file.located import Located, Number
 from kernelcast.launches.problem_file.parts import (
     check_names,
+    items_of,
     list_of,
     pairs_of,
     read_text,
@@ -68,12 +69,15 @@ def read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> Ke
         root.fail("give either `source: FILE.cl` or `code: |` with the text, one of the two")
     build_options = tuple(item.text() for item in list_of(entries.get("build_options")))
     if "source" in entries:
-        source_path = entries["source"].file(path.parent)
-        source, source_name = read_text(source_path, "kernel source"), source_path.name
+        paths = [one.file(path.parent) for one in items_of(entries["source"])]
+        if not paths:
+            entries["source"].fail("expected a file, or a list of files, found nothing")
+        source = "\n".join(read_text(one, "kernel source") for one in paths)
+        source_name = " + ".join(one.name for one in paths)
         if includes_files(source, build_options):
             build_options = (
                 *(_place_folder(one, path.parent) for one in build_options),
-                f"-I{source_path.parent}",
+                *dict.fromkeys(f"-I{one.parent}" for one in paths),
             )
     else:
         source, source_name = entries["code"].raw_text(), f"{path.name} (code)"

@@ -14,6 +14,7 @@ from kernelcast.records.arithmetic import ArithmeticProblem, evaluate, holds
 from kernelcast.records.errors import InputError, ProblemFileError
 
 Number: TypeAlias = int | float
+_MOST_SIZES = 3
 _NAME = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
 
 
@@ -105,6 +106,11 @@ class Located:
         return isinstance(self.node, yaml.SequenceNode)
 
     @property
+    def is_mapping(self) -> bool:
+        """Whether the value is a mapping."""
+        return isinstance(self.node, yaml.MappingNode)
+
+    @property
     def is_null(self) -> bool:
         """Whether the value is left empty or null."""
         return isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:null"
@@ -123,6 +129,22 @@ class Located:
         if half is not None:
             self.fail(f"found {half!r}, half of a character; write the whole character")
         return text
+
+    def choice(self, known: Iterable[str], *, also: str = "") -> str:
+        """Read one of some words."""
+        text, words = self.text(), [*known]
+        if text not in words:
+            names = ", ".join([*words, *([also] if also else [])])
+            self.fail(f"expected one of {names}; found {text!r}")
+        return text
+
+    def sizes(self, *, minimum: int) -> tuple[int, ...]:
+        """Read one to three whole numbers; a single one stands for a list of one."""
+        items = self.items() if self.is_list else [self]
+        if self.is_null or not 1 <= len(items) <= _MOST_SIZES:
+            found = "nothing" if self.is_null else len(items)
+            self.fail(f"expected one to three numbers, found {found}")
+        return tuple(item.integer(minimum=minimum) for item in items)
 
     def file(self, folder: Path) -> Path:
         """Read the name of a file that is there, relative to a folder."""

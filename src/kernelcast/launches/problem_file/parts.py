@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernelcast.launches.problem_file.located import Entry, Located, Number
 from kernelcast.records.errors import InputError, ProblemFileError
-from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
+from kernelcast.records.ndrange import NDRange
 
 
 def read_text(path: Path, what: str, error: type[InputError] = ProblemFileError) -> str:
@@ -102,24 +102,11 @@ def read_ndrange(entries: Mapping[str, Located]) -> NDRange:
     InputError
         If they do not fit together; is about the key that is wrong.
     """
-    global_size = _read_sizes(entries["global_size"], minimum=1)
-    if global_size is None:
-        entries["global_size"].fail("expected one to three numbers, found nothing")
-    ndrange = NDRange(global_size=global_size)
+    ndrange = NDRange(global_size=entries["global_size"].sizes(minimum=1))
     # One after the other, so that a complaint is about the key that is wrong.
     for key, minimum in (("local_size", 1), ("global_offset", 0)):
-        sizes = _read_sizes(entries.get(key), minimum=minimum)
-        if sizes is None:
-            continue
-        with entries[key].pointing_here():
-            ndrange = replace(ndrange, **{key: sizes})
+        entry = entries.get(key)
+        if entry is not None and not entry.is_null:
+            with entry.pointing_here():
+                ndrange = replace(ndrange, **{key: entry.sizes(minimum=minimum)})
     return ndrange
-
-
-def _read_sizes(entry: Located | None, *, minimum: int) -> tuple[int, ...] | None:
-    if entry is None or entry.is_null:
-        return None
-    items = items_of(entry)
-    if not 1 <= len(items) <= MAX_DIMENSIONS:
-        entry.fail(f"expected one to three numbers, found {len(items)}")
-    return tuple(item.integer(minimum=minimum) for item in items)

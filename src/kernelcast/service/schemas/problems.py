@@ -20,20 +20,31 @@ EXAMPLE: Final[dict[str, Any]] = {
 
 
 class ArgumentIn(Strict):
-    """An argument: a buffer by its recipe, a scalar, or local memory."""
+    """An argument: as an entry of a problem file's args."""
 
-    buffer: str | None = Field(default=None, description="Element type, such as float32x4.")
+    buffer: str | dict[str, str] | None = Field(
+        default=None, description="Element type, such as float32x4; fields of a structure; NULL."
+    )
     count: Number | None = Field(default=None, description="Elements of the buffer.")
-    init: str | None = Field(
+    init: str | dict[str, str] | None = Field(
         default=None,
-        description="zeros, ones, uniform, normal, arange or permutation; files are refused.",
+        description="zeros, ones, uniform, normal, arange, permutation; or the values' bytes as "
+        '{"base64": TEXT}. Files are refused.',
     )
     low: Number | None = None
     high: Number | None = None
     access: str | None = Field(default=None, description="read, write or read_write.")
     scalar: str | None = Field(default=None, description="Type of the scalar.")
-    value: Number | list[Number] | None = None
+    struct: dict[str, str] | None = Field(default=None, description="Types of its fields.")
+    value: Number | list[Number] | dict[str, Number | list[Number]] | None = None
     local: Number | None = Field(default=None, description="Bytes of local memory.")
+    image: str | None = Field(default=None, description="Channels of a pixel, such as rgba.")
+    channel: str | None = Field(default=None, description="Such as unorm_int8.")
+    size: Sizes | None = Field(default=None, description="Pixels along each axis.")
+    layers: Number | None = Field(default=None, description="Of an array of images.")
+    sampler: str | None = Field(default=None, description="nearest or linear.")
+    address: str | None = Field(default=None, description="clamp_to_edge and the like.")
+    normalized: bool | None = Field(default=None, description="Whether coordinates are 0 to 1.")
 
 
 class ProblemIn(Strict):
