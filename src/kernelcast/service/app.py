@@ -43,7 +43,7 @@ from kernelcast.service.settings import ServiceSettings
 from kernelcast.service.telemetry import Instance, Metrics, log
 from kernelcast.service_state import StoreError
 
-API_VERSION: Final = "1.12.0"
+API_VERSION: Final = "1.13.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {

@@ -175,7 +175,7 @@ def test_refuses_parameters_that_the_file_has_not(write: Write) -> None:
         (change(8, "parameters: {N: 512, HALF: 2, SWEPT: 3, N: 9}"), 8, "is given twice"),
         # arguments
         (change(10, "  - nothing"), 10, "expected `key: value` pairs"),
-        (change(10, "  - {init: ones}"), 10, "give one of `buffer: TYPE`, `scalar: TYPE`, `local: BYTES`"),
+        (change(10, "  - {init: ones}"), 10, "`scalar: TYPE`, `local: BYTES`"),
         (change(10, "  - {buffer: int8, local: 4}"), 10, "give one of `buffer: TYPE`"),
         (change(10, "  - {bufer: int8, count: 4}"), 10, "did you mean `buffer`?"),
         (change(10, "  - {buffer: int8, value: 4}"), 10, "unknown key"),
