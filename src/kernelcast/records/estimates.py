@@ -1,10 +1,11 @@
 """The answer: seconds with an interval, and what stands behind them."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Final
 
-from kernelcast.records.answer_cost import AnswerCost
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Explanation, PieceFacts, Tier
@@ -14,6 +15,10 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.readable_times import format_range, format_seconds
 
+_WIDTH: Final = 360
+_MARGIN: Final = 60
+"""Room for half a label at each end, in pixels as the width."""
+_LINE_AT: Final = 14
 _DESCRIBED: Final = (
     "ndrange", "saturation", "interval", "estimates_s", "build_seconds", "identity", "explanation",
     "measurement",
@@ -75,6 +80,45 @@ class Measurement:
             "noise": self.noise,
             "one_run_error": self.one_run_error,
             "error": self.error_of(predicted_s),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCost:
+    """Time that an answer took when it was made, by what it went into.
+
+    Examples
+    --------
+    >>> cost = AnswerCost(sampling_s=0.01, build_s=0.05, rest_s=0.3)
+    >>> round(cost.total_s, 6), round(cost.relative_to(0.5), 6)
+    (0.36, 0.72)
+    """
+
+    sampling_s: float
+    """Device time of the samples, in seconds."""
+    build_s: float
+    """Host time of the device's compiler, or of finding what it had built, in seconds."""
+    rest_s: float
+    """Everything else, in seconds: buffers, probes, analysis, counting, pauses between samples, the
+    start of a process."""
+
+    @property
+    def total_s(self) -> float:
+        """All of it, in seconds."""
+        return self.sampling_s + self.build_s + self.rest_s
+
+    def relative_to(self, kernel_s: float) -> float:
+        """Divide it by the time that the kernel takes, in seconds."""
+        return self.total_s / kernel_s
+
+    def to_dict(self, kernel_s: float) -> dict[str, float]:
+        """Convert it to plain values, with its multiple of the kernel's predicted time."""
+        return {
+            "seconds": self.total_s,
+            "sampling_seconds": self.sampling_s,
+            "build_seconds": self.build_s,
+            "rest_seconds": self.rest_s,
+            "relative": self.relative_to(kernel_s),
         }
 
 
@@ -204,8 +248,6 @@ class Estimate:
         return _describe(self.interval)
 
     def _repr_html_(self) -> str:
-        from kernelcast.records.interval_html import draw_interval, make_table  # notebooks only
-
         rows = [
             ("kernel", self.kernel),
             ("device", self.device),
@@ -220,7 +262,7 @@ class Estimate:
             (piece.kind.replace("_", " "), _describe_piece(piece)) for piece in self.list_pieces()
         ]
         rows += [("warning", warning) for warning in self.warnings]
-        return make_table(rows, draw_interval(self.low, self.seconds, self.high, measured_s))
+        return _make_table(rows, draw_interval(self.low, self.seconds, self.high, measured_s))
 
     def to_dict(self) -> dict[str, object]:
         """Convert the estimate to plain values for JSON: what `kernelcast estimate --json` prints.
@@ -378,3 +420,53 @@ def _quantile(values: tuple[float, ...], q: float) -> float:
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (position - below) * (ordered[above] - ordered[below])
+
+
+def _make_table(rows: Sequence[tuple[str, str]], picture: str) -> str:
+    """Make an HTML table of names and texts, which are escaped, and a picture below them."""
+    lines = (
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(text)}</td></tr>'
+        for name, text in rows
+    )
+    last = f'<tr><td colspan="2">{picture}</td></tr>'
+    return f"<table>{''.join(lines)}{last}</table>"
+
+
+def draw_interval(low_s: float, seconds: float, high_s: float, measured_s: float | None) -> str:
+    """Draw a prediction as a dot on its interval, and as a stroke what was measured, if it was.
+
+    Returns
+    -------
+    str
+        An SVG element in the colours of the text around it; its title says the same in words.
+    """
+    times = [low_s, seconds, high_s] + ([] if measured_s is None else [measured_s])
+    first, last = min(times), max(times)
+    scale = (_WIDTH - 2 * _MARGIN) / ((last - first) or 1.0)
+    low, dot, high = (_MARGIN + (one - first) * scale for one in (low_s, seconds, high_s))
+    words = f"{format_seconds(seconds)}, from {format_seconds(low_s)} to {format_seconds(high_s)}"
+    parts = [
+        f'<path d="M{low:.1f} {_LINE_AT}H{high:.1f}M{low:.1f} {_LINE_AT - 5}v10'
+        f'M{high:.1f} {_LINE_AT - 5}v10" stroke="currentColor" stroke-width="2" fill="none"/>',
+        f'<circle cx="{dot:.1f}" cy="{_LINE_AT}" r="4.5" fill="currentColor"/>',
+        _write_label(low, format_seconds(low_s)),
+    ]
+    if high - low > _MARGIN:  # the labels do not touch
+        parts.append(_write_label(high, format_seconds(high_s)))
+    if measured_s is not None:
+        at = _MARGIN + (measured_s - first) * scale
+        parts.append(f'<path d="M{at:.1f} {_LINE_AT - 10}v20" stroke="#c2410c" stroke-width="2"/>')
+        words += f"; measured {format_seconds(measured_s)}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="44" '
+        f'viewBox="0 0 {_WIDTH} 44" role="img"><title>{escape(words)}</title>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _write_label(at: float, text: str) -> str:
+    return (
+        f'<text x="{at:.1f}" y="40" font-size="11" text-anchor="middle" fill="currentColor">'
+        f"{escape(text)}</text>"
+    )

@@ -37,9 +37,10 @@ def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # n
     if not omit:
         content: dict[str, Any] = CONVERTER.unstructure(record)
         return content
+    kind: Any = type(record)
     return {
         key: CONVERTER.unstructure(getattr(record, name))
-        for name, key in _list_keys(type(record)).items()
+        for name, key in _list_keys(kind).items()
         if name not in omit
     }
 

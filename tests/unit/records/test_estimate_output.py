@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.errors import DeviceError
-from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
-from kernelcast.records.interval_html import draw_interval
+from kernelcast.records.estimates import (
+    DeviceAnswer,
+    Estimate,
+    Interval,
+    Measurement,
+    Tier,
+    draw_interval,
+)
 from kernelcast.records.ndrange import NDRange
 
 ESTIMATE = Estimate(
