@@ -65,5 +65,5 @@ def test_beside_other_programs_an_estimate_has_two_times(session: DeviceSession)
     assert estimate.now is not None
     assert estimate.now.seconds == pytest.approx(seen.slowdown * estimate.seconds)
     assert seen.describe() in estimate.warnings
-    if session.timer.workers is not None:
+    if session.timer.cores is not None:
         assert all(one.clock_s is not None for run in sampled.runs for one in run.launches)

@@ -34,8 +34,6 @@ _MOST_PROBES = 20
 class DeviceBehaviour:
     """What the probes found."""
 
-    launch_overhead_s: float
-    """What a launch of many work-groups costs beside them, in seconds."""
     saturated_from: int
     """Work-groups from which on a launch runs at full rate (steps of t(n)): runtimes that hand
     work-groups to threads by the handful need more than one per thread."""
@@ -45,23 +43,24 @@ class DeviceBehaviour:
     """Best time of that probe, in seconds."""
 
 
-def measure_behaviour(probe: Probe, *, longest_s: float = _LONGEST_SETTLING_S) -> DeviceBehaviour:
-    """Run the probes: some tens of milliseconds on a CPU, once per session.
+def measure_behaviour(
+    probe: Probe, nothing_s: float, *, longest_s: float = _LONGEST_SETTLING_S
+) -> DeviceBehaviour:
+    """Run the probes: some tens of milliseconds, once per session.
 
     Parameters
     ----------
     probe : Probe
         Of the device.
+    nothing_s : float
+        Time of a launch that does nothing, in seconds.
     longest_s : float
         What the device takes to run at its usual rate after it was idle, at most.
     """
-    nothing_s = probe.time_nothing()
     steps = _choose_steps(probe, nothing_s)
     settled_s = _find_settled(probe, steps, longest_s)
-    overhead_s, saturated_from = read_steps(_time_steps(probe, steps), nothing_s=nothing_s)
     return DeviceBehaviour(
-        launch_overhead_s=overhead_s,
-        saturated_from=saturated_from,
+        saturated_from=find_saturated(_time_steps(probe, steps)),
         settle_steps=steps,
         settled_s=settled_s,
     )
@@ -86,43 +85,33 @@ def _is_full(times_s: Mapping[int, float], groups: int) -> bool:
     return times_s[groups] >= _FULL_GROWTH * half_s and half_s >= _NEARLY_FULL_GROWTH * quarter_s
 
 
-def read_steps(times_s: Mapping[int, float], *, nothing_s: float = 0.0) -> tuple[float, int]:
-    """Read the overhead of a launch and the least saturating launch off the steps of t(n).
+def find_saturated(times_s: Mapping[int, float]) -> int:
+    """Read the least launch that runs at full rate off the steps of t(n).
 
     Parameters
     ----------
     times_s : mapping of int to float
         Work-groups of equal work to the time of their launch, in seconds.
-    nothing_s : float
-        Time of a launch that does nothing, in seconds: the overhead where the steps do not tell.
-
-    Returns
-    -------
-    overhead_s : float
-        Intercept of the line through the two largest launches, at least 0, in seconds.
-    saturated_from : int
-        Fewest work-groups whose launch runs at full rate.
 
     Examples
     --------
-    >>> overhead_s, groups = read_steps({1: 2.1, 2: 2.1, 4: 4.1, 8: 8.1, 16: 16.1})
-    >>> round(overhead_s, 6), groups
-    (0.1, 2)
+    >>> find_saturated({1: 2.1, 2: 2.1, 4: 4.1, 8: 8.1, 16: 16.1})
+    2
 
     A device that is not full with 16 work-groups takes as long for one:
 
-    >>> read_steps({1: 2.1, 8: 2.1, 16: 2.2}, nothing_s=0.1)
-    (0.1, 16)
+    >>> find_saturated({1: 2.1, 8: 2.1, 16: 2.2})
+    16
     """
     *_, n1, n2 = sorted(times_s)
     rate_s = (times_s[n2] - times_s[n1]) / (n2 - n1)
     if rate_s * n2 < _LEAST_SHARE * times_s[n2]:  # not full, or noise hid the step
-        return nothing_s, n2
+        return n2
     overhead_s = max(times_s[n2] - rate_s * n2, 0.0)
     saturated = [
         n for n, time_s in times_s.items() if time_s - overhead_s <= _FULL_RATE * rate_s * n
     ]
-    return overhead_s, min(saturated, default=n1)
+    return min(saturated, default=n1)
 
 
 def settle(

@@ -1,15 +1,22 @@
-"""Checks a device: whether it builds and runs a kernel, and whether its timer tells the truth."""
+"""Tries a device: whether it runs a kernel, whether its events tell the time, what a launch costs.
 
+The same launches tell how many processors of the host share the work of a CPU device.
+"""
+
+import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
-from kernelcast.records.device import DeviceDescription, TimerCheck
+from kernelcast.records.device import DeviceDescription, DeviceKind, TimerCheck
 from kernelcast.records.errors import BrokenDeviceError, KernelcastError
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.probes import Probe
+from kernelcast.sampling.probes import TRIAL_SOURCE
 
 _WORK_ITEMS = 4096
 _FIRST_STEPS = 64
@@ -22,15 +29,39 @@ _TOLERANCE = 0.35
 _TRIALS = 4
 # An event's time that is less than this share of the host's is none: llvmpipe gives 1 ns.
 _NOT_A_TIME = 0.05
+_EMPTY_LAUNCHES = 9
+# Share of a launch for which its cores work: less is done elsewhere, more by others too.
+_LEAST_WORK, _MOST_WORK = 0.4, 1.6
 
 
-def check_device(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTrial:
+    """What launches of a trivial kernel tell of a device."""
+
+    event_s: float
+    host_s: float
+    agrees: bool
+    """As of `TimerCheck`."""
+    launch_overhead_s: float
+    """Time of a launch that does next to nothing, in seconds."""
+    asleep_s: float = 0.0
+    """How much of it is no processor time of this process."""
+    cores: int | None = None
+    """Processors of the host that share the work; None where processor time does not tell."""
+
+    @property
+    def timer(self) -> TimerCheck:
+        """How events compare with the host's clock."""
+        return TimerCheck(event_s=self.event_s, host_s=self.host_s, agrees=self.agrees)
+
+
+def try_device(
     description: DeviceDescription,
     device: cl.Device,
     *,
     context: cl.Context | None = None,
     build: Callable[[], cl.Program] | None = None,
-) -> TimerCheck:
+) -> DeviceTrial:
     """Build a kernel, run it for some milliseconds, check its result and its timer.
 
     Parameters
@@ -38,7 +69,7 @@ def check_device(
     context : pyopencl.Context, optional
         Of the device; a new one when left out.
     build : callable, optional
-        Gives `Probe.SOURCE` built in that context.
+        Returns `TRIAL_SOURCE` built in that context.
 
     Raises
     ------
@@ -47,48 +78,79 @@ def check_device(
     """
     try:
         context = context or cl.Context([device])
-        program = build() if build else build_program(context, device, Probe.SOURCE, ())
-        return _try(context, device, program)
+        program = build() if build else build_program(context, device, TRIAL_SOURCE, ())
+        return _try(description, context, device, program)
     except (cl.Error, KernelcastError) as error:
         msg = f"{description.id}: {error}"
         raise BrokenDeviceError(msg) from error
 
 
-def _try(context: cl.Context, device: cl.Device, program: cl.Program) -> TimerCheck:
+class _Times(NamedTuple):
+    """One launch by events, by the host's clock, and in processor time of this process."""
+
+    event_s: float
+    host_s: float
+    worked_s: float
+
+
+def _try(
+    description: DeviceDescription, context: cl.Context, device: cl.Device, program: cl.Program
+) -> DeviceTrial:
     kernel = cl.Kernel(program, "kc_trial")
     queue = cl.CommandQueue(
         context, device, properties=cl.command_queue_properties.PROFILING_ENABLE
     )
     out = np.empty(_WORK_ITEMS, dtype=np.float32)
     buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=out.nbytes)
+
+    def run(steps: int) -> _Times:
+        kernel.set_args(buffer, np.int32(steps))
+        queue.finish()
+        start_s, start_worked_s = time.perf_counter(), time.process_time()
+        event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), None)
+        queue.finish()
+        host_s, worked_s = time.perf_counter() - start_s, time.process_time() - start_worked_s
+        try:
+            event_s = float(event.profile.end - event.profile.start) * 1e-9
+        except cl.Error:  # profiling is refused or not available: the timer does not agree
+            event_s = 0.0
+        return _Times(event_s, host_s, worked_s)
+
     steps = _FIRST_STEPS
-    _run(queue, kernel, buffer, steps)  # the first launch compiles
-    event_s, host_s = _run(queue, kernel, buffer, steps)
-    while host_s < _LONG_ENOUGH_S and steps < _MOST_STEPS:
+    run(steps)  # the first launch compiles
+    empty = [run(0) for _ in range(_EMPTY_LAUNCHES)]
+    last = run(steps)
+    while last.host_s < _LONG_ENOUGH_S and steps < _MOST_STEPS:
         steps *= 4
-        event_s, host_s = _run(queue, kernel, buffer, steps)
+        last = run(steps)
     cl.enqueue_copy(queue, out, buffer)
     if not np.allclose(out, 2.0, rtol=1e-4):
         msg = f"the device computes wrongly: {out[:3]} where 2.0 was expected"
         raise BrokenDeviceError(msg)
+
+    cores = None
+    if description.kind is DeviceKind.CPU:
+        cores = min(description.compute_units, len(os.sched_getaffinity(0)))
+    share = 0.0
     for _ in range(_TRIALS):
-        agrees = abs(event_s - host_s) <= _TOLERANCE * host_s
-        if agrees or event_s < _NOT_A_TIME * host_s:
+        agrees = abs(last.event_s - last.host_s) <= _TOLERANCE * last.host_s
+        is_decided = agrees or last.event_s < _NOT_A_TIME * last.host_s
+        if cores is not None:
+            share = max(share, last.worked_s / (cores * last.host_s))
+        if is_decided and (cores is None or share >= _LEAST_WORK):
             break
-        event_s, host_s = _run(queue, kernel, buffer, steps)
-    return TimerCheck(event_s=event_s, host_s=host_s, agrees=agrees)
-
-
-def _run(
-    queue: cl.CommandQueue, kernel: cl.Kernel, buffer: cl.Buffer, steps: int
-) -> tuple[float, float]:
-    kernel.set_args(buffer, np.int32(steps))
-    queue.finish()
-    start = time.perf_counter()
-    event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), None)
-    queue.finish()
-    host_s = time.perf_counter() - start
-    try:
-        return float(event.profile.end - event.profile.start) * 1e-9, host_s
-    except cl.Error:  # profiling is refused or not available: the timer does not agree
-        return 0.0, host_s
+        last = run(steps)
+    if not _LEAST_WORK <= share <= _MOST_WORK:
+        cores = None
+    believed = [one.event_s if agrees else one.host_s for one in empty]
+    asleep = [
+        seconds - one.worked_s / (cores or 1) for seconds, one in zip(believed, empty, strict=True)
+    ]
+    return DeviceTrial(
+        event_s=last.event_s,
+        host_s=last.host_s,
+        agrees=agrees,
+        launch_overhead_s=median(believed),
+        asleep_s=max(median(asleep), 0.0),
+        cores=cores,
+    )

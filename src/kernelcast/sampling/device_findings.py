@@ -14,14 +14,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kernelcast.records.device import DeviceDescription, TimerCheck
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling.behaviour import DeviceBehaviour
+from kernelcast.sampling.device_check import DeviceTrial
 from kernelcast.sampling.other_programs import count_others
 
-_FORMAT = "kernelcast device findings 1"
+_FORMAT = "kernelcast device findings 2"
 _STANDS_S = 3600.0
-Finding = TypeVar("Finding", TimerCheck, DeviceBehaviour)
+Finding = TypeVar("Finding", DeviceTrial, DeviceBehaviour)
 
 
 class DeviceFindings:
@@ -39,13 +40,15 @@ class DeviceFindings:
         self._path = folder and folder / "devices" / f"{description.id}.json"
         self._made_for = [_FORMAT, description.driver, os.cpu_count()]
 
-    def recall_timer(self, find: Callable[[], TimerCheck]) -> TimerCheck:
-        """Give what is known of the timer, or find it out."""
-        # Other programs can only make it disagree.
-        return self._recall("timer", TimerCheck, find, lambda found: found.agrees)
+    def recall_trial(self, find: Callable[[], DeviceTrial]) -> DeviceTrial:
+        """Read what the device's trial has told, or try it."""
+        # Other programs can only make it disagree, and hide who works.
+        return self._recall(
+            "trial", DeviceTrial, find, lambda trial: trial.agrees and trial.cores is not None
+        )
 
     def recall_behaviour(self, find: Callable[[], DeviceBehaviour]) -> DeviceBehaviour:
-        """Give how the device behaves, or find it out."""
+        """Read how the device behaves, or find it out."""
         return self._recall("behaviour", DeviceBehaviour, find, lambda _: False)
 
     def _recall(

@@ -1,6 +1,5 @@
 """A prepared launch on a real OpenCL device: the sampling backend of every runtime we know."""
 
-import mmap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -61,7 +60,6 @@ class OpenCLLaunch:
         self._kernel = kernel
         self._ndrange = ndrange
         self._has_run = self._has_run_whole = False
-        self._has_read_pages = False
         self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
@@ -117,7 +115,7 @@ class OpenCLLaunch:
     @property
     def launch_overhead_s(self) -> float:
         """Time of a launch that does nothing, in seconds."""
-        return self._session.behaviour.launch_overhead_s
+        return self._session.trial.launch_overhead_s
 
     @property
     def copied_bytes(self) -> int:
@@ -146,16 +144,10 @@ class OpenCLLaunch:
             self._read_buffers()
 
     def _read_buffers(self) -> None:
-        """Read what samples would find cold and the whole launch, or its repetition, does not."""
+        """Read buffers that lie in caches when the launch is repeated, and else not at a sample."""
         buffers = self._scratch.whole_buffers
         if sum(one.size for one in buffers) <= _MOST_CACHED_BYTES:
-            # All of it lies in caches when the launch is repeated.
             self._session.probe.touch(buffers, _LINE_BYTES)
-        elif not self._has_read_pages:
-            # The copy to a new buffer leaves its pages' addresses in no processor's caches: a
-            # sample would find them one by one, the whole launch finds most of them there.
-            self._session.probe.touch(buffers, mmap.PAGESIZE)
-        self._has_read_pages = True
 
     def _refresh(self) -> None:
         self._scratch.refresh()

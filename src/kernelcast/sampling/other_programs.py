@@ -46,9 +46,10 @@ def count_others() -> int:
     return 0 if is_all_seen else max(running - max(own, _count_own(), 1), 0)
 
 
-def are_running(threads: Iterable[int]) -> bool:
-    """Tell whether any of some threads of this process runs or wants to."""
-    return any(_is_running(f"{os.getpid()}/task/{one}/stat") for one in threads)
+def runs_besides(threads: Iterable[int | None]) -> bool:
+    """Tell whether a thread of this process other than these runs or wants to."""
+    own, left_out = os.getpid(), {f"{os.getpid()}/task/{number}/stat" for number in threads}
+    return any(_is_running(told) for told in _list_threads(own) if told not in left_out)
 
 
 def _count_own() -> int:

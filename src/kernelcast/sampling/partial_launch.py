@@ -181,4 +181,4 @@ def open_place(device_id: str, compute_units: int | None = None) -> DeviceSessio
             msg = f"{refused}: {error}"
             raise DeviceLimitError(msg) from error
         description = describe_device(device)
-    return DeviceSession(description, cl.Context([device]), device, uses_event_timer=False)
+    return DeviceSession(description, cl.Context([device]), device)

@@ -1,15 +1,16 @@
 """What a device does with work-groups: how many at once, in which order, from how many on."""
 
 import mmap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from kernelcast.sampling.launch_timer import Enqueue
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.worker_clock import LaunchTimer
 
-_SOURCE = """
+_PROBE_SOURCE = """
 kernel void kc_probe(global volatile int *counters, global float *sink, int steps,
                      local uchar *ballast)
 {
@@ -28,6 +29,16 @@ kernel void kc_probe(global volatile int *counters, global float *sink, int step
     }
     if (x == -1.0f)
         *sink = x + ballast[0];
+}
+"""
+
+TRIAL_SOURCE = """
+kernel void kc_trial(global float *out, int steps)
+{
+    float x = (float)get_global_id(0);
+    for (int i = 0; i < steps; ++i)
+        x = x * 0.5f + 1.0f;
+    out[get_global_id(0)] = x;
 }
 
 kernel void kc_local_memory(global int *sink)
@@ -53,24 +64,10 @@ kernel void kc_touch(global const uchar *memory, ulong step, ulong steps, ulong 
     if (sum == 0xffffffffu)
         *sink = 1;
 }
-
-kernel void kc_trial(global float *out, int steps)
-{
-    float x = (float)get_global_id(0);
-    for (int i = 0; i < steps; ++i)
-        x = x * 0.5f + 1.0f;
-    out[get_global_id(0)] = x;
-}
-
-kernel void kc_nothing(global int *sink)
-{
-    if (get_global_id(0) == 0x7fffffff)
-        *sink = 1;
-}
 """
+"""Kernels that every device is tried with: they compile fast."""
 
 PROBE_LOCAL_SIZE = 64
-_OVERHEAD_LAUNCHES = 9
 _DECLARED_BYTES = 1024
 _STEPS_EACH = 64
 
@@ -87,16 +84,23 @@ class ProbeResult:
 class Probe:
     """The probe kernel on one device."""
 
-    SOURCE = _SOURCE
-
-    def __init__(self, timer: LaunchTimer, program: cl.Program) -> None:
-        self._timer = timer
-        self._queue = queue = timer.queue
-        self._program = program
-        self._kernel = cl.Kernel(program, "kc_probe")
-        self._touching = cl.Kernel(program, "kc_touch")
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        build: Callable[[str], cl.Program],
+        time_work: Callable[[Sequence[Enqueue]], list[float]],
+    ) -> None:
+        self._queue, self._build, self._time_work = queue, build, time_work
         self._counters = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=8)
         self._sink = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4)
+
+    @cached_property
+    def _working(self) -> cl.Kernel:
+        return cl.Kernel(self._build(_PROBE_SOURCE), "kc_probe")
+
+    @cached_property
+    def _touching(self) -> cl.Kernel:
+        return cl.Kernel(self._build(TRIAL_SOURCE), "kc_touch")
 
     def run(
         self,
@@ -110,7 +114,7 @@ class Probe:
         counters = np.zeros(2, dtype=np.int32)
         cl.enqueue_copy(self._queue, self._counters, counters)
         ballast: object = cl.LocalMemory(max(1, local_bytes))
-        self._kernel.set_args(
+        self._working.set_args(
             self._counters,
             self._sink,
             np.int32(steps),
@@ -118,7 +122,9 @@ class Probe:
         )
         size = (groups[0] * local_size, *groups[1:])
         local = (local_size, *(1 for _ in groups[1:]))
-        duration_s = self._time(self._kernel, size, local)
+        [duration_s] = self._time_work(
+            [lambda: cl.enqueue_nd_range_kernel(self._queue, self._working, size, local)]
+        )
         cl.enqueue_copy(self._queue, counters, self._counters)
         return ProbeResult(duration_s=duration_s, concurrency=int(counters[1]))
 
@@ -128,7 +134,7 @@ class Probe:
         rusticl reports twice what is declared; a kernel that declares 1 KiB tells.
         """
         info = cl.kernel_work_group_info.LOCAL_MEM_SIZE
-        own = cl.Kernel(self._program, "kc_local_memory")
+        own = cl.Kernel(self._build(TRIAL_SOURCE), "kc_local_memory")
         reported: list[int] = [
             one.get_work_group_info(info, device)  # type: ignore[misc]  # pyopencl says object
             for one in (own, kernel)
@@ -145,7 +151,7 @@ class Probe:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         try:
             buffer = cl.Buffer(self._queue.context, flags, hostbuf=marks)
-            kernel = cl.Kernel(self._program, "kc_mark")
+            kernel = cl.Kernel(self._build(TRIAL_SOURCE), "kc_mark")
             kernel.set_args(buffer)
             cl.enqueue_nd_range_kernel(self._queue, kernel, marks.shape, None)
             self._queue.finish()
@@ -167,16 +173,3 @@ class Probe:
             size = -(-items // PROBE_LOCAL_SIZE) * PROBE_LOCAL_SIZE
             cl.enqueue_nd_range_kernel(self._queue, kernel, (size,), (PROBE_LOCAL_SIZE,))
         self._queue.finish()
-
-    def time_nothing(self) -> float:
-        """Time launches that do nothing; give their median in seconds."""
-        kernel = cl.Kernel(self._program, "kc_nothing")
-        kernel.set_args(self._sink)
-        times = [self._time(kernel, (1,), (1,)) for _ in range(_OVERHEAD_LAUNCHES)]
-        return float(np.median(times))
-
-    def _time(self, kernel: cl.Kernel, size: tuple[int, ...], local: tuple[int, ...]) -> float:
-        [duration_s] = self._timer.by_work(
-            [lambda: cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)]
-        )
-        return duration_s

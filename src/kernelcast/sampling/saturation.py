@@ -5,7 +5,6 @@ import os
 import re
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from kernelcast.records.device import DeviceKind, SaturationPoint
 from kernelcast.records.errors import DeviceLimitError
@@ -24,8 +23,6 @@ from kernelcast.sampling.probes import PROBE_LOCAL_SIZE
 from kernelcast.sampling.session import DeviceSession
 
 _BARRIER = re.compile(r"\bbarrier\s*\(")
-_on_threads: WeakKeyDictionary[DeviceSession, int] = WeakKeyDictionary()
-"""Work-groups that are active together on the host's processors."""
 
 
 def find_saturation(
@@ -33,9 +30,9 @@ def find_saturation(
 ) -> SaturationPoint:
     """Find P_sat for one kernel at one local size.
 
-    The driver of CUDA tells it. On another GPU whose limits are published the value follows from
-    the occupancy rules; elsewhere it is measured. All are reported that exist. The compiled kernel
-    has its arguments set: they tell of its resources.
+    A CPU's thread runs one work-group. The driver of CUDA tells it. On another GPU whose limits are
+    published the value follows from the occupancy rules; elsewhere it is measured. All are reported
+    that exist. The compiled kernel has its arguments set: they tell of its resources.
 
     Raises
     ------
@@ -47,7 +44,17 @@ def find_saturation(
     if found is not None:
         return found
     units = session.description.compute_units
-    counted = measure_concurrency(session, compiled, ndrange)
+    if session.description.kind is DeviceKind.CPU:
+        # A thread of the processor runs one work-group, whatever that needs.
+        threads = min(units, os.cpu_count() or 1)
+        found = session.saturation_points[key] = SaturationPoint(
+            p_sat=Trait(value=1, source=TraitSource.COMPUTED),
+            concurrency=threads,
+            saturated_from=threads,
+            computed=1,
+        )
+        return found
+    counted = _count_active(session, compiled, ndrange)
     measured = max(1, math.ceil(counted / units))
     computed: OccupancyResult | None = None
     if isinstance(compiled, OtherDriver):
@@ -113,35 +120,24 @@ def compute_for_kernel(
     )
 
 
-def measure_concurrency(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> int:
-    """Count the work-groups that are active together on the whole device.
+def _count_active(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> int:
+    """Count the work-groups that are active together on a GPU or accelerator, at best.
 
-    The probe has the kernel's local size and local memory, but not its registers: on a GPU the
-    result is an upper bound.
+    The probe has the kernel's local size and local memory, but not its registers: the result is an
+    upper bound.
     """
-    if session.description.kind is not DeviceKind.CPU:
-        info: Any = cl.kernel_work_group_info.LOCAL_MEM_SIZE  # pyopencl types answers as object
-        local_bytes = compiled.get_work_group_info(info, session.device)
-        return max(1, _count_active(session, ndrange.work_group_size, local_bytes))
-    # A processor's thread runs one work-group, whatever it needs: nothing is built anew, which
-    # takes PoCL 0.1 s for each local size.
-    if session not in _on_threads:
-        counted = _count_active(session, PROBE_LOCAL_SIZE, 0)
-        # One with a noisy neighbour may run one thread only while we look.
-        least = min(session.description.compute_units, os.cpu_count() or 1)
-        _on_threads[session] = max(least, counted)
-    return _on_threads[session]
-
-
-def _count_active(session: DeviceSession, local_size: int, local_bytes: int) -> int:
-    """Count the work-groups of a probe that are active together, at best."""
+    info: Any = cl.kernel_work_group_info.LOCAL_MEM_SIZE  # pyopencl types answers as object
+    local_bytes = compiled.get_work_group_info(info, session.device)
+    local_size = ndrange.work_group_size
     # Enough work-groups to fill the device, whatever it holds at once: 80 a unit on RDNA 1.
-    per_unit = 96 if session.description.kind is DeviceKind.GPU else 16
-    groups = min(16384, session.description.compute_units * per_unit)
+    groups = min(16384, session.description.compute_units * 96)
     steps = max(16, session.behaviour.settle_steps * PROBE_LOCAL_SIZE // local_size)
     return max(
-        session.probe.run(
-            (groups,), steps=steps, local_size=local_size, local_bytes=local_bytes
-        ).concurrency
-        for _ in range(2)
+        1,
+        *(
+            session.probe.run(
+                (groups,), steps=steps, local_size=local_size, local_bytes=local_bytes
+            ).concurrency
+            for _ in range(2)
+        ),
     )

@@ -35,8 +35,9 @@ from kernelcast.sampling.building import (
 )
 from kernelcast.sampling.contention_meter import METER
 from kernelcast.sampling.core_turns import TURNS, CoreTurns
-from kernelcast.sampling.device_check import check_device
+from kernelcast.sampling.device_check import DeviceTrial, try_device
 from kernelcast.sampling.device_findings import DeviceFindings
+from kernelcast.sampling.launch_timer import LaunchTimer
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import (
@@ -45,9 +46,8 @@ from kernelcast.sampling.prelude import (
     needs_prelude,
     pass_sizes,
 )
-from kernelcast.sampling.probes import Probe
+from kernelcast.sampling.probes import TRIAL_SOURCE, Probe
 from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
-from kernelcast.sampling.worker_clock import LaunchTimer, find_worker_clock
 
 _KERNELS_KEPT = 64
 _PROGRAMS_KEPT = 32
@@ -65,8 +65,6 @@ class DeviceSession:
     ----------
     context : pyopencl.Context
         A context with the device; buffers given to launches belong to it.
-    uses_event_timer : bool
-        Whether profiling events are believed; else the host clock is read around each launch.
     folder : Path, optional
         Where programs, and what trials of the device have found, are kept for other processes;
         nowhere when left out.
@@ -82,13 +80,11 @@ class DeviceSession:
         context: cl.Context,
         device: cl.Device,
         *,
-        uses_event_timer: bool,
         folder: Path | None = None,
     ) -> None:
         self.description = description
         self.context = context
         self.device = device
-        self.uses_event_timer = uses_event_timer
         self.queue = cl.CommandQueue(
             context, device, properties=cl.command_queue_properties.PROFILING_ENABLE
         )
@@ -118,64 +114,60 @@ class DeviceSession:
 
     @cached_property
     def probe(self) -> Probe:
-        """The probe kernels, built for this device."""
-        return Probe(self.timer, self._probe_program)
+        """The probe kernels, built for this device when they are needed."""
+        return Probe(
+            self.queue,
+            lambda source: self.program(source, ()),
+            lambda enqueues: self.timer.by_work(enqueues),
+        )
 
     @cached_property
-    def timer(self) -> LaunchTimer:
-        """What times launches; looks for the device's threads at the first call."""
-        timer = LaunchTimer(
-            self.queue, uses_event_timer=self.uses_event_timer, note_compiled=self.note_built
-        )
-        if self.description.kind is DeviceKind.CPU:
-            probe = Probe(timer, self._probe_program)
-            timer.workers = find_worker_clock(
-                lambda groups, steps: probe.run((groups,), steps=steps).duration_s,
-                self.description.compute_units,
-            )
-        return timer
-
-    def build_ahead(self) -> None:
-        """Build what every sampling needs; nothing is run."""
-        assert self._probe_program
-
-    def try_out(self) -> None:
-        """Find out now what the first sampling would."""
-        assert self.behaviour
-        assert self.works_in_host_memory in {True, False}
-        self.settle()
-
-    def try_timer(self) -> None:
-        """Find out whether the device works, and whether its events tell the time.
+    def trial(self) -> DeviceTrial:
+        """What launches of a trivial kernel tell; run at the first call.
 
         Raises
         ------
         BrokenDeviceError
-            If it does not work; holds the driver's reason.
+            If the device does not work; holds the driver's reason.
         """
-        timer = self._findings.recall_timer(
-            lambda: check_device(
-                self.description,
-                self.device,
-                context=self.context,
-                build=lambda: self._probe_program,
+        return self._findings.recall_trial(
+            lambda: try_device(
+                self.description, self.device, context=self.context,
+                build=lambda: self.program(TRIAL_SOURCE, ()),
             )
-        )
-        self.uses_event_timer = timer.agrees
+        )  # fmt: skip
+
+    @property
+    def uses_event_timer(self) -> bool:
+        """Whether profiling events are believed; else the host clock is read around a launch."""
+        return self.trial.agrees
 
     @cached_property
-    def _probe_program(self) -> cl.Program:
-        return self._build(Probe.SOURCE, ()).program
+    def timer(self) -> LaunchTimer:
+        """What times launches."""
+        return LaunchTimer(
+            self.queue,
+            uses_event_timer=self.uses_event_timer,
+            cores=self.trial.cores,
+            asleep_s=self.trial.asleep_s,
+            note_compiled=self.note_built,
+        )
+
+    def try_out(self) -> None:
+        """Find out now what the first sampling would."""
+        assert self.timer
+        assert self.works_in_host_memory in {True, False}
+        self.settle()
 
     @cached_property
     def behaviour(self) -> DeviceBehaviour:
         """How the device behaves as a whole; measured at the first call."""
         is_gpu = self.description.kind is DeviceKind.GPU
         return self._findings.recall_behaviour(
-            lambda: (
-                measure_behaviour(self.probe, longest_s=WAKING_STEP_S)
-                if is_gpu
-                else measure_behaviour(self.probe)
+            lambda: measure_behaviour(
+                self.probe,
+                self.trial.launch_overhead_s,
+                **({"longest_s": WAKING_STEP_S} if is_gpu else {}),
             )
         )
 
@@ -185,12 +177,13 @@ class DeviceSession:
         return self.description.kind is DeviceKind.CPU and self.probe.writes_host_memory()
 
     def settle(self) -> None:
-        """Keep the device busy until it runs at its usual rate, unless it just was."""
-        if time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:
-            if self.description.kind is DeviceKind.GPU:
-                settle(self.probe, self.behaviour, longest_s=LONGEST_WAKING_S)
-            else:
-                settle(self.probe, self.behaviour)
+        """Keep a GPU busy until it runs at its usual rate, unless it just was.
+
+        Threads of a CPU are awake after the warm-up that each slab has.
+        """
+        is_gpu = self.description.kind is DeviceKind.GPU
+        if is_gpu and time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:
+            settle(self.probe, self.behaviour, longest_s=LONGEST_WAKING_S)
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""
@@ -306,6 +299,6 @@ def session_in(
     folder: Path | None = None,
 ) -> DeviceSession:
     """Open a device in a context, after a trial of its timer."""
-    session = DeviceSession(description, context, device, uses_event_timer=False, folder=folder)
-    session.try_timer()
+    session = DeviceSession(description, context, device, folder=folder)
+    assert session.trial  # or the device does not work
     return session

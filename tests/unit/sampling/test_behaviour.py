@@ -5,8 +5,8 @@ import pytest
 
 from kernelcast.sampling.behaviour import (
     WAKING_STEP_S,
+    find_saturated,
     measure_behaviour,
-    read_steps,
     settle,
 )
 from kernelcast.sampling.probes import ProbeResult
@@ -23,10 +23,6 @@ class FakeProbe:
     slow_runs: int = 0
     runs: int = 0
 
-    def time_nothing(self) -> float:
-        """Give the overhead."""
-        return self.overhead_s
-
     def run(self, groups: tuple[int, ...], *, steps: int) -> ProbeResult:
         """Take twice the time in the first runs."""
         self.runs += 1
@@ -39,16 +35,10 @@ class FakeProbe:
 def test_waits_until_the_device_is_at_its_usual_rate(overhead_s: float) -> None:
     """Sees threads that share a core, however slow launches are, and waits until they do not."""
     probe = FakeProbe(overhead_s)
-    behaviour = measure_behaviour(probe)  # type: ignore[arg-type]
+    behaviour = measure_behaviour(probe, overhead_s)  # type: ignore[arg-type]
     probe.runs, probe.slow_runs = 0, 6
     settle(probe, behaviour)  # type: ignore[arg-type]
     assert probe.runs > probe.slow_runs
-
-
-def test_reads_overhead_and_saturation_off_the_steps() -> None:
-    """Finds the overhead that launches have."""
-    behaviour = measure_behaviour(FakeProbe(1e-3))  # type: ignore[arg-type]
-    assert behaviour.launch_overhead_s == pytest.approx(1e-3, rel=0.01)
 
 
 @dataclass
@@ -70,16 +60,13 @@ class FakeGpu(FakeProbe):
 @pytest.mark.parametrize("held", [16, 132 * 8, 304 * 16])
 def test_a_gpu_is_filled_before_its_steps_are_read(held: int) -> None:
     """Does not take the time of a wave for what a launch costs beside its work-groups."""
-    behaviour = measure_behaviour(FakeGpu(4e-6, held=held))  # type: ignore[arg-type]
-    assert behaviour.launch_overhead_s == pytest.approx(4e-6, abs=1e-6)
+    behaviour = measure_behaviour(FakeGpu(4e-6, held=held), 4e-6)  # type: ignore[arg-type]
     assert held / 2 < behaviour.saturated_from <= 2 * held
 
 
-def test_a_device_that_never_fills_keeps_its_empty_launch() -> None:
-    """Takes an empty launch for the overhead where no number of work-groups fills the device."""
-    behaviour = measure_behaviour(FakeGpu(4e-6, held=10**6))  # type: ignore[arg-type]
-    assert behaviour.launch_overhead_s == 4e-6
-    assert read_steps({16: 2.0, 32: 1.9}, nothing_s=0.3) == (0.3, 32)
+def test_noise_that_hides_the_step_leaves_the_largest_launch() -> None:
+    """Takes the largest launch that was tried where a larger one was not slower."""
+    assert find_saturated({16: 2.0, 32: 1.9}) == 32
 
 
 @dataclass
@@ -99,6 +86,6 @@ def test_a_clock_that_rises_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
     """Finds the time at the highest clock, though it comes later than a probe usually settles."""
     gpu = WakingGpu(4e-6)
     monkeypatch.setattr(time, "perf_counter", lambda: gpu.now_s)
-    behaviour = measure_behaviour(gpu, longest_s=WAKING_STEP_S)  # type: ignore[arg-type]
+    behaviour = measure_behaviour(gpu, 4e-6, longest_s=WAKING_STEP_S)  # type: ignore[arg-type]
     expected = 4e-6 + 32 * STEP_S * behaviour.settle_steps
     assert behaviour.settled_s == pytest.approx(expected)

@@ -33,7 +33,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.traits import TraitSource
 from kernelcast.sampling import cuda
 from kernelcast.sampling.cuda_kernels import adapt_ptx, choose_local_size, read_signatures
-from kernelcast.sampling.device_check import check_device
+from kernelcast.sampling.device_check import try_device
 from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
@@ -317,7 +317,7 @@ def test_an_error_of_a_running_kernel_is_the_devices() -> None:
     """It names kernel and status, and nothing of the same context works any more."""
     with cuda_driver.stand_in(alone=1, fails="cuLaunchKernel/stray=700"):
         description, device = find_devices()[0]
-        session = DeviceSession(description, cl.Context([device]), device, uses_event_timer=True)
+        session = DeviceSession(description, cl.Context([device]), device)
         source = "kernel void stray(global int *a) { a[1 << 30] = 1; }"
         problem = make_problem(
             source, NDRange(global_size=(4,), local_size=(4,)), buffer("int32", 4)
@@ -325,7 +325,7 @@ def test_an_error_of_a_running_kernel_is_the_devices() -> None:
         with pytest.raises(KernelRunError, match=r"stray could not be run.*ILLEGAL_ADDRESS"):
             run_whole(session, problem, seed=0)
         with pytest.raises(BrokenDeviceError, match="ILLEGAL_ADDRESS"):
-            check_device(description, device)
+            try_device(description, device)
 
 
 @pytest.mark.device

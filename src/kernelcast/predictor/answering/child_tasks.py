@@ -36,9 +36,7 @@ def make_ready(wanted: str) -> None:
     with suppress(KernelcastError):
         devices = find_devices_once()
         description, _ = choose_device(wanted, devices) if wanted else devices[0]
-        session = _open(description.id)
-        with session.lock:
-            session.build_ahead()
+        _open(description.id)
 
 
 def make_ready_fully(device_id: str) -> None:

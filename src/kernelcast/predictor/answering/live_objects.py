@@ -1,7 +1,7 @@
 """Has a program's own objects sampled, in the program's own process."""
 
+import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,12 +18,12 @@ from kernelcast.predictor.answering.tasks import (
     ModelTask,
 )
 from kernelcast.records.arguments import HeldBuffer
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import describe_device
-from kernelcast.sampling.other_programs import are_running
+from kernelcast.sampling.other_programs import runs_besides
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_arguments import find_place, list_arguments, take_argument
 from kernelcast.sampling.user_objects import check_objects, read_kernel
@@ -90,18 +90,16 @@ def _wait_for_device(session: DeviceSession, report: ReportProgress) -> None:
     Some runtimes run launches of several queues at once: samples would take as much longer.
     """
     report(_WAITING)
-    with session.lock:
-        workers = session.timer.workers
-    while workers is not None and _are_busy(workers.threads):
+    while session.description.kind is DeviceKind.CPU and _are_drivers_busy():
         report(_WAITING)
     with session.lock:
         session.probe.run((1,), steps=1)
 
 
-def _are_busy(threads: Sequence[int]) -> bool:
-    """Tell whether a device's threads run for longer than one does that was just woken."""
+def _are_drivers_busy() -> bool:
+    """Tell whether threads of drivers run for longer than one does that was just woken."""
     for _ in range(_LOOKS):
-        if not are_running(threads):
+        if not runs_besides(thread.native_id for thread in threading.enumerate()):
             return False
         time.sleep(_LOOK_S)
     return True
@@ -126,9 +124,7 @@ def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
     if parameters is None or len(parameters) != len(given):
         msg = f"kernel {kernel.name}: its parameters are not known by its source"
         raise InputError(msg)
-    session = DeviceSession(
-        describe_device(device), launch.queue.context, device, uses_event_timer=False
-    )
+    session = DeviceSession(describe_device(device), launch.queue.context, device)
     arguments = [
         find_place(parameter, is_decisive=False).describe(session, take_argument(parameter, value))
         for parameter, value in zip(tell_sizes(kernel, parameters), given, strict=True)

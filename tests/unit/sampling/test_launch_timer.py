@@ -1,0 +1,77 @@
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from kernelcast.records.samples import clock_of
+from kernelcast.sampling.launch_timer import LaunchTimer
+
+
+@dataclass
+class FakeQueue:
+    """A queue whose launches take a time by the clock, and processor time of some threads."""
+
+    clock_s: float
+    worked_s: float
+    now_s: float = 0.0
+    process_s: float = 0.0
+
+    def finish(self) -> None:
+        """Do nothing: launches end at once."""
+
+    def enqueue(self) -> object:
+        """Let time go by."""
+        self.now_s += self.clock_s
+        self.process_s += self.worked_s
+        end = round(self.now_s * 1e9)
+        start = end - round(self.clock_s * 1e9)
+        return SimpleNamespace(profile=SimpleNamespace(start=start, end=end))
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> FakeQueue:
+    """Make a queue by which the clocks run."""
+    queue = FakeQueue(clock_s=4e-3, worked_s=4e-3)
+    monkeypatch.setattr(time, "perf_counter", lambda: queue.now_s)
+    monkeypatch.setattr(time, "process_time", lambda: queue.process_s)
+    return queue
+
+
+@pytest.mark.parametrize("uses_event_timer", [True, False])
+def test_time_without_a_processor_is_left_out(queue: FakeQueue, *, uses_event_timer: bool) -> None:
+    """Believes processor time over cores where it is less than the clock, and keeps both."""
+    timer = LaunchTimer(queue, uses_event_timer, cores=2, asleep_s=1e-5)  # type: ignore[arg-type]
+    [duration_s] = timer.by_work([queue.enqueue])  # type: ignore[list-item]
+    assert duration_s == pytest.approx(2.01e-3)
+    assert clock_of(duration_s) == pytest.approx(4e-3)
+
+
+def test_more_work_than_the_launch_leads_back_to_the_clock(queue: FakeQueue) -> None:
+    """Believes the clock where other threads of the process worked too."""
+    queue.worked_s = 1.0
+    timer = LaunchTimer(queue, True, cores=2)  # type: ignore[arg-type]
+    assert timer.by_work([queue.enqueue] * 2) == pytest.approx([4e-3] * 2)  # type: ignore[list-item]
+
+
+def test_without_cores_the_clock_is_believed(queue: FakeQueue) -> None:
+    """Asks events alone on a GPU."""
+    timer = LaunchTimer(queue, True)  # type: ignore[arg-type]
+    [duration_s] = timer.by_work([queue.enqueue])  # type: ignore[list-item]
+    assert duration_s == pytest.approx(4e-3)
+    assert clock_of(duration_s) is None
+
+
+def test_a_compiler_before_a_launch_is_told_of(queue: FakeQueue) -> None:
+    """Counts what the process worked beside the launch's event as compiling."""
+    told: list[float] = []
+    timer = LaunchTimer(queue, True, note_compiled=told.append)  # type: ignore[arg-type]
+
+    def compile_first() -> object:
+        queue.now_s += 0.1
+        queue.process_s += 0.1
+        return queue.enqueue()
+
+    timer.by_clock(compile_first)  # type: ignore[arg-type]
+    timer.by_clock(queue.enqueue)  # type: ignore[arg-type]
+    assert told == pytest.approx([0.1])
