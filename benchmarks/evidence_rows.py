@@ -11,7 +11,7 @@ import numpy as np
 from kernelcast.models.linear import fit_linear
 from kernelcast.training.evidence import SetKey, StoredLaunch, read_launches
 from kernelcast.training.settings import RowFilter
-from kernelcast.training_data.parquet.reader import read_parquet
+from kernelcast.training_data.parquet import read_parquet
 
 LINES: Mapping[str, tuple[SetKey, ...]] = {
     "the sampler's set 0": ((0, 0),),

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from kernelcast.records.observation import Origin
 from kernelcast.records.observed_times import RunTimes
@@ -29,7 +30,7 @@ from kernelcast.training_data.store.launches import (
     read_newest_times,
     sum_up_launches,
 )
-from kernelcast.training_data.store.migrating import migrate
+from kernelcast.training_data.store.schema import METADATA, VERSION_TABLE
 from support.observations import insert_as_then, make_failure, make_observation
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -213,6 +214,16 @@ def test_everything_works_in_every_database(url: str) -> None:
         assert list(check_store(store)) == []
 
 
+def make_first_version(engine: sa.Engine) -> None:
+    """Make the tables that the first version had, with its version."""
+    names = ("observations", "failures", "feature_schemas")
+    with engine.begin() as connection:
+        METADATA.create_all(connection, [METADATA.tables[name] for name in names])
+        connection.execute(sa.text("ALTER TABLE observations DROP COLUMN started_s"))
+        connection.execute(sa.text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32))"))
+        connection.execute(sa.text(f"INSERT INTO {VERSION_TABLE} VALUES ('0001')"))
+
+
 def test_a_store_of_the_first_version_is_brought_up_to_date(url: str) -> None:
     """In both databases its rows stay, and the newest come last, those without a time first."""
     first = make_observation(1)
@@ -220,7 +231,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date(url: str) -> None:
             replace(first, measurement="b", measured_at=None),
             replace(make_observation(3), launch=first.launch, measurement="c")]  # fmt: skip
     engine = connect(parse_url(url))
-    migrate(engine, url, head="0001")
+    make_first_version(engine)
     insert_as_then(engine, rows)
     engine.dispose()
     wanted = Selection(kernel_digests=(first.launch.kernel.digest,),
@@ -236,7 +247,7 @@ def test_launches_follow_every_change(url: str) -> None:
     """In both databases: of an older store, added, replaced, changed by hand, removed, imported."""
     rows = [make_observation(number) for number in range(6)]
     engine = connect(parse_url(url))
-    migrate(engine, url, head="0002")
+    make_first_version(engine)
     insert_as_then(engine, [*rows[:3], replace(rows[5], origin=Origin.IMPORTED)])
     engine.dispose()
     with open_store(url) as store:

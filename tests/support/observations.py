@@ -25,8 +25,8 @@ from kernelcast.records.observed_times import (
     summarise_runs,
 )
 from kernelcast.records.samples import TimedLaunch
-from kernelcast.training_data.store.rows import observation_to_row
-from kernelcast.training_data.store.writing import add_schemas, schema_id_of
+from kernelcast.training_data.store.schema import observation_to_row
+from kernelcast.training_data.store.writing import add_schemas
 from support.strategies import disjoint_boxes, ndranges
 
 SCHEMA = FeatureSchema(
@@ -131,7 +131,7 @@ def insert_as_then(engine: sa.Engine, rows: Sequence[Observation]) -> None:
     with engine.begin() as connection:
         add_schemas(connection, {one.features.schema for one in rows if one.features})
         for one in rows:
-            row = observation_to_row(one, schema_id_of(one))
+            row = observation_to_row(one)
             connection.execute(sa.insert(table), {key: row[key] for key in names if key in row})
 
 

@@ -24,7 +24,7 @@ from kernelcast.records.observation import ObservationFlag, read_sampler
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Selection, Store, StoreError
-from kernelcast.training_data.store.plain import load_mapping
+from kernelcast.training_data.store.schema import load_mapping
 from kernelcast.workers import MessageKind, Task, stream_isolated
 
 _COLLECT: Task[None] = Task(entry="kernelcast.collection.kernel_task:collect_kernel", gives=Message)

@@ -11,9 +11,8 @@ import sqlalchemy as sa
 
 from kernelcast.service_state.database import Database, grow
 from kernelcast.service_state.tables import ANSWERS, WEEKS, list_fields
-from kernelcast.training_data.store.plain import dump, dump_time
+from kernelcast.training_data.store.schema import OBSERVATIONS, dump, dump_time
 from kernelcast.training_data.store.selection import Selection, list_conditions
-from kernelcast.training_data.store.tables import OBSERVATIONS
 
 _RANDOM_BITS: Final = 10
 _AT_ONCE: Final = 500

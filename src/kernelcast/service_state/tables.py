@@ -7,8 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import JobKind, JobState, Scope
-from kernelcast.training_data.store.plain import dump, dump_time, load_time
-from kernelcast.training_data.store.tables import WHOLE
+from kernelcast.training_data.store.schema import WHOLE, dump, dump_time, load_time
 
 HEAD = "0002"
 """Newest version of the tables: the name of the last migration."""

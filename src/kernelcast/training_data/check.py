@@ -15,9 +15,13 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
 from kernelcast.training_data.store import Store
-from kernelcast.training_data.store.plain import FEATURE_TYPE, dump_time
-from kernelcast.training_data.store.rows import Row, row_to_observation
-from kernelcast.training_data.store.tables import OBSERVATIONS
+from kernelcast.training_data.store.schema import (
+    FEATURE_TYPE,
+    OBSERVATIONS,
+    Row,
+    dump_time,
+    row_to_observation,
+)
 
 # A sample runs a part of the kernel: even a cold and noisy one should cost less than the whole.
 _SAMPLED_OVER_WHOLE = 1.5

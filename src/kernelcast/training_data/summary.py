@@ -9,9 +9,8 @@ import sqlalchemy as sa
 
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.store import Selection, Store
-from kernelcast.training_data.store.plain import load_time
+from kernelcast.training_data.store.schema import OBSERVATIONS, load_time
 from kernelcast.training_data.store.selection import list_conditions
-from kernelcast.training_data.store.tables import OBSERVATIONS
 
 GROUPS = ("device", "kernel", "application", "suite")
 """What observations may be grouped by."""

@@ -10,7 +10,7 @@ from kernelcast.cli import app
 from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.training_data.store import open_store
-from kernelcast.training_data.store.tables import OBSERVATIONS
+from kernelcast.training_data.store.schema import OBSERVATIONS
 from support.observations import lose_index_entries, make_failure, make_observation
 
 ROWS = 30

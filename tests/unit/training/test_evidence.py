@@ -17,7 +17,7 @@ from kernelcast.training.evidence import choose_moments, make_row, read_launches
 from kernelcast.training.evidence_models import EvidenceRows
 from kernelcast.training.model_admin import show_model
 from kernelcast.training.table import machines_beside
-from kernelcast.training_data.parquet.reader import read_parquet
+from kernelcast.training_data.parquet import read_parquet
 
 DEVICE = "rusticl-llvmpipe-amd-epyc-2965"
 PATH = Path(str(files("kernelcast"))) / "training_data" / "measured" / f"{DEVICE}.parquet"

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 import kernelcast
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.training_data.parquet import (
+    FORMAT_VERSION,
+    METADATA_KEY,
     ObservationFileError,
     export_parquet,
     import_parquet,
     is_observation_file,
     read_parquet,
 )
-from kernelcast.training_data.parquet.format import METADATA_KEY
 from kernelcast.training_data.store import AddedRows, Selection, Store, open_store
 from support.observations import SCHEMA, make_observation, observations
 
@@ -134,7 +135,7 @@ def test_files_of_the_first_version_stay_readable(tmp_path: Path) -> None:
     with open_store(tmp_path / "rows.sqlite") as store:
         import_parquet(store, old)
         export_parquet(store, new)
-    assert json.loads(pq.read_schema(new).metadata[METADATA_KEY])["format"] == 3
+    assert json.loads(pq.read_schema(new).metadata[METADATA_KEY])["format"] == FORMAT_VERSION
     assert [*read_parquet(new)] == sorted(read_parquet(old), key=lambda one: one.key)
 
 

@@ -135,7 +135,7 @@ class Memory:
             return self._read(identity, None)
         if self._is_unseen(identity) or self.open(may_create=False) is None:
             return self._read(identity, None)
-        from kernelcast.training_data.store.plain import dump_ndrange
+        from kernelcast.training_data.store.schema import dump_ndrange
         from kernelcast.training_data.store.selection import Selection
 
         wanted = Selection(
@@ -232,7 +232,7 @@ class Memory:
         store = self.open(may_create=False)
         if store is None:
             return {}
-        from kernelcast.training_data.store.plain import load_mapping, load_ndrange
+        from kernelcast.training_data.store.schema import load_mapping, load_ndrange
         from kernelcast.training_data.store.selection import Selection
 
         wanted = replace(
@@ -265,7 +265,7 @@ class Memory:
 
 
 def _see(row: Any) -> Seen:  # noqa: ANN401 - a row of the store
-    from kernelcast.training_data.store.plain import load_flags, load_time
+    from kernelcast.training_data.store.schema import load_flags, load_time
 
     flags = load_flags(row.flags)
     return Seen(

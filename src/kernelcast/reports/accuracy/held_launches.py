@@ -24,7 +24,7 @@ from kernelcast.training_data.store.launches import (
     read_newest_times,
     sum_up_launches,
 )
-from kernelcast.training_data.store.plain import load_time
+from kernelcast.training_data.store.schema import load_time
 
 MOST_LAUNCHES: Final = 1000
 """Launches that are looked at, those that were measured last."""

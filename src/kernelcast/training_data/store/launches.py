@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from kernelcast.training_data.store.plain import load_ndrange
+from kernelcast.training_data.store.schema import LAUNCHES, OBSERVATIONS, load_ndrange
 from kernelcast.training_data.store.selection import Selection, list_conditions
 from kernelcast.training_data.store.store import Store
-from kernelcast.training_data.store.tables import LAUNCHES, OBSERVATIONS
 from kernelcast.training_data.store.writing import split
 
 SUMMED: Final = 20

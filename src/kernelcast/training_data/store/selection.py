@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from kernelcast.records.observation import ObservationFlag, Origin
-from kernelcast.training_data.store.plain import dump_time
+from kernelcast.training_data.store.schema import dump_time
 
 _CARE = frozenset({ObservationFlag.CONTAMINATED, ObservationFlag.OUTLIER,
                    ObservationFlag.FIRST_LAUNCH, ObservationFlag.DOUBTED})  # fmt: skip

@@ -14,14 +14,15 @@ from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.store.connecting import WRITER, connect
 from kernelcast.training_data.store.errors import speak_plainly
 from kernelcast.training_data.store.integrity import find_damage
-from kernelcast.training_data.store.rows import (
-    as_row,
+from kernelcast.training_data.store.schema import (
+    FAILURES,
+    FEATURE_SCHEMAS,
+    OBSERVATIONS,
     failure_to_row,
     row_to_failure,
     row_to_observation,
 )
 from kernelcast.training_data.store.selection import EVERYTHING, Selection, list_conditions
-from kernelcast.training_data.store.tables import FAILURES, FEATURE_SCHEMAS, OBSERVATIONS
 from kernelcast.training_data.store.writing import (
     AddedRows,
     add_observations,
@@ -186,14 +187,14 @@ class Store:
                 "`kernelcast data ls` shows the keys"
             )
             raise InputError(msg)
-        return row_to_observation(as_row(found[0]), self.schemas())
+        return row_to_observation(dict(found[0]), self.schemas())
 
     def find(self, wanted: Selection = EVERYTHING) -> Iterator[Observation]:
         """Give observations, in the order of their keys, a batch in memory at a time."""
         schemas = self.schemas()
         for rows in self.read_rows(wanted, ordered=True):
             for found in rows:
-                row = as_row(found._mapping)
+                row = dict(found._mapping)
                 if row["schema_id"] is not None and row["schema_id"] not in schemas:
                     schemas = self.schemas()  # somebody has added the row meanwhile
                 yield row_to_observation(row, schemas)
@@ -208,7 +209,7 @@ class Store:
         query = sa.select(FAILURES).where(*list_conditions(wanted, FAILURES))
         with self._read() as connection:
             rows = connection.execute(query.order_by(FAILURES.c.key)).mappings().all()
-        return [row_to_failure(as_row(row)) for row in rows]
+        return [row_to_failure(dict(row)) for row in rows]
 
     def count(self, wanted: Selection = EVERYTHING) -> int:
         """Count observations."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -10,14 +9,18 @@ import sqlalchemy as sa
 
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
-from kernelcast.training_data.store.plain import dump
-from kernelcast.training_data.store.rows import observation_to_row
-from kernelcast.training_data.store.tables import FEATURE_SCHEMAS, OBSERVATIONS
+from kernelcast.training_data.store.schema import (
+    FEATURE_SCHEMAS,
+    OBSERVATIONS,
+    dump,
+    observation_to_row,
+    schema_id,
+)
 
 T = TypeVar("T")
 
 # "kcsw" as a number: not the lock of migrations.
-_PG_LOCK = 0x6B637377
+PG_WRITER_LOCK = 0x6B637377
 _BATCH_ROWS = 500
 
 
@@ -46,7 +49,7 @@ def wait_for_turn(connection: sa.Connection) -> None:
     A writer's transaction of SQLite has its turn already when it begins.
     """
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_LOCK)))
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(PG_WRITER_LOCK)))
 
 
 def add_observations(
@@ -56,7 +59,7 @@ def add_observations(
     total = AddedRows()
     for batch in split(observations, _BATCH_ROWS):
         add_schemas(connection, {one.features.schema for one in batch if one.features})
-        rows = [observation_to_row(one, schema_id_of(one)) for one in batch]
+        rows = [observation_to_row(one) for one in batch]
         total += add_rows(connection, OBSERVATIONS, rows, replace=replace)
     return total
 
@@ -96,17 +99,6 @@ def add_schemas(connection: sa.Connection, schemas: Iterable[FeatureSchema]) -> 
     ]
     if new:
         connection.execute(sa.insert(FEATURE_SCHEMAS), new)
-
-
-@lru_cache(maxsize=64)
-def schema_id(schema: FeatureSchema) -> str:
-    """Give a schema's id; the hash behind it takes longer than writing a row."""
-    return schema.id
-
-
-def schema_id_of(one: Observation) -> str | None:
-    """Give the id of an observation's schema, None without features."""
-    return None if one.features is None else schema_id(one.features.schema)
 
 
 def split(items: Iterable[T], size: int) -> Iterator[list[T]]:
