@@ -11,15 +11,15 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from kernelcast.analytic.scratchpad.equations import (
+from kernelcast.analytic.scratchpad.kernel import Copy, Direction, DmaRequest, ScratchpadKernel
+from kernelcast.analytic.scratchpad.model import (
     count_groups,
     double_buffer_saving,
+    model_kernel,
     request_overlap,
     request_parallelism,
     total_time,
 )
-from kernelcast.analytic.scratchpad.kernel import Copy, Direction, DmaRequest, ScratchpadKernel
-from kernelcast.analytic.scratchpad.model import model_kernel
 from kernelcast.analytic.scratchpad.what_if import list_cpe_counts, vary_cpes, vary_granularity
 from kernelcast.launches.modelling.scratchpad_file import read_scratchpad_kernel
 from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad

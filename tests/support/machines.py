@@ -1,7 +1,7 @@
 """Machine descriptions of CPUs and scratchpad processors for tests."""
 
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates
-from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
+from kernelcast.analytic.scratchpad.kernel import ScratchpadMachine
 
 IVY_BRIDGE = CpuMachine(
     id="ivy-bridge-ep",

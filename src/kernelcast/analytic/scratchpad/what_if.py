@@ -1,16 +1,16 @@
-"""What if: smaller DMA requests, double buffering, other numbers of CPEs (Section IV)."""
+"""What if (Section IV): smaller requests, double buffering, other CPEs; a timeline (Fig. 4)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from kernelcast.analytic.scratchpad.equations import (
+from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel, ScratchpadMachine
+from kernelcast.analytic.scratchpad.model import (
+    ScratchpadTerms,
     double_buffer_saving,
     fewer_cpes_saving,
+    model_kernel,
     smaller_dma_saving,
 )
-from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel
-from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
-from kernelcast.analytic.scratchpad.model import ScratchpadTerms, model_kernel
 from kernelcast.records.errors import InputError
 
 
@@ -201,16 +201,79 @@ def vary_cpes(
 
 
 def list_cpe_counts(machine: ScratchpadMachine) -> list[int]:
-    """List numbers of CPEs worth trying: eighths of a core group, then halves of the others.
-
-    Examples
-    --------
-    >>> from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
-    >>> SW26010 = find_scratchpad("sw26010")
-    >>> list_cpe_counts(SW26010)
-    [8, 16, 24, 32, 40, 48, 56, 64, 96, 128, 160, 192, 224, 256]
-    """
+    """List numbers of CPEs worth trying: eighths of a core group, then halves of the others."""
     group = machine.cpes_per_group
     within = {max(1, group * part // 8) for part in range(1, 9)}
     beyond = {group * part // 2 for part in range(3, 2 * machine.core_groups + 1)}
     return sorted(within | beyond)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTimes:
+    """When one virtual group does what; each pair is begin and end in seconds."""
+
+    copy_in: tuple[float, float]
+    compute: tuple[float, float]
+    copy_out: tuple[float, float]
+    """The three blocks of Fig. 4."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """One round of all virtual groups."""
+
+    groups: tuple[GroupTimes, ...]
+    """In the order in which they win the memory."""
+    rounds: float
+    """How many such rounds the kernel makes: two DMA requests each."""
+    is_fully_overlapped: bool
+    """Scenario 2: memory never idles."""
+
+    @property
+    def end_s(self) -> float:
+        """When the last group has copied its results out."""
+        return self.groups[-1].copy_out[1]
+
+    @property
+    def idle_s(self) -> float:
+        """How long memory idles between the last copy-in and the first copy-out."""
+        return self.groups[0].copy_out[0] - self.groups[-1].copy_in[1]
+
+
+def plan_round(groups: int, latency_s: float, compute_s: float, rounds: float = 1.0) -> Timeline:
+    """Lay out one round: memory serves one virtual group at a time, copy-ins first.
+
+    `latency_s` is ``Req_Latency``, of one virtual group's requests.
+    """
+    found: list[GroupTimes] = []
+    free = groups * latency_s
+    for number in range(groups):
+        begin = (number + 1) * latency_s
+        end = begin + compute_s
+        out = max(end, free)
+        free = out + latency_s
+        found.append(
+            GroupTimes(
+                copy_in=(number * latency_s, begin), compute=(begin, end), copy_out=(out, free)
+            )
+        )
+    return Timeline(
+        groups=tuple(found),
+        rounds=rounds,
+        is_fully_overlapped=(groups - 1) * latency_s >= compute_s,
+    )
+
+
+def plan_timeline(terms: ScratchpadTerms) -> Timeline:
+    """Lay out one round of a kernel: two DMA requests of average size, and their computation.
+
+    Raises
+    ------
+    InputError
+        If the kernel has no DMA requests.
+    """
+    if not terms.dma.requests:
+        msg = f"{terms.kernel.name}: no DMA request is given, so there is no timeline to draw"
+        raise InputError(msg)
+    rounds = max(1.0, terms.dma.requests / 2)
+    return plan_round(terms.dma.groups, terms.dma.latency_s, terms.t_comp_s / rounds, rounds=rounds)

@@ -7,16 +7,15 @@ from typing import Final
 
 import click
 
-from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel
-from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
+from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel, ScratchpadMachine
 from kernelcast.analytic.scratchpad.model import ScratchpadTerms, model_kernel
-from kernelcast.analytic.scratchpad.timeline import plan_timeline
 from kernelcast.analytic.scratchpad.what_if import (
     CpeSweep,
     DoubleBuffering,
     GranularityStep,
     buffer_doubly,
     list_cpe_counts,
+    plan_timeline,
     vary_cpes,
     vary_granularity,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
+from kernelcast.analytic.scratchpad.kernel import ScratchpadMachine
 from kernelcast.analytic.scratchpad.model import ScratchpadTerms
 from kernelcast.analytic.scratchpad.what_if import CpeSweep, DoubleBuffering, GranularityStep
 

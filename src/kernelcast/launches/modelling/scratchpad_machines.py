@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
+from kernelcast.analytic.scratchpad.kernel import ScratchpadMachine
 from kernelcast.launches.machine_file.reader import MachineEntry
 from kernelcast.launches.problem_file.located import load
 from kernelcast.launches.problem_file.parts import read_text

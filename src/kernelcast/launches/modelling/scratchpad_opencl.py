@@ -10,8 +10,8 @@ from kernelcast.analytic.scratchpad.kernel import (
     DmaRequest,
     GloadRequest,
     ScratchpadKernel,
+    ScratchpadMachine,
 )
-from kernelcast.analytic.scratchpad.machine import ScratchpadMachine
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.launches import model_kernel

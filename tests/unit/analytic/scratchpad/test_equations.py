@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.scratchpad.equations import (
+from kernelcast.analytic.scratchpad.kernel import Copy, Direction, DmaRequest
+from kernelcast.analytic.scratchpad.model import (
     average_latency,
     average_transactions,
     bandwidth_latency,
@@ -22,7 +23,6 @@ from kernelcast.analytic.scratchpad.equations import (
     smaller_dma_saving,
     total_time,
 )
-from kernelcast.analytic.scratchpad.kernel import Copy, Direction, DmaRequest
 from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
 from kernelcast.records.errors import InputError
 from support.machines import SW26010

@@ -14,10 +14,11 @@ from kernelcast.analytic.scratchpad.kernel import (
     ScratchpadKernel,
 )
 from kernelcast.analytic.scratchpad.model import model_kernel
-from kernelcast.analytic.scratchpad.timeline import plan_round, plan_timeline
 from kernelcast.analytic.scratchpad.what_if import (
     buffer_doubly,
     list_cpe_counts,
+    plan_round,
+    plan_timeline,
     vary_cpes,
     vary_granularity,
 )
