@@ -14,16 +14,13 @@ import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 
 from machine import describe_machine
 from matplotlib.figure import Figure
 from scipy.stats import kendalltau
 
-from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
 from kernelcast.analytic.cpu.units import Unit, to_cycles_per_line
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
@@ -41,7 +38,6 @@ DEVICES = ("pocl-skylake-avx512-amd-a2d1", "rusticl-llvmpipe-amd-epyc-146e")
 CALIBRATED = ROOT / "src/kernelcast/training_data/measured"
 SWEPT = RESULTS / "calibration/intel-amd-epyc-c960.yaml"
 WITHIN = 1.5
-VARIED = (0.75, 1.33)
 PLANES = 40
 """M of the stencil: 32 planes inside; the layer condition does not depend on it."""
 
@@ -108,43 +104,10 @@ def compare(
     }
 
 
-def vary_constants(launches: Mapping[str, ModelledLaunch]) -> dict[str, list[list[int]]]:
-    """Count kernels within the factor when one constant is a quarter less or a third more.
-
-    Returns
-    -------
-    dict of str to list of list of int
-        By constant, for both changes, one count per device.
-    """
-    devices = [(find_machine(CALIBRATED / f"{one}.yaml"), read_measured(one)) for one in DEVICES]
-
-    def count(constants: WorkItemConstants) -> list[int]:
-        counts = []
-        for machine, measured in devices:
-            ratios = [
-                estimate_cpu(launches[name], machine, constants=constants).seconds / seconds
-                for name, seconds in measured.items()
-                if name in launches
-            ]
-            counts.append(sum(1 / WITHIN <= one <= WITHIN for one in ratios))
-        return counts
-
-    return {
-        one.name: [
-            count(replace(FITTED, **{one.name: factor * getattr(FITTED, one.name)}))
-            for factor in VARIED
-        ]
-        for one in fields(FITTED)
-        if isinstance(getattr(FITTED, one.name), float)
-    }
-
-
-def write_examples(
-    found: Sequence[Mapping[str, object]], varied: Mapping[str, list[list[int]]]
-) -> None:
+def write_examples(found: Sequence[Mapping[str, object]]) -> None:
     """Write results, a summary and a picture."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine(), "devices": found, "varied": varied}
+    content = {"machine": describe_machine(), "devices": found}
     (FOLDER / "examples.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     lines = ["# The CPU model on the examples", ""]
     figure = Figure(figsize=(6.0 * len(found), 5.5), layout="constrained")
@@ -180,15 +143,6 @@ def write_examples(
             axes.plot(ends, [factor * end for end in ends], "k:", linewidth=0.8)
         axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=str(one["device"]),
                  xlabel="measured (s)", ylabel="predicted (s)")  # fmt: skip
-    lines += [
-        "## Constants", "",
-        f"Kernels within a factor {WITHIN} on each device when a constant is changed.", "",
-        f"| constant | times {VARIED[0]} | times {VARIED[1]} |", "|---|---|---|",
-        *(
-            f"| {name} | {' / '.join(map(str, less))} | {' / '.join(map(str, more))} |"
-            for name, (less, more) in varied.items()
-        ), "",
-    ]  # fmt: skip
     (FOLDER / "examples.md").write_text("\n".join(lines), encoding="utf-8")
     figure.savefig(FOLDER / "examples.png", dpi=110)
 
@@ -256,7 +210,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     if given.part == "examples":
         launches = record_examples(given.device)
-        write_examples([compare(one, launches) for one in DEVICES], vary_constants(launches))
+        write_examples([compare(one, launches) for one in DEVICES])
         print((FOLDER / "examples.md").read_text(encoding="utf-8"))
         return
     machine = read_machine(find_machine(given.machine))

@@ -1,12 +1,12 @@
 """Computes the analytic features of measured launches anew, by today's CPU model.
 
 ``python benchmarks/model_rows.py FOLDER --record pocl --record intel`` writes what lies in
-``training_data/modelled``: launches of ``training_data/measured`` of at least 0.1 s and 256
-work-groups, undisturbed, one of each kernel and those that were there before. FOLDER keeps what
-was read from source and device, so that the second time, after a change of the model, takes a
-minute. Where loops or addresses depend on data, a few work-groups run with counters on the device
-named by ``--record``, and their addresses are written down, as `kernelcast collect` does; the next
-one named is tried where the first cannot.
+``training_data/modelled``: the launches that are there already or, of a device that has none yet,
+launches of ``training_data/measured`` of at least 0.1 s and 256 work-groups, one of each kernel.
+FOLDER keeps what was read from source and device, so that the second time, after a change of the
+model, takes a minute. Where loops or addresses depend on data, a few work-groups run with counters
+on the device named by ``--record``, and their addresses are written down, as `kernelcast collect`
+does; the next one named is tried where the first cannot.
 
 Then it calls ``static_estimates.py``, which writes the intervals that are shipped, and tables.
 """
@@ -146,20 +146,13 @@ def name_launch(one: Observation) -> str:
     return f"{launch.kernel.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def choose_rows(rows: Iterable[Observation], kept: frozenset[str]) -> list[Observation]:
-    """Choose rows of a device: those that are there already, else one of each kernel."""
-    sound = [
-        one
-        for one in rows
-        if one.features is not None
-        and one.seconds >= SHORTEST_S
-        and (one.launch.work_group_count or 0) >= FEWEST_GROUPS
-    ]
-    if kept:
-        return [one for one in sound if one.key in kept]
+def choose_rows(rows: Iterable[Observation]) -> list[Observation]:
+    """Choose one row of each kernel of a device."""
     by_kernel: dict[str, list[Observation]] = defaultdict(list)
-    for one in sound:
-        by_kernel[one.launch.kernel.label].append(one)
+    for one in rows:
+        groups = one.launch.work_group_count or 0
+        if one.features is not None and one.seconds >= SHORTEST_S and groups >= FEWEST_GROUPS:
+            by_kernel[one.launch.kernel.label].append(one)
     return [
         min(several, key=lambda one: one.launch.work_group_count or 0)
         for several in by_kernel.values()
@@ -214,8 +207,11 @@ def main() -> None:
         if options.device and path.stem not in options.device:
             continue
         target = MODELLED / path.name
-        kept = frozenset(one.key for one in read_observations([target])) if target.exists() else ()
-        rows = choose_rows(read_observations([path]), frozenset(kept))
+        rows = (
+            [*read_observations([target])]
+            if target.exists()
+            else choose_rows(read_observations([path]))
+        )
         machine = read_machine(path.with_suffix(".yaml"))
         found = [*model_rows(rows, reader, machine)]
         if found:

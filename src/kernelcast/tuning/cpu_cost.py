@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
 
-from kernelcast.analytic.cpu.opencl.constants import FITTED
-from kernelcast.analytic.cpu.opencl.core import time_core
+from kernelcast.analytic.cpu.opencl.core import GATHER_ADDS, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.expressions.accesses import AccessKind
@@ -39,6 +38,8 @@ _NEAR_BYTES = 64
 # Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`.
 _GROUP_ADDS = 40.0
 """Time that a core spends on entering and leaving a work-group, in scalar additions."""
+_BARRIER_ADDS = 6.0
+"""Time of a barrier per work-item: the loop over work-items ends and begins again."""
 _ADDRESS_OPERATIONS = 5.0
 """Integer operations per access that compilers turn into steps of a pointer."""
 _REGISTERS = 28
@@ -77,9 +78,7 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     far = max(moved.values(), default=0.0)
     costs = device.costs
     groups = ndrange.work_group_count
-    barrier_s = FITTED.barrier_adds_per_work_item * device.add_s + 2 * live / width * _access_s(
-        device
-    )
+    barrier_s = _BARRIER_ADDS * device.add_s + 2 * live / width * _access_s(device)
     parts = {name: seconds * items for name, seconds in core.items()} | moved
     parts["barriers"] = nest.barriers * barrier_s * items
     parts["dispatch"] = groups * (
@@ -134,7 +133,7 @@ def _time_core(
     pairs = find_pairs(nest, strided, device) if width == 1 else {}
     executed = _compile(nest, pairs)
     execution = Execution(width=width, barriers=nest.barriers)
-    ports = time_core(executed, device, execution, (), FITTED).ports
+    ports = time_core(executed, device, execution, ()).ports
     arithmetic = sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special"))
     whole = ports.get("int", 0.0)
     return {
@@ -254,7 +253,7 @@ def _time_access(access: StridedAccess, device: CpuDevice, width: int) -> float:
         # A work-item's neighbouring elements: whole registers, then shuffles for all of them.
         spread = 1 if access.loop_bytes == size else abs(lane) / size
         return one * wide * spread * (1 + log2(max(2, abs(lane) / size)))
-    return FITTED.gather_adds_per_lane * device.add_s * max(1, size // 4)
+    return GATHER_ADDS * device.add_s * max(1, size // 4)
 
 
 def _count_private(nest: Nest, live: float) -> float:

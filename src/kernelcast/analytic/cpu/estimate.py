@@ -4,17 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
-from kernelcast.analytic.cpu.opencl.constants import FITTED, WorkItemConstants
+import numpy as np
+
+from kernelcast.analytic.cpu.opencl.addresses import ABSENT
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
+from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
-from kernelcast.analytic.cpu.opencl.traffic import (
-    LevelTraffic,
-    Traffic,
-    find_lines,
-)
-from kernelcast.analytic.cpu.opencl.waiting import time_waiting
+from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, Traffic
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -23,16 +20,13 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts, OperationKind
 
 MODEL = "cpu"
-REVISION = 10
+REVISION = 11
 """Grows when estimates change, so that stored ones tell which model they are of."""
+_MISSES_AT_ONCE = 12.0
+"""Cache misses that a core waits for at once, of independent loads."""
 
 
-def estimate_cpu(
-    launch: ModelledLaunch,
-    machine: MachineDescription,
-    *,
-    constants: WorkItemConstants = FITTED,
-) -> AnalyticEstimate:
+def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> AnalyticEstimate:
     """Estimate the time of an OpenCL launch on a CPU device.
 
     Parameters
@@ -41,12 +35,6 @@ def estimate_cpu(
         What it touches and executes.
     machine : MachineDescription
         A calibrated CPU device.
-    constants : WorkItemConstants
-        What calibration does not tell.
-
-    Returns
-    -------
-    AnalyticEstimate
 
     Raises
     ------
@@ -62,61 +50,34 @@ def estimate_cpu(
     Barriers, atomics, the dispatch of work-groups and the launch come on top.
     """
     device = read_device(machine)
-    work = study_work(launch, device, constants=constants)
-    return estimate_work(work, device, launch.ndrange, launch.buffers)
+    return estimate_work(study_work(launch, device), device, launch.ndrange, launch.buffers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuWork:
-    """What a launch does per work-item and work-group on a device, however many there are.
-
-    Parameters
-    ----------
-    traffic : Traffic
-        What crosses each boundary.
-    rates : dict of str to float
-        Seconds of a core per work-item, by limiter.
-    near_s : float
-        Seconds of a core per work-item whose data is near.
-    atomics_s, barriers_s : float
-        Seconds per work-item: of the launch, and of a core.
-    issued : float
-        Operations of a work-item, memory included.
-    updates : int
-        Results of a work-item.
-    quantities : dict of str to float
-        Those that do not depend on how many there are.
-    notes : tuple of str
-        What is estimated or missing.
-    """
+    """What a launch does per work-item and work-group on a device, however many there are."""
 
     traffic: Traffic
+    """What crosses each boundary."""
     rates: dict[str, float]
+    """Seconds of a core per work-item, by limiter."""
     near_s: float
+    """Seconds of a core per work-item whose data is near."""
     atomics_s: float
     barriers_s: float
+    """Seconds per work-item: of the launch, and of a core."""
     issued: float
+    """Operations of a work-item, memory included."""
     updates: int
+    """Results of a work-item."""
     quantities: dict[str, float]
+    """Those that do not depend on how many there are."""
     notes: tuple[str, ...]
+    """What is estimated or missing."""
 
 
-def study_work(
-    launch: ModelledLaunch,
-    device: CpuDevice,
-    *,
-    constants: WorkItemConstants = FITTED,
-) -> CpuWork:
+def study_work(launch: ModelledLaunch, device: CpuDevice) -> CpuWork:
     """Find what a launch does per work-item and work-group: nearly all that an estimate costs.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        The launch.
-    device : CpuDevice
-        Where it runs.
-    constants : WorkItemConstants
-        What calibration does not tell.
 
     Raises
     ------
@@ -125,22 +86,22 @@ def study_work(
     """
     if device.never_jumps and launch.unjumped != NOTHING:
         launch = replace(launch, executed=launch.unjumped)
-    execution = find_execution(launch, device)
-    patterns = find_patterns(launch, execution)
-    core = time_core(launch.executed, device, execution, patterns, constants)
-    waiting = time_waiting(launch, device, execution, patterns, constants)
-    exits = launch.open_exits * constants.exit_chains * device.add_latency_s / execution.width
     counts = launch.executed
-    lines = find_lines(launch, execution, patterns, device)
-    walks = 0.0 if execution.steps_together else lines.crowd.count_walks() / execution.width
+    execution = find_execution(launch, device)
+    gathers = device.functions is not None and device.functions.gathers_narrowed
+    patterns = find_patterns(launch, execution.width, gathers_narrowed=gathers)
+    core = time_core(counts, device, execution, patterns)
+    waiting = sum(_wait(launch, device, one, execution.width) for one in patterns)
+    traffic = Traffic(launch, execution, patterns, device)
     # The last step of a walk finds its entry in L2, which lines that crowd leave to it.
-    walking = walks * device.levels[1].latency_s
+    walking = traffic.count_walks() * device.levels[1].latency_s
+    barrier_s = device.costs.get("barrier_s", 0.0)
     return CpuWork(
-        traffic=Traffic(lines, device),
-        rates={**core.ports, "chain": core.chain_s, "latency": waiting + exits + walking},
-        near_s=max(core.seconds, waiting) + exits + walking,
+        traffic=traffic,
+        rates={**core.ports, "chain": core.chain_s, "latency": waiting + walking},
+        near_s=max(core.seconds, waiting) + walking,
         atomics_s=_time_atomics(counts, device.costs, patterns),
-        barriers_s=_time_barriers(launch, device, execution, constants),
+        barriers_s=execution.barriers * barrier_s / launch.ndrange.work_group_size,
         issued=sum(counts.operations.values()) + sum(counts.memory.values()),
         updates=launch.updates_per_work_item,
         quantities={
@@ -173,25 +134,28 @@ def estimate_work(
     traffic = work.traffic.count(counts, buffers)
     # The core that has most work-groups is waited for.
     items = ceil(groups / device.cores) / groups * all_items
-    limiters = {name: seconds * items for name, seconds in work.rates.items()}
-    for one in traffic:
-        limiters[one.name] = one.seconds
     overheads = {
         "atomics": work.atomics_s * all_items,
         "barriers": work.barriers_s * items,
         "dispatch": groups * device.costs.get("work_group_dispatch_s", 0.0),
         "launch": device.costs.get("launch_s", 0.0),
     }
+    limiters = {name: seconds * items for name, seconds in work.rates.items()}
+    limiters |= {one.name: one.seconds for one in traffic} | overheads
     far = sum(one.added_s for one in traffic)
     seconds = work.near_s * items + far + sum(overheads.values())
-    limiters |= overheads
+    volumes, near = {}, "L1"
+    for one in traffic:
+        volumes[f"{one.name}_to_{near}"] = one.loaded_bytes
+        volumes[f"{near}_to_{one.name}"] = one.stored_bytes
+        near = one.name
     return AnalyticEstimate(
         model=MODEL,
         machine=device.id,
         seconds=seconds,
         limiter=max(limiters, key=limiters.__getitem__),
         limiters=limiters,
-        volumes=_list_volumes(traffic),
+        volumes=volumes,
         quantities={
             **_list_quantities(traffic, groups, work.issued * all_items * device.line_bytes),
             **work.quantities,
@@ -201,21 +165,32 @@ def estimate_work(
     )
 
 
-def _time_barriers(
-    launch: ModelledLaunch, device: CpuDevice, execution: Execution, constants: WorkItemConstants
-) -> float:
-    """Give the time of a core for the barriers of a work-item."""
-    size = launch.ndrange.work_group_size
-    adds = constants.barrier_adds_per_work_item
-    adds = min(adds, constants.barrier_adds_per_vector / execution.width)
-    by_item = adds * device.add_s * size
-    return execution.barriers * max(by_item, device.costs.get("barrier_s", 0.0)) / size
+def _wait(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPattern, width: int) -> float:
+    """Time that a core waits, per work-item, for data at addresses that depend on data.
+
+    A wait is counted for each line that a work-group has not touched before, not for each access.
+    Nothing waits for what is stored.
+    """
+    access = pattern.access
+    if not pattern.recorded or pattern.is_local or access.kind is AccessKind.STORE:
+        return 0.0
+    lines = sum(np.unique(one.table[one.table != ABSENT] // device.line_bytes).size
+                for one in pattern.recorded)  # fmt: skip
+    jumps = lines / sum(len(one.table) for one in pattern.recorded)
+    size = launch.buffers.get(access.buffer or "")
+    latency = held = 0.0
+    for level in device.levels:
+        reach = min(1.0, level.reach_bytes / size) if size else 1.0
+        latency += max(0.0, reach - held) * level.latency_s
+        held = max(held, reach)
+    is_chained = access.buffer in access.sources and width == 1
+    return jumps * latency / (1.0 if is_chained else _MISSES_AT_ONCE)
 
 
 def _time_atomics(
     executed: OperationCounts, costs: Mapping[str, float], patterns: Sequence[AccessPattern]
 ) -> float:
-    """Give the time of a work-item's atomics: those of one address wait for each other."""
+    """Time a work-item's atomics: those of one address wait for each other."""
     counted = executed.count(OperationKind.ATOMIC)
     found = [one for one in patterns if one.access.kind is AccessKind.ATOMIC]
     total = sum(one.executions for one in found)
@@ -226,16 +201,6 @@ def _time_atomics(
         if rate and total:
             seconds += counted * one.executions / total / rate
     return seconds
-
-
-def _list_volumes(traffic: Sequence[LevelTraffic]) -> dict[str, float]:
-    volumes = {}
-    near = "L1"
-    for one in traffic:
-        volumes[f"{one.name}_to_{near}"] = one.loaded_bytes
-        volumes[f"{near}_to_{one.name}"] = one.stored_bytes
-        near = one.name
-    return volumes
 
 
 def _list_quantities(

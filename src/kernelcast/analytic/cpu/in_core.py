@@ -1,33 +1,38 @@
-"""How long the core itself takes: protocol, and a table of our own from calibration."""
+"""How long the core itself takes: by a calibrated machine's table, or by OSACA's port model.
 
+OSACA is an optional package. It knows the instructions of its data files and no others, and counts
+an unknown one as free; here such a loop is reported as partly covered, its terms as lower bounds.
+"""
+
+import importlib
+import importlib.util
+import warnings
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationKind
 
+_AS_INTEGER = frozenset({
+    OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.DIVIDE, OperationKind.LOGIC,
+    OperationKind.COMPARE, OperationKind.SELECT, OperationKind.CONVERT,
+})  # fmt: skip
+_AS_FLOAT = {
+    OperationKind.ADD: "fp{}", OperationKind.MULTIPLY: "fp{}", OperationKind.COMPARE: "fp{}",
+    OperationKind.SELECT: "fp{}", OperationKind.CONVERT: "fp{}", OperationKind.FUSED: "fp{}_fma",
+    OperationKind.DIVIDE: "native_special", OperationKind.SPECIAL: "special",
+    OperationKind.SPECIAL_NATIVE: "native_special",
+}  # fmt: skip
+_CHAIN_LIMIT_S = 10
+_SHOWN = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCoreTerms:
     """Time of the core with all data in the nearest cache, in cycles per cache line of work.
-
-    Parameters
-    ----------
-    overlapping : float
-        Arithmetic and stores, which go on while lines are transferred: T_OL.
-    non_overlapping : float
-        Loads, which do not: T_nOL.
-    provider : str
-        Where it comes from.
-    latency : float
-        Time of the operations that each iteration waits for; 0 if iterations are independent.
-    coverage : float
-        Share of the instructions whose cost is known, 0 to 1. The terms are lower bounds below 1.
-    notes : tuple of str
-        What was assumed or is missing.
 
     Raises
     ------
@@ -36,11 +41,17 @@ class InCoreTerms:
     """
 
     overlapping: float
+    """Arithmetic and stores, which go on while lines are transferred: T_OL."""
     non_overlapping: float
+    """Loads, which do not: T_nOL."""
     provider: str
+    """Where it comes from."""
     latency: float = 0.0
+    """Time of the operations that each iteration waits for; 0 if iterations are independent."""
     coverage: float = 1.0
+    """Share of the instructions whose cost is known. The terms are lower bounds below 1."""
     notes: tuple[str, ...] = ()
+    """What was assumed or is missing."""
 
     def __post_init__(self) -> None:
         if min(self.overlapping, self.non_overlapping, self.latency) < 0:
@@ -72,7 +83,7 @@ class InCoreProvider(Protocol):
         """Whether it is certain that branches are masked; else they may be jumped over as well."""
 
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        """Give the terms of so many iterations, those of one cache line of work.
+        """Predict the terms of so many iterations, those of one cache line of work.
 
         Raises
         ------
@@ -103,30 +114,64 @@ class InstructionTable:
         self._machine = machine
 
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        """Give the terms of so many iterations.
+        """Predict the terms of so many iterations.
 
         Raises
         ------
         InputError
             If the bandwidth of the nearest cache is not known.
         """
-        times = _Times(self._machine)
+        machine = self._machine
+        ports: dict[NumberClass, float] = defaultdict(float)
+        notes: list[str] = []
+        counted = unknown = 0.0
         for operation, count in nest.executed.operations.items():
-            times.add(operation, count)
+            kind = instruction_of(operation)
+            if kind is None:
+                continue
+            lanes = count * operation.lanes
+            counted += lanes
+            facts = machine.instructions.get(kind)
+            if facts is None or facts.peak_per_s is None:
+                unknown += lanes
+                notes.append(
+                    f"{operation}: the throughput of {kind} is not known; {lanes:g} per iteration "
+                    "are left out and the time is a lower bound (kernelcast calibrate --only "
+                    f"instructions-{kind})"
+                )
+                continue
+            if operation.kind is OperationKind.DIVIDE and operation.number is NumberClass.FLOAT:
+                notes.append("divisions are taken to cost what native special functions cost")
+            flops = 2 if operation.kind is OperationKind.FUSED else 1
+            per_cycle = facts.peak_per_s.value / (machine.cores * machine.clock_hz)
+            ports[operation.number] += flops * lanes / per_cycle
         # What only some iterations execute only they wait for.
         counts = {str(one): min(1.0, count) for one, count in nest.executed.operations.items()}
-        latency = sum(counts.get(name, 1.0) * times.wait(name) for name in nest.chain)
+        latency = sum(counts.get(name, 1.0) * self._wait(name, notes) for name in nest.chain)
         return InCoreTerms(
-            overlapping=iterations * max(times.ports.values(), default=0.0),
+            overlapping=iterations * max(ports.values(), default=0.0),
             non_overlapping=iterations * self._load_cycles(nest),
             latency=iterations * latency,
             provider=self.name,
-            coverage=times.coverage,
-            notes=tuple(times.notes),
+            coverage=1 - unknown / counted if counted else 1.0,
+            notes=tuple(notes),
         )
 
+    def _wait(self, name: str, notes: list[str]) -> float:
+        """Find the cycles of an operation that the next iteration waits for."""
+        kind = _CHAINED.get(name, name)
+        facts = self._machine.instructions.get(kind)
+        latency = facts.completion_latency_s.get(1) if facts else None
+        if latency is None:
+            notes.append(
+                f"each iteration waits for {name}, whose latency is not known; the time is a lower "
+                f"bound (kernelcast calibrate --only instructions-{kind})"
+            )
+            return 0.0
+        return latency.value * self._machine.clock_hz
+
     def _load_cycles(self, nest: LoopNest) -> float:
-        """Give the cycles per iteration of its loads from the nearest cache."""
+        """Compute the cycles per iteration of its loads from the nearest cache."""
         nearest = self._machine.caches[0].name
         loaded = nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False)
         rate = self._machine.streams.reached(nearest, 1.0, 0.0, 1)
@@ -139,81 +184,8 @@ class InstructionTable:
         return loaded / rate.bytes_per_s * self._machine.clock_hz if rate else 0.0
 
 
-class _Times:
-    """Adds up what operations cost one core, and what of it nobody knows."""
-
-    def __init__(self, machine: CpuMachine) -> None:
-        self.ports: dict[NumberClass, float] = defaultdict(float)
-        self.notes: list[str] = []
-        self._machine = machine
-        self._counted = 0.0
-        self._unknown = 0.0
-
-    @property
-    def coverage(self) -> float:
-        """Share of operations whose cost is known."""
-        return 1 - self._unknown / self._counted if self._counted else 1.0
-
-    def add(self, operation: Operation, count: float) -> None:
-        """Count an operation of each iteration."""
-        kind = instruction_of(operation)
-        if kind is None:
-            return
-        lanes = count * operation.lanes
-        self._counted += lanes
-        facts = self._machine.instructions.get(kind)
-        if facts is None or facts.peak_per_s is None:
-            self._unknown += lanes
-            self.notes.append(
-                f"{operation}: the throughput of {kind} is not known; {lanes:g} per iteration are "
-                "left out and the time is a lower bound (kernelcast calibrate --only "
-                f"instructions-{kind})"
-            )
-            return
-        if operation.kind is OperationKind.DIVIDE and operation.number is NumberClass.FLOAT:
-            self.notes.append("divisions are taken to cost what native special functions cost")
-        flops = 2 if operation.kind is OperationKind.FUSED else 1
-        per_cycle = facts.peak_per_s.value / (self._machine.cores * self._machine.clock_hz)
-        self.ports[operation.number] += flops * lanes / per_cycle
-
-    def wait(self, name: str) -> float:
-        """Give the cycles of an operation that the next iteration waits for."""
-        kind = _CHAINED.get(name, name)
-        facts = self._machine.instructions.get(kind)
-        latency = facts.completion_latency_s.get(1) if facts else None
-        if latency is None:
-            self.notes.append(
-                f"each iteration waits for {name}, whose latency is not known; the time is a lower "
-                f"bound (kernelcast calibrate --only instructions-{kind})"
-            )
-            return 0.0
-        return latency.value * self._machine.clock_hz
-
-
-_AS_INTEGER = frozenset({
-    OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.DIVIDE, OperationKind.LOGIC,
-    OperationKind.COMPARE, OperationKind.SELECT, OperationKind.CONVERT,
-})  # fmt: skip
-_AS_FLOAT = {
-    OperationKind.ADD: "fp{}", OperationKind.MULTIPLY: "fp{}", OperationKind.COMPARE: "fp{}",
-    OperationKind.SELECT: "fp{}", OperationKind.CONVERT: "fp{}", OperationKind.FUSED: "fp{}_fma",
-    OperationKind.DIVIDE: "native_special", OperationKind.SPECIAL: "special",
-    OperationKind.SPECIAL_NATIVE: "native_special",
-}  # fmt: skip
-_CHAINED = {
-    str(Operation(kind=kind, number=NumberClass.FLOAT, bits=bits)): pattern.format(bits)
-    for kind, pattern in _AS_FLOAT.items()
-    for bits in (32, 64)
-} | {
-    str(Operation(kind=kind, number=NumberClass.INTEGER, bits=bits)): "int32"
-    for kind in _AS_INTEGER
-    for bits in (32, 64)
-}
-"""Kinds of instructions by the texts of operations, as a nest's chain names them."""
-
-
 def instruction_of(operation: Operation) -> str | None:
-    """Give the kind of instruction that an operation is; None for what costs nothing here.
+    """Name the kind of instruction that an operation is; None for what costs nothing here.
 
     Examples
     --------
@@ -225,3 +197,118 @@ def instruction_of(operation: Operation) -> str | None:
         return "int32" if operation.kind in _AS_INTEGER else None
     pattern = _AS_FLOAT.get(operation.kind)
     return pattern.format(64 if operation.bits == 64 else 32) if pattern else None
+
+
+_CHAINED = {
+    str(one): instruction_of(one) or ""
+    for number, kinds in ((NumberClass.FLOAT, _AS_FLOAT), (NumberClass.INTEGER, _AS_INTEGER))
+    for bits in (32, 64)
+    for one in (Operation(kind=kind, number=number, bits=bits) for kind in kinds)
+}
+"""Kinds of instructions by the texts of operations, as a nest's chain names them."""
+
+
+class OsacaProvider:
+    """Predicts the loop that a compiler made of a nest.
+
+    Parameters
+    ----------
+    assembly : str
+        The body of the innermost loop, its label and its jump included (AT&T or Intel syntax).
+    architecture : str
+        OSACA's short name: ``IVB``, ``SKX``, ``ICL``, ``ZEN4``.
+    iterations : float
+        Iterations of the source's loop that one pass of the body executes: vector width times
+        unrolling.
+
+    Raises
+    ------
+    InputError
+        If OSACA is not installed or does not know the architecture, the body is empty or cannot
+        be read, or `iterations` is not above 0.
+    """
+
+    name = "osaca"
+    executes_all_sides = False
+
+    def __init__(self, assembly: str, *, architecture: str, iterations: float) -> None:
+        if iterations <= 0:
+            msg = f"one pass of the loop executes {iterations} iterations; expected more than 0"
+            raise InputError(msg)
+        self._iterations = iterations
+        self._architecture = architecture.upper()
+        with warnings.catch_warnings():
+            # It uses names that newer releases of its parser generator call deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            model, instructions, self._chain = _analyse(assembly, self._architecture)
+        # A load passes an address port, then a data path; transfers need the second one.
+        paths = frozenset(model["load_throughput_default"][-1][1])
+        pressure = {
+            port: sum(float(one.port_pressure[place]) for one in instructions)
+            for place, port in enumerate(model.get_ports())
+        }
+        self._loading = max((one for port, one in pressure.items() if port in paths), default=0.0)
+        self._other = max((one for port, one in pressure.items() if port not in paths), default=0.0)
+        unknown = [one.line.strip() for one in instructions if "tp_unknown" in one.flags]
+        self._coverage = 1 - len(unknown) / len(instructions)
+        self._note = ""
+        if unknown:
+            names = list(dict.fromkeys(unknown))
+            shown = "; ".join(names[:_SHOWN]) + ("; ..." if len(names) > _SHOWN else "")
+            self._note = (
+                f"OSACA's data of {self._architecture} lacks {len(unknown)} instructions of the "
+                f"loop ({shown}): the in-core terms are lower bounds, coverage "
+                f"{100 * self._coverage:.0f} %"
+            )
+
+    def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
+        """Predict the terms of so many iterations of a nest, which messages name."""
+        passes = iterations / self._iterations
+        return InCoreTerms(
+            overlapping=passes * self._other,
+            non_overlapping=passes * self._loading,
+            latency=passes * self._chain,
+            provider=self.name,
+            coverage=self._coverage,
+            notes=(f"{nest.name}: {self._note}",) if self._note else (),
+        )
+
+
+def require_osaca() -> None:
+    """Check that OSACA is installed; raises `InputError` with the extra that has it if not."""
+    if importlib.util.find_spec("osaca") is None:
+        msg = "OSACA is not installed; install it with `pip install 'kernelcast[osaca]'`"
+        raise InputError(msg)
+
+
+def _analyse(assembly: str, architecture: str) -> tuple[Any, list[Any], float]:
+    """Ask OSACA for its machine model, the instructions with their ports, and the longest chain."""
+    require_osaca()
+    tool = importlib.import_module("osaca.osaca")
+    semantics = importlib.import_module("osaca.semantics")
+    if architecture not in tool.SUPPORTED_ARCHS:
+        known = ", ".join(sorted(tool.SUPPORTED_ARCHS))
+        msg = f"OSACA does not know architecture {architecture}; it knows {known}"
+        raise InputError(msg)
+    syntax = tool.BaseParser.detect_ISA(assembly)[1]
+    is_x86 = semantics.MachineModel.get_isa_for_arch(architecture) == "x86"
+    parser = tool.get_asm_parser(architecture, syntax or "ATT" if is_x86 else None)
+    try:
+        lines = parser.parse_file(assembly)
+    except Exception as error:  # its parsers raise whatever they meet
+        msg = f"OSACA cannot read the loop body for {architecture}: {error}"
+        raise InputError(msg) from error
+    instructions = [one for one in lines if one.mnemonic is not None]
+    if not instructions:
+        msg = "the loop body holds no instructions; give the assembly of the innermost loop"
+        raise InputError(msg)
+    model = semantics.MachineModel(arch=architecture)
+    meaning = semantics.ArchSemantics(parser, model)
+    meaning.normalize_instruction_forms(lines)
+    meaning.add_semantics(lines)
+    # Its schedule gets better when it runs a second time, as the tool itself does.
+    meaning.assign_optimal_throughput(lines)
+    meaning.assign_optimal_throughput(lines)
+    graph = semantics.KernelDG(lines, parser, model, meaning, _CHAIN_LIMIT_S, False)
+    chains = graph.get_loopcarried_dependencies().values()
+    return model, instructions, max((float(one["latency"]) for one in chains), default=0.0)

@@ -10,10 +10,9 @@ from typing import Final
 
 import click
 
-from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms
+from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaProvider
 from kernelcast.analytic.cpu.layer_conditions import Transition
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.analytic.cpu.osaca_provider import OsacaProvider
 from kernelcast.analytic.cpu.units import Unit, convert, read_unit, to_cycles_per_line
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import progress, show, show_json

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kernelcast.analytic.cpu.assembly_loops import AssemblyLoop, list_inner_loops
-from kernelcast.analytic.cpu.in_core import InCoreTerms
+from kernelcast.analytic.cpu.in_core import InCoreTerms, OsacaProvider, require_osaca
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.osaca_provider import OsacaProvider, require_osaca
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.modelling.cpu_loops import count_flops
 from kernelcast.records.errors import InputError

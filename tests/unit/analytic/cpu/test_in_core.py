@@ -2,9 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.cpu.in_core import InCoreTerms, InstructionTable, instruction_of
+from kernelcast.analytic.cpu.in_core import (
+    InCoreTerms,
+    InstructionTable,
+    OsacaProvider,
+    instruction_of,
+)
 from kernelcast.analytic.cpu.machine import CpuMachine, StreamRates, read_machine
-from kernelcast.analytic.cpu.osaca_provider import OsacaProvider
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError

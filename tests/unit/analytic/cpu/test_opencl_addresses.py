@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.opencl.addresses import ABSENT, GroupAddresses, list_distinct
-from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.analytic.cpu.opencl.patterns import find_patterns
 from support.opencl_cpu import make_launch
 
@@ -35,7 +34,7 @@ def test_an_access_over_two_lines_touches_both() -> None:
 def test_accesses_that_are_moved_are_where_they_were_written(distance: int) -> None:
     """Gives each access its own addresses, also where another one differs by a number only."""
     launch = make_launch(["a:float32:4096"], loads=["a[x+4]", f"a[x+{4 + distance}]"])
-    one, other = find_patterns(launch, Execution(width=16))
+    one, other = find_patterns(launch, 16)
     assert one.lanes == other.lanes
     for place, table in one.groups.items():
         moved = other.groups[place].table - table.table

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
-from kernelcast.analytic.cpu.opencl.crowding import find_room
 from kernelcast.analytic.cpu.opencl.device import read_device
+from kernelcast.analytic.cpu.opencl.traffic import find_room
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.comparisons import less
@@ -36,7 +36,7 @@ def walk_columns(columns: int, rows: int = 2000) -> AnalyticEstimate:
     assert access.offset_bytes is not None
     offset = access.offset_bytes + 4 * columns * number
     walk = replace(access, offset_bytes=offset, loops=(down,))
-    return estimate_cpu(replace(launch, accesses=(walk,)), make_associative(make_machine(width=1)))
+    return estimate_cpu(replace(launch, accesses=(walk,)), make_associative(make_machine(width=8)))
 
 
 @given(odd=st.integers(0, 500), rows=st.integers(16, 400), power=st.integers(0, 6))

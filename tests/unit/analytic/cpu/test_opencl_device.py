@@ -36,7 +36,7 @@ def add_by_halves() -> CpuDevice:
 def test_registers_have_masks_where_sixteen_work_items_share_one() -> None:
     """Knows registers of 512 bits also where a core adds their halves one after the other."""
     device = add_by_halves()
-    assert (device.lanes, device.register_lanes, device.has_masks) == (8, 16, True)
+    assert (device.lanes, device.width, device.has_masks) == (8, 16, True)
     assert not read_device(make_machine(width=8)).has_masks
 
 

@@ -51,18 +51,6 @@ def test_fills_the_analytic_features() -> None:
     assert values["analytic.vector_work_items_count"] == 16
 
 
-def test_ends_of_loops_that_no_processor_foretells_take_time() -> None:
-    """Adds to the time and its limiter what each end of such a loop costs."""
-    plain = estimate_cpu(TRIAD, make_machine())
-    first, second = (
-        estimate_cpu(replace(TRIAD, open_exits=times), make_machine()) for times in (1.0, 2.0)
-    )
-    lost_s = first.seconds - plain.seconds
-    assert lost_s > 0
-    assert second.seconds - plain.seconds == pytest.approx(2 * lost_s)
-    assert first.limiters["latency"] - plain.limiters["latency"] == pytest.approx(lost_s)
-
-
 def test_an_empty_launch_costs_its_overhead() -> None:
     """Costs at least what a launch costs."""
     tiny = make_launch(["a:float32:64"], loads=["a[x]"], size=(64,))
@@ -154,20 +142,6 @@ def test_barriers_and_atomics_cost_time() -> None:
     )  # fmt: skip
     limiters = estimate_cpu(launch, make_machine()).limiters
     assert limiters["atomics"] == pytest.approx(2**20 / 1e8)
-
-
-def test_a_barrier_costs_a_vector_the_same_however_wide() -> None:
-    """Takes per work-item what scalars do where vectors are of eight, half of it for sixteen."""
-    barrier = Operation(kind=OperationKind.BARRIER)
-    launch = replace(TRIAD, executed=OperationCounts(operations={barrier: 10}, memory={}))
-    machine = make_machine()
-    told = []
-    for local in (1, 16):
-        ndrange = replace(launch.ndrange, local_size=(16 * 15 + local,))
-        ndrange = replace(ndrange, global_size=(ndrange.known_local_size[0] * 4096,))
-        own = replace(launch, ndrange=ndrange)
-        told.append(estimate_cpu(own, machine).limiters["barriers"] / ndrange.work_item_count)
-    assert told[1] == pytest.approx(told[0] / 2, rel=0.01)
 
 
 @given(st.integers(1, 3), st.sampled_from([1, 16]))

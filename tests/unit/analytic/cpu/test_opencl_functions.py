@@ -64,8 +64,7 @@ def test_a_root_costs_a_few_additions(platform: str) -> None:
     assert peak.peak_per_s is not None
     add_s = 1 / peak.peak_per_s.value
     found = time_functions(machine, "rsqrt") / (TIMES * 4096)
-    halves = 2 if platform == POCL else 1  # its vectors fill half a register of 512 bits
-    assert add_s < found < 40 * halves * add_s
+    assert add_s < found < 40 * add_s
 
 
 def test_pocl_calls_most_functions_once_per_lane() -> None:
@@ -96,24 +95,8 @@ def test_double_precision_keeps_the_usual_figures() -> None:
     assert told[0] == pytest.approx(told[1])
 
 
-def test_intel_calls_a_function_with_a_vector_once_per_work_item() -> None:
-    """Takes as long for four lanes as for two: neither shares a register with other work-items."""
-    one, two, four = (time_functions(of(INTEL), "exp", lanes=n) for n in (1, 2, 4))
-    assert two == pytest.approx(four)
-    assert four > 8 * one
-
-
-def test_intel_makes_a_number_of_a_vector_once_per_work_item() -> None:
-    """Counts calls, not products and sums that share a register's lanes."""
-    on_intel, elsewhere = (time_functions(of(one), "length") for one in (INTEL, "Somebody's"))
-    assert on_intel > 4 * elsewhere
-    two, four = (time_functions(of(INTEL), "dot", OperationKind.MULTIPLY, lanes=n) for n in (2, 4))
-    assert two == pytest.approx(four)
-    assert four > 0
-
-
 @pytest.mark.parametrize(
-    ("name", "lanes", "width"), [("", 1, 8), ("", 2, 1), ("exp", 1, 8), ("log", 1, 1)]
+    ("name", "lanes", "width"), [("", 1, 16), ("", 2, 1), ("exp", 1, 16), ("log", 1, 1)]
 )
 def test_pocl_makes_no_lanes_beside_vectors_and_calls(name: str, lanes: int, width: int) -> None:
     """Runs one work-item after the other where it has its own vectors, or calls functions."""

@@ -1,4 +1,4 @@
-"""Addresses that a work-group touches: evaluated where there is a formula, else recorded."""
+"""Addresses that work-groups touch: evaluated where there is a formula, else recorded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,55 +8,85 @@ from typing import NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.cpu.opencl.index_space import BoundGroups, Place
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
-from kernelcast.expressions.evaluation import evaluate_where
+from kernelcast.expressions.axes import Axis, bind_names, list_axes
+from kernelcast.expressions.evaluation import BoolArray, IntArray, evaluate_where
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
+from kernelcast.records.ndrange import NDRange
 
 ABSENT = np.iinfo(np.int64).min
+Place = tuple[int, int, int]
+_PLACES = (0.2, 0.5, 0.8)
+"""Where in the index space work-groups are looked at, as shares of each dimension."""
 _MOST_ADDRESSES = 1 << 14
 """Addresses of one access and work-group; of longer loops the first iterations stand for all."""
 _FIRST_ITERATIONS = 16
 _FEW, _DENSE = 512, 32
 """So few values are sorted, and others where they lie further apart than that, in the mean."""
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
+class Groups:
+    """The grid of work-groups, always of three dimensions, and those of it that are looked at."""
 
-class _Runs(NamedTuple):
-    """Values of symbols, where something is executed, and how often, by work-group."""
+    def __init__(self, ndrange: NDRange) -> None:
+        self.axes: tuple[Axis, Axis, Axis] = list_axes(ndrange)
+        counts = [one.groups for one in self.axes]
+        shares = ([int(share * one) or 1 if one > 1 else 0 for share in _PLACES] for one in counts)
+        self.places: tuple[Place, ...] = tuple(dict.fromkeys(zip(*shares, strict=True)))
+        """Work-groups that have a neighbour before them in each dimension that has any."""
+        near = (self.before(one, axis) for one in self.places for axis in range(3))
+        self.every = tuple(dict.fromkeys((*self.places, *(one for one in near if one))))
+        """They and these neighbours."""
 
-    bound: dict[Symbol, Value]
-    met: BoolArray
-    counts: list[int]
-    """Of the iterations that are listed."""
-    repeats: list[float]
-    """For how many each of them stands."""
+    def before(self, place: Place, axis: int) -> Place | None:
+        """Find the neighbour before a work-group; None if the dimension has only one."""
+        if self.axes[axis].groups <= 1:
+            return None
+        x, y, z = place
+        return (x - 1, y, z) if axis == 0 else (x, y - 1, z) if axis == 1 else (x, y, z - 1)
+
+    def bind(self, launch: ModelledLaunch) -> tuple[dict[Symbol, Value], list[int]]:
+        """Bind all symbols but loops for the work-items of `every`, and count those of each.
+
+        Values are arrays of shape (work-items of all, 1), one work-group after the other, or a
+        number where it is the same for all.
+        """
+        own = np.array(self.every, dtype=np.int64).T
+        extents = np.array([
+            np.minimum(axis.local, axis.items - at * axis.local)
+            for axis, at in zip(self.axes, own, strict=True)
+        ])  # fmt: skip
+        sizes = extents.prod(axis=0)
+        whose = np.repeat(np.arange(len(self.every)), sizes)
+        rest = (np.arange(len(whose)) - (np.cumsum(sizes) - sizes)[whose])[:, None]
+
+        def widen(values: IntArray) -> Value:
+            one = int(values[0])
+            return one if (values == one).all() else values[whose][:, None]
+
+        bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
+        for axis, at, extent in zip(self.axes, own, extents, strict=True):
+            size = widen(extent)
+            bound |= axis.bind(widen(at), rest % size, size)
+            rest = rest // size
+        return bound, sizes.tolist()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupAddresses:
-    """What one access of one work-group touches.
-
-    Parameters
-    ----------
-    table : ndarray of int64, shape (work-items, iterations)
-        Addresses in bytes from the start of the buffer, `ABSENT` where it is not executed.
-    count : int
-        Addresses that are there.
-    repeats : float
-        Executions that each one stands for.
-    lines : dict of (int, int) to ndarray of int64
-        What `list_lines` gave before.
-    """
+    """What one access of one work-group touches."""
 
     table: IntArray
+    """Of shape (work-items, iterations): addresses in bytes from the start of the buffer, `ABSENT`
+    where it is not executed."""
     count: int
+    """Addresses that are there."""
     repeats: float = 1.0
+    """Executions that each one stands for."""
     lines: dict[tuple[int, int], IntArray] = field(default_factory=dict)
+    """What `list_lines` found before."""
 
     @property
     def executions(self) -> float:
@@ -104,23 +134,33 @@ def _drop_repeated(values: IntArray) -> IntArray:
     return values[is_new]
 
 
+class _Runs(NamedTuple):
+    """Values of symbols, where something is executed, and how often, by work-group."""
+
+    bound: dict[Symbol, Value]
+    met: BoolArray
+    repeats: npt.NDArray[np.float64]
+    """For how many each iteration stands that is listed."""
+
+
 class GroupEvaluator:
-    """Evaluates accesses with a formula for several work-groups at once.
+    """Evaluates accesses with a formula for all work-groups that are looked at, at once.
 
     Loops, conditions and addresses that accesses have in common are evaluated once; an address
     that is as far from another one's everywhere is moved.
     """
 
-    def __init__(self, launch: ModelledLaunch, groups: BoundGroups) -> None:
+    def __init__(self, launch: ModelledLaunch, grid: Groups) -> None:
+        self.bound, self._sizes = grid.bind(launch)
         self._launch = launch
-        self._groups = groups
-        self._starts = np.cumsum((0, *groups.sizes[:-1]))
+        self._places = grid.every
+        self._starts = np.cumsum((0, *self._sizes[:-1]))
         self._runs: dict[object, _Runs] = {}
         self._offsets: dict[object, Value] = {}
         self._tables: dict[object, dict[Place, GroupAddresses]] = {}
 
     def evaluate(self, access: MemoryAccess, offset: Expr) -> dict[Place, GroupAddresses]:
-        """Give what an access touches at an offset in bytes, by work-group.
+        """Find what an access touches at an offset in bytes, by work-group.
 
         Raises
         ------
@@ -131,61 +171,85 @@ class GroupEvaluator:
         place = access.loops, access.guard, offset - offset.constant_term
         try:
             if (place, shift) not in self._tables:
-                self._tables[place, shift] = self._tabulate(access, place, shift)
+                runs = self._run(access)
+                if place not in self._offsets:
+                    value = evaluate_where(place[-1], runs.met, runs.bound)
+                    self._offsets[place] = cast("Value", value)
+                self._tables[place, shift] = self._tabulate(runs, self._offsets[place] + shift)
         except EvaluationError as error:
             name = access.text or access.buffer or "an access"
             msg = f"{self._launch.kernel}, line {access.line}: address of {name}: {error}"
             raise InputError(msg) from error
         return self._tables[place, shift]
 
-    def _tabulate(
-        self, access: MemoryAccess, place: tuple[object, object, Expr], shift: int
-    ) -> dict[Place, GroupAddresses]:
-        runs = self._run(access)
-        if place not in self._offsets:
-            self._offsets[place] = cast("Value", evaluate_where(place[-1], runs.met, runs.bound))
-        offsets = self._offsets[place] + shift
-        if sum(runs.counts) == runs.met.size:
-            addresses = np.broadcast_to(offsets, runs.met.shape)
+    def _tabulate(self, runs: _Runs, offsets: Value) -> dict[Place, GroupAddresses]:
+        if runs.met.all():
+            counts = [size * runs.met.shape[1] for size in self._sizes]
+            addresses: IntArray = np.broadcast_to(offsets, runs.met.shape)
         else:
+            executed = np.count_nonzero(runs.met, axis=1)
+            counts = np.add.reduceat(executed, self._starts).tolist()
             addresses = np.where(runs.met, offsets, ABSENT)
-        sizes = self._groups.sizes
-        ends = accumulate(sizes)
+        ends = accumulate(self._sizes)
         return {
             place: GroupAddresses(addresses[end - size : end], count, times)
             for place, size, end, count, times in zip(
-                self._groups.places, sizes, ends, runs.counts, runs.repeats, strict=True
+                self._places, self._sizes, ends, counts, runs.repeats.tolist(), strict=True
             )
         }
 
     def _run(self, access: MemoryAccess) -> _Runs:
-        """Give values, where the access is executed, and what each stands for."""
+        """Find values, where the access is executed, and what each stands for."""
         key = access.loops, access.guard
         if key not in self._runs:
             if access.loops not in self._runs:
                 self._runs[access.loops] = self._run_loops(access.loops)
-            bound, active, _, repeats = self._runs[access.loops]
+            bound, active, repeats = self._runs[access.loops]
             # An address need not have a value where the access is not executed.
             met = np.logical_and(active, evaluate_where(access.guard, active, bound))
-            self._runs[key] = _Runs(bound, met, self._count(met), repeats)
+            self._runs[key] = _Runs(bound, met, repeats)
         return self._runs[key]
 
     def _run_loops(self, loops: Sequence[LoopFacts]) -> _Runs:
-        sizes = self._groups.sizes
-        bound: dict[Symbol, Value] = dict(self._groups.values)
-        active: BoolArray = np.ones((sum(sizes), 1), dtype=np.bool_)
-        repeats = np.ones(len(sizes))
+        """Add the iterations of each loop as columns."""
+        bound = dict(self.bound)
+        active: BoolArray = np.ones((sum(self._sizes), 1), dtype=np.bool_)
+        repeats = np.ones(len(self._sizes))
         for loop in loops:
-            most = max(1, _MOST_ADDRESSES // (max(sizes) * active.shape[1]))
-            bound, active, share = _unroll(loop, bound, active, most, self._starts)
-            repeats = repeats * share
-        return _Runs(bound, active, self._count(active), repeats.tolist())
+            most = max(1, _MOST_ADDRESSES // (max(self._sizes) * active.shape[1]))
+            if loop.trip_count is None:
+                # Look further and further, until the condition ends the loop everywhere.
+                listed = min(_FIRST_ITERATIONS, most)
+                wide, runs = _widen(loop, bound, active, listed)
+                while listed < most and runs[:, listed - 1 :: listed].any():
+                    listed = min(2 * listed, most)
+                    wide, runs = _widen(loop, bound, active, listed)
+                bound, active = wide, runs
+                continue
+            trips = np.where(active, evaluate_where(loop.trip_count, active, bound), 0)
+            listed = min(max(1, int(np.max(trips))), most)
+            bound, active = _widen(loop, bound, active, listed)
+            shown, every = (
+                np.add.reduceat(counted.sum(axis=1, dtype=np.float64), self._starts)
+                for counted in (np.minimum(trips, listed), trips)
+            )
+            repeats = repeats * np.where(shown, every / np.where(shown, shown, 1.0), 1.0)
+        return _Runs(bound, active, repeats)
 
-    def _count(self, met: BoolArray) -> list[int]:
-        if met.all():
-            return [size * met.shape[1] for size in self._groups.sizes]
-        counts: list[int] = np.add.reduceat(np.count_nonzero(met, axis=1), self._starts).tolist()
-        return counts
+
+def _widen(
+    loop: LoopFacts, bound: Mapping[Symbol, Value], active: BoolArray, listed: int
+) -> tuple[dict[Symbol, Value], BoolArray]:
+    wide: dict[Symbol, Value] = {
+        symbol: np.repeat(value, listed, axis=1)
+        if isinstance(value, np.ndarray) and value.shape[1] > 1
+        else value
+        for symbol, value in bound.items()
+    }
+    numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
+    wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
+    runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
+    return wide, runs
 
 
 def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAddresses]:
@@ -206,50 +270,3 @@ def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAdd
         table[items[mine], sequences[mine]] = offsets[mine]
         found.append(GroupAddresses(table, int(np.count_nonzero(mine))))
     return found
-
-
-def _unroll(
-    loop: LoopFacts,
-    bound: Mapping[Symbol, Value],
-    active: BoolArray,
-    most: int,
-    starts: npt.NDArray[np.intp],
-) -> tuple[dict[Symbol, Value], BoolArray, npt.NDArray[np.float64]]:
-    """Add a loop's iterations as columns; give what each listed one stands for, by work-group."""
-    if loop.trip_count is None:
-        return (*_unroll_unknown(loop, bound, active, most), np.ones(len(starts)))
-    trips = np.where(active, evaluate_where(loop.trip_count, active, bound), 0)
-    listed = min(max(1, int(np.max(trips))), most)
-    wide, runs = _widen(loop, bound, active, listed)
-    shown, every = (
-        np.add.reduceat(counted.sum(axis=1, dtype=np.float64), starts)
-        for counted in (np.minimum(trips, listed), trips)
-    )
-    return wide, runs, np.where(shown, every / np.where(shown, shown, 1.0), 1.0)
-
-
-def _unroll_unknown(
-    loop: LoopFacts, bound: Mapping[Symbol, Value], active: BoolArray, most: int
-) -> tuple[dict[Symbol, Value], BoolArray]:
-    """Look further and further, until the condition ends the loop everywhere."""
-    listed = min(_FIRST_ITERATIONS, most)
-    while True:
-        wide, runs = _widen(loop, bound, active, listed)
-        if listed >= most or not runs[:, listed - 1 :: listed].any():
-            return wide, runs
-        listed = min(2 * listed, most)
-
-
-def _widen(
-    loop: LoopFacts, bound: Mapping[Symbol, Value], active: BoolArray, listed: int
-) -> tuple[dict[Symbol, Value], BoolArray]:
-    wide: dict[Symbol, Value] = {
-        symbol: np.repeat(value, listed, axis=1)
-        if isinstance(value, np.ndarray) and value.shape[1] > 1
-        else value
-        for symbol, value in bound.items()
-    }
-    numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
-    wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
-    runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
-    return wide, runs

@@ -110,11 +110,6 @@ class CpuDevice:
         return self.instructions["fp32"].completion_latency_s[1].value
 
     @property
-    def keeps_vectors(self) -> bool:
-        """Whether functions are called once per work-item with vectors of the kernel's own."""
-        return self.functions is not None and self.functions.keeps_vectors
-
-    @property
     def never_jumps(self) -> bool:
         """Whether both sides of every condition are gone through, under masks."""
         return self.functions is not None and self.functions.never_jumps
@@ -123,11 +118,6 @@ class CpuDevice:
     def has_masks(self) -> bool:
         """Whether registers are of 512 bits, which come with masks for their lanes."""
         return self.width >= _MASKED_WIDTH
-
-    @property
-    def register_lanes(self) -> int:
-        """32-bit lanes of a register, also where a core adds one half of it after the other."""
-        return max(self.lanes, self.width)
 
     def lanes_of(self, bits: int) -> int:
         """Give the lanes of a register for elements of so many bits."""

@@ -1,6 +1,5 @@
 """How a CPU runtime runs a launch: which work-items go through the vector lanes together."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 
@@ -9,44 +8,28 @@ import numpy as np
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import NumberClass, OperationKind
-from kernelcast.records.software_counters import WarpCounters
 
 _BRANCHES_PER_BARRIER = 1.5
 """A loop whose every iteration passes a barrier has one branch per barrier; with an if in each
 iteration, compilers no longer vectorise what lies between."""
-
 _MOST_GUARDS = 8
 """Branches of a work-item that compilers turn into masks where there is no loop."""
-
-_LOOP_LANES = 8
-"""32-bit lanes that LLVM gives a plain loop: 256 bits, also where registers have 512."""
-
 _MOST_COPIES = 32
 """Iterations of nested loops that compilers write out one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The loop over work-items.
-
-    Parameters
-    ----------
-    width : int
-        Neighbours along dimension 0 that run in the lanes of one vector; 1 if they run one after
-        the other.
-    barriers : float
-        Barriers that a work-item passes.
-    efficiency : float
-        Share of the lanes that do useful work: all alternatives that some lane takes are issued
-        for all of them.
-    gathers_narrowed : bool
-        Whether lanes are gathered where indices pass through 32 bits.
-    """
+    """The loop over work-items."""
 
     width: int
+    """Neighbours along dimension 0 that run in the lanes of one vector; 1 if they run one after the
+    other."""
     barriers: float = 0.0
+    """Barriers that a work-item passes."""
     efficiency: float = 1.0
-    gathers_narrowed: bool = False
+    """Share of the lanes that do useful work: all alternatives that some lane takes are issued for
+    all of them."""
 
     @property
     def steps_together(self) -> bool:
@@ -56,13 +39,9 @@ class Execution:
         """
         return self.barriers > 0
 
-    def iterates_together(self, executions: float) -> bool:
-        """Tell whether a barrier is in each iteration of a loop that runs so often."""
-        return 0 < executions <= self.barriers
-
 
 def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
-    """Say how a launch is run.
+    """Find how a launch is run.
 
     Parameters
     ----------
@@ -73,11 +52,13 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
     """
     barriers = launch.executed.count(OperationKind.BARRIER)
     width = _choose_width(launch, device, barriers)
-    efficiency = _find_efficiency(launch.warps, width)
-    gathers = device.functions is not None and device.functions.gathers_narrowed
-    return Execution(
-        width=width, barriers=barriers, efficiency=efficiency, gathers_narrowed=gathers
-    )
+    efficiency = 1.0
+    narrowest = min(launch.warps, key=lambda one: one.width, default=None)
+    if narrowest is not None and width > 1:
+        # The logarithm is linear in the width's.
+        share = min(1.0, log2(width) / log2(narrowest.width))
+        efficiency = max(narrowest.lane_efficiency, 1 / narrowest.width) ** share
+    return Execution(width=width, barriers=barriers, efficiency=efficiency)
 
 
 def _choose_width(launch: ModelledLaunch, device: CpuDevice, barriers: float) -> int:
@@ -92,7 +73,7 @@ def _choose_width(launch: ModelledLaunch, device: CpuDevice, barriers: float) ->
             return 1
         if not barriers and _is_refused(launch, device):
             return 1
-        width = min(device.lanes, _LOOP_LANES)
+        width = device.lanes
     return 1 if launch.ndrange.known_local_size[0] % width else width
 
 
@@ -129,20 +110,10 @@ def _is_wide_already(launch: ModelledLaunch, device: CpuDevice) -> bool:
     Intel's runtime tells by its sub-group size that it leaves such kernels as they are.
     """
     wide = total = 0.0
+    register_bits = 32 * max(device.lanes, device.width)
     for operation, times in launch.executed.operations.items():
-        if operation.number is not NumberClass.FLOAT:
-            continue
-        fills = 2 * operation.lanes * max(32, operation.bits) >= 32 * device.register_lanes
-        wide += times * (operation.lanes > 1 and fills)
-        total += times
+        if operation.number is NumberClass.FLOAT:
+            fills = 2 * operation.lanes * max(32, operation.bits) >= register_bits
+            wide += times * (operation.lanes > 1 and fills)
+            total += times
     return total > 0 and wide > total / 2
-
-
-def _find_efficiency(warps: Sequence[WarpCounters], width: int) -> float:
-    """Read the lanes' efficiency at a width, the logarithm linear in the width's."""
-    narrowest = min(warps, key=lambda one: one.width, default=None)
-    if narrowest is None or width == 1:
-        return 1.0
-    share = min(1.0, log2(width) / log2(narrowest.width))
-    found: float = max(narrowest.lane_efficiency, 1 / narrowest.width) ** share
-    return found

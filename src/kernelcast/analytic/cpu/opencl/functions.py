@@ -10,51 +10,35 @@ divided out.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 INTEL, POCL, RUSTICL = "Intel(R) OpenCL", "Portable Computing Language", "rusticl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCosts:
-    """Costs of single-precision functions on a runtime.
-
-    Parameters
-    ----------
-    divider_adds, divider_vector_adds : mapping of str to float
-        Time of divisions and roots, in scalar additions and per vector in vector additions.
-    scalar, vector : mapping of str to float
-        Time of other functions, in calibrated cosines (native ones: in calibrated native cosines)
-        of scalars and of vectors.
-    by_lane : frozenset of str
-        Functions that are called once per lane of a vector.
-    geometric_adds : mapping of str to float
-        Time of a function that makes a number of a vector, per work-item, in additions.
-    keeps_vectors : bool
-        Whether what is called with a vector of the kernel's own is called once per work-item, and
-        takes as long as for a whole register: work-items do not share the lanes of one.
-    never_jumps : bool
-        Whether both sides of every condition are gone through, under masks, whoever takes them.
-    gathers_narrowed : bool
-        Whether indices that pass through 32 bits are gathered.
-    """
+    """Costs of single-precision functions on a runtime."""
 
     divider_adds: Mapping[str, float]
     divider_vector_adds: Mapping[str, float]
+    """Time of divisions and roots, in scalar additions and per vector in vector additions."""
     scalar: Mapping[str, float]
     vector: Mapping[str, float]
+    """Time of other functions, in calibrated cosines (native ones: in calibrated native cosines) of
+    scalars and of vectors."""
     by_lane: frozenset[str]
-    geometric_adds: Mapping[str, float] = field(default_factory=dict)
-    keeps_vectors: bool = False
+    """Functions that are called once per lane of a vector."""
     never_jumps: bool = False
+    """Whether both sides of every condition are gone through, under masks."""
     gathers_narrowed: bool = False
+    """Whether lanes are gathered whose indices pass through 32 bits."""
 
     def divide_adds(self, name: str, lanes: int) -> float | None:
-        """Give the additions of a division, root or their like; None of another function."""
+        """Find the additions of a division, root or their like; None of another function."""
         return (self.divider_adds if lanes == 1 else self.divider_vector_adds).get(name)
 
     def weigh(self, name: str, *, is_scalar: bool) -> float | None:
-        """Give the cosines of a function; None where it was not measured."""
+        """Find the cosines of a function; None where it was not measured."""
         return (self.scalar if is_scalar else self.vector).get(name)
 
 
@@ -95,9 +79,7 @@ _MEASURED: Mapping[str, FunctionCosts] = {
     INTEL: FunctionCosts(
         divider_adds=_INTEL_DIVIDER, divider_vector_adds=_INTEL_DIVIDER,
         scalar=_INTEL_FUNCTIONS, vector=_INTEL_FUNCTIONS, by_lane=frozenset(),
-        geometric_adds={"dot": 6.4, "length": 13.0, "distance": 13.0, "normalize": 20.0,
-                        "fast_length": 8.0, "fast_distance": 8.0},
-        keeps_vectors=True, gathers_narrowed=True,
+        gathers_narrowed=True,
     ),
     POCL: FunctionCosts(
         divider_adds={"divide": 2.0, "sqrt": 2.6, "rsqrt": 7.9, "native_rsqrt": 7.9,
@@ -116,5 +98,5 @@ _MEASURED: Mapping[str, FunctionCosts] = {
 
 
 def find_function_costs(platform: str) -> FunctionCosts | None:
-    """Give what was measured on a runtime, by the name of its platform; None of others."""
+    """Find what was measured on a runtime, by the name of its platform; None of others."""
     return _MEASURED.get(platform)
