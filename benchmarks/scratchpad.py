@@ -21,8 +21,7 @@ from kernelcast.analytic.scratchpad.model import (
     total_time,
 )
 from kernelcast.analytic.scratchpad.what_if import list_cpe_counts, vary_cpes, vary_granularity
-from kernelcast.launches.modelling.scratchpad_file import read_scratchpad_kernel
-from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
+from kernelcast.launches.modelling.scratchpad_files import find_scratchpad, read_scratchpad_kernel
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks/results/scratchpad"

@@ -21,8 +21,9 @@ from kernelcast.analytic.scratchpad.what_if import (
 )
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import show, show_json
-from kernelcast.launches.modelling.scratchpad_file import (
+from kernelcast.launches.modelling.scratchpad_files import (
     depends_on_cpes,
+    find_scratchpad,
     is_scratchpad_file,
     read_scratchpad_kernel,
 )
@@ -32,7 +33,6 @@ from kernelcast.launches.modelling.scratchpad_formats import (
     granularity_to_json,
     terms_to_json,
 )
-from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
 from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import Number

@@ -23,7 +23,7 @@ from kernelcast.analytic.scratchpad.model import (
     smaller_dma_saving,
     total_time,
 )
-from kernelcast.launches.modelling.scratchpad_machines import find_scratchpad
+from kernelcast.launches.modelling.scratchpad_files import find_scratchpad
 from kernelcast.records.errors import InputError
 from support.machines import SW26010
 

@@ -22,7 +22,7 @@ from kernelcast.analytic.scratchpad.what_if import (
     vary_cpes,
     vary_granularity,
 )
-from kernelcast.launches.modelling.scratchpad_file import read_scratchpad_kernel
+from kernelcast.launches.modelling.scratchpad_files import read_scratchpad_kernel
 from kernelcast.records.errors import InputError
 from support.machines import SW26010
 

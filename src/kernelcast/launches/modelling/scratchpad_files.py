@@ -1,0 +1,235 @@
+"""Reads scratchpad kernels (requests and instructions of a CPE) and scratchpad processors."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+from kernelcast.analytic.scratchpad.kernel import (
+    Copy,
+    Direction,
+    DmaRequest,
+    GloadRequest,
+    ScratchpadKernel,
+    ScratchpadMachine,
+)
+from kernelcast.launches.machine_file.reader import MachineEntry
+from kernelcast.launches.problem_file.located import Located, Number, list_keys, load
+from kernelcast.launches.problem_file.parts import list_of, pairs_of, read_numbers, read_text
+from kernelcast.records.errors import MachineFileError, UnknownMachineError
+
+KEYS = ("name", "active_cpes", "parameters", "dma", "gload", "compute", "average_ilp")
+CPES = "active_cpes"
+"""The parameter that every description of a kernel has."""
+SCHEMA = "kernelcast-scratchpad-1"
+"""Of descriptions of processors."""
+_DMA_KEYS = ("name", "direction", "count", "bytes", "chunk_bytes", "copies")
+_USUAL_CPES = 64
+_COMMENT = re.compile(r"(^|\s)#.*")
+_WHOLE = ("transaction_bytes", "cpes_per_group", "core_groups", "spm_bytes", "gload_bytes")
+_REAL = ("clock_hz", "bandwidth_bytes_per_s", "delay_cycles", "base_latency_cycles")
+_MACHINE_KEYS = ("schema", "id", "name", *_REAL, *_WHOLE, "latencies_cycles")
+_ROOT = "scratchpad machine"
+
+
+class ScratchpadEntry(Located):
+    """A value of a scratchpad kernel file."""
+
+    __slots__ = ()
+    whole: ClassVar[str] = "a scratchpad kernel needs dma, gload or compute"
+    deepest: ClassVar[str] = "a scratchpad kernel needs mappings in lists in lists, no more"
+
+    def positive(self) -> float:
+        """Read a number above 0."""
+        number = self.number()
+        if number <= 0:
+            self.fail(f"expected a number above 0, found {number:g}")
+        return float(number)
+
+
+class ScratchpadMachineEntry(MachineEntry):
+    """A value in a description of a scratchpad processor."""
+
+    __slots__ = ()
+    whole: ClassVar[str] = f"a scratchpad machine needs `schema: {SCHEMA}` and all of Table I"
+    deepest: ClassVar[str] = "a scratchpad machine nests three levels, no more"
+    root: ClassVar[str] = _ROOT
+
+
+def is_scratchpad_file(path: Path) -> bool:
+    """Tell whether a YAML file describes a scratchpad kernel; one that cannot be read does not."""
+    keys = list_keys(path)
+    return bool(keys) and not {"args", "global_size"} & keys
+
+
+def read_scratchpad_kernel(
+    path: Path | str,
+    *,
+    active_cpes: int | None = None,
+    parameters: Mapping[str, Number] | None = None,
+) -> ScratchpadKernel:
+    """Read a scratchpad kernel file.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file; docs/how-to/model-a-scratchpad.md explains its keys.
+    active_cpes : int, optional
+        Replaces the file's number. Values may be formulas with ``{active_cpes}``.
+    parameters : mapping of str to number, optional
+        Values that replace those of the file's `parameters`.
+
+    Raises
+    ------
+    ProblemFileError
+        If it cannot be read or used; the message begins with file and line.
+    """
+    path = Path(path)
+    what = "scratchpad kernel"
+    bare = replace(load(path, read_text(path, what), ScratchpadEntry), key=what)
+    names = _read_names(bare, active_cpes, parameters or {})
+    root = replace(bare, names=names)
+    entries = root.mapping(KEYS)
+    compute = pairs_of(entries.get("compute"))
+    with root.pointing_here():
+        return ScratchpadKernel(
+            name=entries["name"].text() if "name" in entries else path.stem,
+            active_cpes=int(names[CPES]),
+            dma=tuple(_read_dma(one) for one in list_of(entries.get("dma"))),
+            gloads=tuple(_read_gload(one) for one in list_of(entries.get("gload"))),
+            compute={kind: float(value.number()) for kind, value in compute.items()},
+            average_ilp=float(entries["average_ilp"].number()) if "average_ilp" in entries else 1.0,
+        )
+
+
+def depends_on_cpes(path: Path) -> bool:
+    """Tell whether a file's numbers change with the number of active CPEs."""
+    text = _COMMENT.sub("", path.read_text(encoding="utf-8"))
+    return "{" + CPES + "}" in text.replace(" ", "")
+
+
+def _read_names(
+    root: ScratchpadEntry, active_cpes: int | None, given: Mapping[str, Number]
+) -> dict[str, Number]:
+    entries = root.mapping(KEYS)
+    names: dict[str, Number] = {CPES: _USUAL_CPES}
+    if CPES in entries:
+        names[CPES] = entries[CPES].integer(minimum=1)
+    if active_cpes is not None:
+        names[CPES] = active_cpes
+    found = pairs_of(entries.get("parameters"))
+    if CPES in found:
+        found[CPES].fail("is no parameter; write it as a key of the file")
+    return read_numbers(root, found, given, names)
+
+
+def _read_dma(entry: ScratchpadEntry) -> DmaRequest:
+    parts = entry.mapping(_DMA_KEYS, required=("direction",))
+    if ("copies" in parts) == ("bytes" in parts):
+        entry.fail("give either `bytes`, or `copies` with the bytes of each array")
+    direction = parts["direction"].text()
+    if direction not in tuple(Direction):
+        parts["direction"].fail(f"expected one of {', '.join(Direction)}; found {direction!r}")
+    copies = [parts]
+    if "copies" in parts:
+        copies = [
+            one.mapping(("bytes", "chunk_bytes"), required=("bytes",))
+            for one in list_of(parts["copies"])
+        ]
+    with entry.pointing_here():
+        return DmaRequest(
+            name=parts["name"].text() if "name" in parts else entry.key,
+            direction=Direction(direction),
+            copies=tuple(
+                Copy(bytes=one["bytes"].positive(), chunk_bytes=_read_chunk(one)) for one in copies
+            ),
+            count=parts["count"].positive() if "count" in parts else 1.0,
+        )
+
+
+def _read_chunk(parts: Mapping[str, ScratchpadEntry]) -> float | None:
+    chunk = parts.get("chunk_bytes")
+    return None if chunk is None or chunk.is_null else chunk.positive()
+
+
+def _read_gload(entry: ScratchpadEntry) -> GloadRequest:
+    parts = entry.mapping(("name", "bytes", "count"), required=("bytes", "count"))
+    with entry.pointing_here():
+        return GloadRequest(
+            name=parts["name"].text() if "name" in parts else entry.key,
+            bytes=parts["bytes"].positive(),
+            count=parts["count"].positive(),
+        )
+
+
+def list_scratchpads() -> dict[str, Path]:
+    """List the shipped scratchpad processors by their names."""
+    folder = Path(str(files("kernelcast"))) / "data" / "scratchpads"
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+
+
+def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
+    """Find and read a scratchpad processor: a shipped one by its name, or a file (.yaml).
+
+    Raises
+    ------
+    UnknownMachineError
+        If there is none of that name; lists those there are.
+    MachineFileError
+        If the file cannot be read or used.
+
+    Examples
+    --------
+    >>> find_scratchpad("sw26010").base_latency_cycles
+    220.0
+    """
+    text = str(wanted)
+    shipped = list_scratchpads()
+    if text.lower() in shipped:
+        return read_scratchpad(shipped[text.lower()])
+    if isinstance(wanted, Path) or Path(text).suffix.lower() in {".yaml", ".yml"}:
+        return read_scratchpad(Path(text))
+    msg = (
+        f"there is no scratchpad machine {text!r}; shipped: {', '.join(shipped)}. A file (.yaml) "
+        "will do as well: examples/scratchpad/machines/template.yaml has its keys"
+    )
+    raise UnknownMachineError(msg)
+
+
+def read_scratchpad(path: Path) -> ScratchpadMachine:
+    """Read a description of a scratchpad processor.
+
+    Raises
+    ------
+    MachineFileError
+        If it cannot be read or says something that cannot be used.
+    """
+    text = read_text(path, _ROOT, MachineFileError)
+    root = replace(load(path, text, ScratchpadMachineEntry), key=_ROOT)
+    entries = root.mapping(_MACHINE_KEYS, required=_MACHINE_KEYS)
+    if entries["schema"].raw_text() != SCHEMA:
+        entries["schema"].fail(f"expected {SCHEMA}, found {entries['schema'].raw_text()!r}")
+    values: dict[str, Any] = {name: _read_number(entries[name]) for name in (*_REAL, *_WHOLE)}
+    for name in _WHOLE:
+        if not values[name].is_integer():
+            entries[name].fail(f"expected a whole number, found {values[name]}")
+        values[name] = int(values[name])
+    latencies = entries["latencies_cycles"].pairs()
+    with root.pointing_here():
+        return ScratchpadMachine(
+            id=entries["id"].text(),
+            name=entries["name"].text(),
+            latencies_cycles={kind: _read_number(value) for kind, value in latencies.items()},
+            **values,
+        )
+
+
+def _read_number(entry: ScratchpadMachineEntry) -> float:
+    """Read a number, or one that says where it comes from."""
+    if isinstance(entry.node, yaml.MappingNode):
+        entry = entry.mapping(("value", "origin"), required=("value",))["value"]
+    return float(entry.number())
