@@ -26,8 +26,7 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.cpu_loops import LoopModel, read_loop_file
 from kernelcast.launches.modelling.estimating import estimate_analytically
-from kernelcast.launches.modelling.recording import record_accesses
-from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, measure_loop
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -5,8 +5,7 @@ import pytest
 
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
-from kernelcast.launches.modelling.recording import record_accesses
-from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, find_compiler, measure_loop

@@ -4,8 +4,7 @@ import pytest
 
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import configure
-from kernelcast.launches.modelling.recording import record_accesses
-from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.records.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.features.analysis import read_facts
 from kernelcast.launches.modelling.estimating import estimate_analytically
-from kernelcast.launches.modelling.launches import ModelledKernel, choose_local_size, model_kernel
+from kernelcast.launches.modelling.launches import (
+    ModelledKernel,
+    choose_local_size,
+    model_kernel,
+)
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError

@@ -6,7 +6,6 @@ import yaml
 from kernelcast.analytic.scratchpad.kernel import Direction, ScratchpadKernel
 from kernelcast.analytic.scratchpad.model import model_kernel
 from kernelcast.launches.modelling.scratchpad_files import (
-    KEYS,
     find_scratchpad,
     is_scratchpad_file,
     read_scratchpad_kernel,
@@ -126,7 +125,7 @@ def test_wrong_files_are_refused_with_their_line(tmp_path: Path, text: str, word
 
 def test_the_template_has_every_key_and_wants_values() -> None:
     """Is refused as long as it is empty, at the first value."""
-    assert set(yaml.safe_load(TEMPLATE.read_text())) == set(KEYS)
+    assert set(yaml.safe_load(TEMPLATE.read_text())) == set(MACHINE_KEYS)
     with pytest.raises(MachineFileError, match="found nothing"):
         find_scratchpad(TEMPLATE)
 
@@ -134,7 +133,7 @@ def test_the_template_has_every_key_and_wants_values() -> None:
 def test_a_machine_of_ones_own_can_be_used(tmp_path: Path) -> None:
     """Reads a filled template, with and without origins."""
     path = tmp_path / "mine.yaml"
-    values = dict.fromkeys(KEYS, 100) | {
+    values = dict.fromkeys(MACHINE_KEYS, 100) | {
         "schema": "kernelcast-scratchpad-1", "id": "mine", "name": "Mine",
         "clock_hz": {"value": 1e9, "origin": "data sheet"}, "latencies_cycles": {"vector": 2},
     }  # fmt: skip

@@ -24,16 +24,16 @@ from kernelcast.launches.modelling.compiled_loops import (
     choose_architecture,
     compile_loop,
 )
-from kernelcast.launches.modelling.cpu_formats import estimate_to_json, prediction_to_json
 from kernelcast.launches.modelling.cpu_loops import (
     GivenTerms,
     LoopModel,
     LoopPrediction,
+    estimate_to_json,
+    prediction_to_json,
     read_loop_file,
 )
 from kernelcast.launches.modelling.estimating import estimate_analytically
-from kernelcast.launches.modelling.recording import record_accesses
-from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.device import DeviceKind

@@ -34,8 +34,12 @@ from kernelcast.launches.modelling.gpu_sweeps import (
 )
 from kernelcast.launches.modelling.hit_rate_file import read_hit_rates_file
 from kernelcast.launches.modelling.hit_rate_points import RATE, read_measurements
-from kernelcast.launches.modelling.recording import record_accesses
-from kernelcast.launches.modelling.sources import LaunchSource, read_launch_source, use_written
+from kernelcast.launches.modelling.sources import (
+    LaunchSource,
+    read_launch_source,
+    record_accesses,
+    use_written,
+)
 from kernelcast.launches.modelling.transitions import Transition, find_transition
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arithmetic import Number

@@ -32,7 +32,7 @@ _USUAL_CPES = 64
 _COMMENT = re.compile(r"(^|\s)#.*")
 _WHOLE = ("transaction_bytes", "cpes_per_group", "core_groups", "spm_bytes", "gload_bytes")
 _REAL = ("clock_hz", "bandwidth_bytes_per_s", "delay_cycles", "base_latency_cycles")
-_MACHINE_KEYS = ("schema", "id", "name", *_REAL, *_WHOLE, "latencies_cycles")
+MACHINE_KEYS = ("schema", "id", "name", *_REAL, *_WHOLE, "latencies_cycles")
 _ROOT = "scratchpad machine"
 
 
@@ -210,7 +210,7 @@ def read_scratchpad(path: Path) -> ScratchpadMachine:
     """
     text = read_text(path, _ROOT, MachineFileError)
     root = replace(load(path, text, ScratchpadMachineEntry), key=_ROOT)
-    entries = root.mapping(_MACHINE_KEYS, required=_MACHINE_KEYS)
+    entries = root.mapping(MACHINE_KEYS, required=MACHINE_KEYS)
     if entries["schema"].raw_text() != SCHEMA:
         entries["schema"].fail(f"expected {SCHEMA}, found {entries['schema'].raw_text()!r}")
     values: dict[str, Any] = {name: _read_number(entries[name]) for name in (*_REAL, *_WHOLE)}

@@ -1,10 +1,12 @@
 """Where launches to be modelled come from, and the same launch with other local sizes."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.expressions import Symbol, SymbolKind, conjunction, less
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.access_file import (
     WrittenLaunch,
@@ -18,12 +20,11 @@ from kernelcast.launches.modelling.launches import (
     model_kernel,
     model_written,
 )
-from kernelcast.launches.modelling.padding import pad
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.problem_file.located import Number
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import OperationCounts
+from kernelcast.records.operations import OperationCounts, add_weighted
 from kernelcast.records.problem import Problem
 from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import WarpCounters
@@ -138,4 +139,79 @@ def use_written(written: WrittenLaunch) -> LaunchSource:
         ndrange=written.ndrange,
         folds=written.folds,
         registers=written.registers,
+    )
+
+
+def pad(launch: ModelledLaunch, local_size: tuple[int, ...]) -> ModelledLaunch:
+    """Enlarge the index space to at least one work-group; what is added does nothing."""
+    ndrange = launch.ndrange
+    sizes = tuple(max(pair) for pair in zip(ndrange.global_size, local_size, strict=True))
+    guard = conjunction(
+        *(
+            less(Symbol(SymbolKind.GLOBAL_ID, axis=axis), offset + size)
+            for axis, (offset, size, enlarged) in enumerate(
+                zip(ndrange.global_offset, ndrange.global_size, sizes, strict=True)
+            )
+            if enlarged > size
+        )
+    )
+    return replace(
+        launch,
+        ndrange=replace(ndrange, global_size=sizes, local_size=local_size),
+        accesses=tuple(
+            replace(one, guard=conjunction(guard, one.guard)) for one in launch.accesses
+        ),
+        executed=add_weighted([(launch.executed, ndrange.work_item_count / math.prod(sizes))]),
+    )
+
+
+def record_accesses(
+    source: LaunchSource,
+    device_id: str | None = None,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+) -> LaunchSource:
+    """Run a few instrumented work-groups and add their addresses and counts.
+
+    Parameters
+    ----------
+    device_id : str, optional
+        Id of an OpenCL device, or its beginning; the first one when left out. It need not be the
+        machine that is modelled: addresses are the same everywhere.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    LaunchSource
+        With the local size that the device chose, if none was given.
+
+    Raises
+    ------
+    InputError
+        If the source was written down, so that no device can run it.
+    DeviceError
+        If there is no device, or it cannot run the kernel.
+    """
+    # Drivers take a moment to load; most models need none.
+    from kernelcast.features.counting.summary import summarise
+    from kernelcast.launches.counting import CountSettings, count_in_session
+    from kernelcast.sampling.discovery import choose_device, find_devices
+    from kernelcast.sampling.session import open_session
+
+    if source.problem is None:
+        msg = f"{source.name}: no device can run accesses that were written down; give a problem"
+        raise InputError(msg)
+    devices = find_devices()
+    wanted = device_id or devices[0][0].id
+    session = open_session(*choose_device(wanted, devices))
+    problem = source.problem.on(session.description)
+    counted = count_in_session(session, problem, CountSettings(), report=report)
+    counters = summarise(source.kernel.facts, counted.sample)
+    return replace(
+        source,
+        ndrange=counted.ndrange,
+        executed=counters.executed,
+        recorded=counted.addresses,
+        warps=counters.warps,
     )
