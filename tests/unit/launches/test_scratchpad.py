@@ -6,6 +6,7 @@ import yaml
 from kernelcast.analytic.scratchpad.kernel import Direction, ScratchpadKernel
 from kernelcast.analytic.scratchpad.model import model_kernel
 from kernelcast.launches.modelling.scratchpad_files import (
+    MACHINE_KEYS,
     find_scratchpad,
     is_scratchpad_file,
     read_scratchpad_kernel,
