@@ -41,8 +41,8 @@ class _LazyGroup(click.Group):
         if cmd_name not in self._places:
             return super().get_command(ctx, cmd_name)
         module, _, name = self._places[cmd_name].partition(":")
-        found = importlib.import_module(f"kernelcast.cli.{module}")
-        command: click.Command = getattr(found, name)
+        home = importlib.import_module(f"kernelcast.cli.{module}")
+        command: click.Command = getattr(home, name)
         return command
 
     def resolve_command(

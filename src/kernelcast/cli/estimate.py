@@ -99,19 +99,21 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
 
 
 def _list_values(answer: DeviceAnswer) -> list[Value]:
-    known = answer.estimate
-    if known is None:
+    prediction = answer.estimate
+    if prediction is None:
         return [answer.problem, answer.device_id, "failed", *[""] * 13]
-    cost, measurement, now = known.cost, known.measurement, known.now
+    cost, measurement, now = prediction.cost, prediction.measurement, prediction.now
     values: list[Value] = [
-        answer.problem, answer.device_id, known.seconds, format_range(known.low, known.high),
+        answer.problem, answer.device_id, prediction.seconds,
+        format_range(prediction.low, prediction.high),
         "" if now is None else now.seconds,
         "" if now is None else format_range(now.low, now.high),
-        str(known.tier), _describe_saturation(known.saturation),
-        f"{known.sampled_work_groups:,} of {known.ndrange.work_group_count:,}",
+        str(prediction.tier), _describe_saturation(prediction.saturation),
+        f"{prediction.sampled_work_groups:,} of {prediction.ndrange.work_group_count:,}",
         *(
-            f"{format_seconds(one_s)}, {_describe_ratio(one_s / known.seconds)}" if one_s else "-"
-            for one_s in (cost.sampling_s, cost.build_s, cost.rest_s)
+            f"{format_seconds(part_s)}, {_describe_ratio(part_s / prediction.seconds)}"
+            if part_s else "-"
+            for part_s in (cost.sampling_s, cost.build_s, cost.rest_s)
         ),
     ]  # fmt: skip
     if measurement is None:
@@ -120,7 +122,7 @@ def _list_values(answer: DeviceAnswer) -> list[Value]:
     slowdown = f", {measurement.slowdown:.2g} x" if measurement.slowdown > 1 else ""
     return [
         *values, format_seconds(measurement.seconds) + slowdown, measurement.noise,
-        measurement.error_of(known.seconds), measurement.one_run_error,
+        measurement.error_of(prediction.seconds), measurement.one_run_error,
     ]  # fmt: skip
 
 
@@ -175,8 +177,8 @@ def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
         for answer in answers
         if answer.estimate
     ]
-    expected = [known.expected for _, known in rows]
-    busy = ", as the machine is now" if any(known.now for _, known in rows) else ""
+    expected = [prediction.expected for _, prediction in rows]
+    busy = ", as the machine is now" if any(prediction.now for _, prediction in rows) else ""
     predicted = Series(
         name=f"predicted{busy} ({expected[0].coverage:.0%} interval)", kind="bars",
         points=[
@@ -187,8 +189,8 @@ def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
     measured = Series(
         name="measured (median)", kind="bars",
         points=[
-            Point(x=place, y=known.measurement.seconds)
-            for place, (_, known) in enumerate(rows) if known.measurement is not None
+            Point(x=place, y=prediction.measurement.seconds)
+            for place, (_, prediction) in enumerate(rows) if prediction.measurement is not None
         ],
     )  # fmt: skip
     seconds = [one.seconds for one in expected]
@@ -208,8 +210,8 @@ def list_explanations(answers: Sequence[DeviceAnswer]) -> Iterator[str]:
             yield from (f"  {line}" for line in _explain(answer.estimate))
 
 
-def _explain(known: Estimate) -> Iterator[str]:
-    facts = known.explain()
+def _explain(prediction: Estimate) -> Iterator[str]:
+    facts = prediction.explain()
     yield f"answered by: {facts.tier}"
     yield from (f"evidence: {_describe_piece(piece)}" for piece in facts.pieces)
     if facts.evidence:
@@ -217,8 +219,8 @@ def _explain(known: Estimate) -> Iterator[str]:
     for tier, reason in facts.missing.items():
         yield f"not by {tier}: {reason}"
     yield f"methods: {_list_times(facts.methods_s)}"
-    interval = format_range(known.low, known.high)
-    yield f"interval: {interval} ({format_share(known.coverage)}), from {facts.interval}"
+    interval = format_range(prediction.low, prediction.high)
+    yield f"interval: {interval} ({format_share(prediction.coverage)}), from {facts.interval}"
     if facts.contention is not None:
         seen = facts.contention
         yield (
@@ -226,11 +228,11 @@ def _explain(known: Estimate) -> Iterator[str]:
             f"waited {format_seconds(seen.waited_s)} in {format_seconds(seen.worked_s)} of work, "
             f"so that launches take {seen.slowdown:.2f} times as long as alone"
         )
-    if known.now is not None:
-        now = known.now
+    if prediction.now is not None:
+        now = prediction.now
         yield f"now: {format_seconds(now.seconds)}, {format_range(now.low, now.high)}"
     yield from _explain_parts(facts)
-    yield f"cost: {_describe_cost(known)}"
+    yield f"cost: {_describe_cost(prediction)}"
     yield from (f"note: {note}" for note in facts.notes)
 
 
@@ -290,18 +292,18 @@ def _write_moment(moment: datetime) -> str:
     return moment.isoformat(" ", "seconds")
 
 
-def _describe_cost(known: Estimate) -> str:
-    cost = known.cost
+def _describe_cost(prediction: Estimate) -> str:
+    cost = prediction.cost
     if not cost.total_s:
         return "nothing was run for it"
     parts = [
         f"samples {format_seconds(cost.sampling_s)} on the device",
         f"build {format_seconds(cost.build_s)}",
         f"the rest {format_seconds(cost.rest_s)}",
-        f"together {format_share(cost.relative_to(known.seconds))} of the predicted time",
+        f"together {format_share(cost.relative_to(prediction.seconds))} of the predicted time",
     ]
-    if known.compile_seconds is not None:
-        parts.append(f"building the kernel anew takes {format_seconds(known.compile_seconds)}")
+    if prediction.compile_seconds is not None:
+        parts.append(f"building the kernel anew takes {format_seconds(prediction.compile_seconds)}")
     return ", ".join(parts)
 
 

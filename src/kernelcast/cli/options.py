@@ -65,26 +65,26 @@ def parse_parameters(
     return parameters
 
 
-def read_range(text: str, *, told: str, example: str) -> tuple[int, ...]:
+def read_range(text: str, *, given_as: str, example: str) -> tuple[int, ...]:
     """Read ``FIRST:LAST:STEP``, which may be arithmetic; the last value belongs to it.
 
     Parameters
     ----------
     text : str
         The range.
-    told : str
+    given_as : str
         What was given, as an error says it.
     example : str
         What could have been given.
 
     Examples
     --------
-    >>> read_range("100:2*100:50", told="-D N", example="100:2000:20")
+    >>> read_range("100:2*100:50", given_as="-D N", example="100:2000:20")
     (100, 150, 200)
     """
     from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 
-    expected = f"{told}: expected FIRST:LAST:STEP, such as {example}"
+    expected = f"{given_as}: expected FIRST:LAST:STEP, such as {example}"
     try:
         numbers = [evaluate(one) for one in text.split(":")]
     except ArithmeticProblem as problem:

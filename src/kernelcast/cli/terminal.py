@@ -38,7 +38,7 @@ def make_table(
     return table
 
 
-def show(*parts: "Part | RenderableType | None", narrow: "RenderableType | None" = None) -> None:
+def show(*parts: "Part | RenderableType") -> None:
     """Write parts to standard output, see `kernelcast.reports.presenter`.
 
     A pipe or file gets tables in full width.
@@ -47,8 +47,6 @@ def show(*parts: "Part | RenderableType | None", narrow: "RenderableType | None"
     ----------
     parts : str, mapping, Table, Figure, Section or what rich prints
         What is shown; figures are not.
-    narrow : renderable, optional
-        What to show instead of a single part on a terminal too narrow for it.
     """
     from rich.console import Console
 
@@ -58,21 +56,19 @@ def show(*parts: "Part | RenderableType | None", narrow: "RenderableType | None"
     # Device names hold brackets and the like: nothing in them is markup.
     console = Console(markup=False, highlight=False, emoji=False)
     unlimited = console.options.update(width=_UNLIMITED_WIDTH)
-    terminal_width = console.width
+    width = console.width if console.is_terminal else _UNLIMITED_WIDTH
     for number, part in enumerate(parts):
-        width = terminal_width if console.is_terminal else _UNLIMITED_WIDTH
-        content = (
-            make_renderable(part, width=width, is_first=not number)
-            if isinstance(part, str | Mapping | Table | Section | Figure)
-            else part
-        )
+        content: RenderableType | None
+        if isinstance(part, str | Mapping | Table | Section | Figure):
+            content = make_renderable(part, width=width, is_first=not number)
+        else:
+            content = part
         if content is None:
             continue
-        wanted_width = console.measure(content, options=unlimited).maximum
         if not console.is_terminal:
+            wanted_width = console.measure(content, options=unlimited).maximum
             console.width = max(_LEAST_WIDTH, wanted_width)
-        fits = wanted_width <= console.width
-        console.print(content if fits or narrow is None else narrow)
+        console.print(content)
 
 
 def show_line(text: str) -> None:

@@ -120,14 +120,14 @@ def clip_seconds(seconds: float) -> float:
 
 def chart_predictions(series: Iterable[Series], *, has_bounds: bool = True) -> Chart:
     """Chart predicted over measured times: on the middle line they are equal."""
-    found = [
+    clipped = [
         replace(
             one,
             points=[replace(at, x=clip_seconds(at.x), y=clip_seconds(at.y)) for at in one.points],
         )
         for one in series
     ]
-    ends = [end(at.x for one in found for at in one.points) for end in (min, max)]
+    ends = [end(at.x for one in clipped for at in one.points) for end in (min, max)]
     factors = {"equal": (1.0,), "10 % off": (1.1, 1 / 1.1) if has_bounds else ()}
     guides = [
         Series(name=name, kind="guide", points=[Point(x=one, y=one * factor) for one in ends])
@@ -137,7 +137,7 @@ def chart_predictions(series: Iterable[Series], *, has_bounds: bool = True) -> C
     return Chart(
         x=Axis(title="measured time", unit="s", is_log=True),
         y=Axis(title="predicted time", unit="s", is_log=True),
-        series=(*found, *guides),
+        series=(*clipped, *guides),
         is_square=True,
     )
 
@@ -225,9 +225,9 @@ def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:
     def end(label: str, parts: int) -> str:
         return "/".join(label.split("/")[-parts:])
 
-    known = sorted(set(labels))
-    short = {label: end(label, 1) for label in known}
-    for parts in range(2, max((label.count("/") for label in known), default=0) + 2):
+    names = sorted(set(labels))
+    short = {label: end(label, 1) for label in names}
+    for parts in range(2, max((label.count("/") for label in names), default=0) + 2):
         used = Counter(short.values())
         short |= {label: end(label, parts) for label, name in short.items() if used[name] > 1}
     return {label: elide(make_plain(name)) for label, name in short.items()}

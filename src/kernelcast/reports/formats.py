@@ -100,16 +100,18 @@ def _describe_line(facts: LineFacts, block_counts: tuple[float, ...]) -> dict[st
 
 def _describe_device(features: DeviceFeatures, facts: KernelFacts) -> dict[str, object]:
     about: dict[str, object] = {"device": features.device, "device_id": features.device_id}
-    found = features.findings
-    if found is None or features.vector is None:
+    findings = features.findings
+    if findings is None or features.vector is None:
         return {**about, "error_message": str(features.error)}
-    counters = None if found.counters is None else describe_counters(found.counters, facts)
+    counters = None if findings.counters is None else describe_counters(findings.counters, facts)
     return {
         **about,
-        "local_size": None if found.ndrange.local_size is None else list(found.ndrange.local_size),
-        "compiler": None if found.compiler is None else facts_to_json(found.compiler),
+        "local_size": None
+        if findings.ndrange.local_size is None
+        else list(findings.ndrange.local_size),
+        "compiler": None if findings.compiler is None else facts_to_json(findings.compiler),
         "counters": counters,
         "vector": vector_to_json(features.vector),
-        "notes": list(found.notes),
-        "costs_seconds": found.costs_s,
+        "notes": list(findings.notes),
+        "costs_seconds": findings.costs_s,
     }

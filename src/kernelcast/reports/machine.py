@@ -59,7 +59,7 @@ def unit_of(key: str, largest: float) -> tuple[float, str]:
     >>> unit_of("load_bytes_per_s", 2.5e10), unit_of("latency_s", 3e-9), unit_of("ways", 8)
     ((1000000000.0, 'GB/s'), (1e-09, 'ns'), (1.0, ''))
     """
-    scales = next((found for end, found in _SCALES.items() if key.endswith(end)), ((1.0, ""),))
+    scales = next((units for end, units in _SCALES.items() if key.endswith(end)), ((1.0, ""),))
     # What rounds to the next unit is read in it: 1000 ns is 1 us.
     return next((scale for scale in scales if abs(largest) >= 0.9995 * scale[0]), scales[-1])
 

@@ -202,8 +202,8 @@ class CpuOptions:
         swept: dict[str, tuple[int, ...]] = {}
         for name, text in self.defines:
             if ":" in text:
-                told = f"-D {name} {text!r}"
-                swept[name] = option.read_range(text, told=told, example="100:2000:20")
+                given_as = f"-D {name} {text!r}"
+                swept[name] = option.read_range(text, given_as=given_as, example="100:2000:20")
             else:
                 fixed[name] = _read_number(name, text)
         if len(swept) > 1:
@@ -283,19 +283,19 @@ class CpuOptions:
 class _Size:
     """One size of a loop: what is predicted, and measured if it was run."""
 
-    found: LoopPrediction
+    loop: LoopPrediction
     measured: LoopMeasurement | None
 
     @property
     def measured_cycles(self) -> float:
         """Core cycles per cache line of work, at the machine description's clock."""
         assert self.measured is not None
-        return to_cycles_per_line(self.measured.shortest_s, Unit.SECONDS, self.found.work)
+        return to_cycles_per_line(self.measured.shortest_s, Unit.SECONDS, self.loop.work)
 
     @property
     def error(self) -> float:
         """Of the prediction, relative to the measurement."""
-        return self.found.cycles / self.measured_cycles - 1
+        return self.loop.cycles / self.measured_cycles - 1
 
 
 @option.command(
@@ -325,12 +325,12 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
             constants = dict(sizes.fixed) | ({} if value is None else {sizes.name: value})
             swept = "the loop" if value is None else f"{sizes.name}={value}"
             report(f"predicting {swept}")
-            found = model.predict(constants, options.cores)
+            loop = model.predict(constants, options.cores)
             measured = None
             if options.measures:
                 report(f"measuring {swept}")
-                measured = _measure(source, model, found, options)
-            rows.append(_Size(found=found, measured=measured))
+                measured = _measure(source, model, loop, options)
+            rows.append(_Size(loop=loop, measured=measured))
     transitions, solved = _solve(options, model)
     predictor = "layer conditions" if options.predictor == "lc" else "cache simulation"
     cores = f"{options.cores} cores" if options.cores > 1 else "1 core"
@@ -341,14 +341,14 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
         "sizes": [_size_to_json(row, unit) for row in rows],
         "transitions": [asdict(transition) for transition in transitions],
     }
-    notes = [*dict.fromkeys(note for row in rows for note in row.found.notes)]
+    notes = [*dict.fromkeys(note for row in rows for note in row.loop.notes)]
     parts: list[Part]
     if sizes.name:
         parts = [title, _list_sweep(sizes.name, rows, unit), *solved]
     else:
-        found = rows[0].found
-        scaling = model.scale(found.constants)
-        advice = model.advise(found.constants, options.cores)
+        loop = rows[0].loop
+        scaling = model.scale(loop.constants)
+        advice = model.advise(loop.constants, options.cores)
         content["scaling"] = [asdict(one) for one in scaling]
         content["advice"] = [asdict(one) for one in advice]
         parts = [title, *_describe_size(rows[0], unit)]
@@ -356,27 +356,27 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
             parts.append(Table(
                 columns={"cores": "whole", f"ECM ({unit})": "number", "memory": "text"},
                 rows=[
-                    (one.cores, format_value(convert(one.cycles, unit, found.work), unit),
+                    (one.cores, format_value(convert(one.cycles, unit, loop.work), unit),
                      "saturated" if one.is_saturated else "")
                     for one in scaling[:_MOST_CORES_SHOWN]
                 ],
             ))  # fmt: skip
         parts += [*solved, *(f"advice: {one}" for one in advice)]
-        notes += model.conflicts(found.constants)
+        notes += model.conflicts(loop.constants)
     parts += [f"note: {note}" for note in notes]
     return content, parts, _chart_sweep(title, sizes.name, rows, unit)
 
 
 def _measure(
-    source: str, model: LoopModel, found: LoopPrediction, options: CpuOptions
+    source: str, model: LoopModel, loop: LoopPrediction, options: CpuOptions
 ) -> LoopMeasurement:
-    values = bind_names(found.constants)
+    values = bind_names(loop.constants)
     array_bytes = sum(
         array.element_bytes * prod(int(size.evaluate(values)) for size in array.dimensions)
         for array in model.nest.arrays
     )
     return measure_loop(LoopToRun(
-        source=source, constants=found.constants, array_bytes=array_bytes,
+        source=source, constants=loop.constants, array_bytes=array_bytes,
         compiler=options.compiler, flags=options.flags.split() or FLAGS,
     ))  # fmt: skip
 
@@ -414,14 +414,14 @@ def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...
 
 
 def _size_to_json(row: _Size, unit: Unit) -> dict[str, object]:
-    content = prediction_to_json(row.found, unit)
+    content = prediction_to_json(row.loop, unit)
     if row.measured is not None:
         content["measured"] = {
             "wall_s": row.measured.seconds,
             "cpu_s": row.measured.cpu_seconds,
             "shortest_s": row.measured.shortest_s,
             "compiler": row.measured.compiler,
-            "value": convert(row.measured_cycles, unit, row.found.work),
+            "value": convert(row.measured_cycles, unit, row.loop.work),
             "error": row.error,
         }
     return content
@@ -429,30 +429,30 @@ def _size_to_json(row: _Size, unit: Unit) -> dict[str, object]:
 
 def _describe_size(row: _Size, unit: Unit) -> Iterator[Part]:
     """Describe one size: ECM, traffic, Roofline."""
-    found, measured = row.found, row.measured
+    loop, measured = row.loop, row.measured
 
     def write(cycles: float) -> str:
-        return format_value(convert(cycles, unit, found.work), unit)
+        return format_value(convert(cycles, unit, loop.work), unit)
 
-    constants = ", ".join(f"{name}={value}" for name, value in found.constants.items())
-    yield f"{constants}: {format_value(found.value(unit), unit)} by ECM"
-    if found.least_cycles < found.most_cycles:
+    constants = ", ".join(f"{name}={value}" for name, value in loop.constants.items())
+    yield f"{constants}: {format_value(loop.value(unit), unit)} by ECM"
+    if loop.least_cycles < loop.most_cycles:
         yield (
-            f"branches  {write(found.least_cycles)} to {write(found.most_cycles)}, whatever data "
+            f"branches  {write(loop.least_cycles)} to {write(loop.most_cycles)}, whatever data "
             "decide and the compiler makes of it"
         )
-    yield f"ECM   {found.ecm.notation()} cy/CL"
-    steps = " | ".join(f"{cycles:.1f}" for cycles in found.ecm.cumulative())
-    names = " | ".join(level.name for level in found.volumes.levels)
+    yield f"ECM   {loop.ecm.notation()} cy/CL"
+    steps = " | ".join(f"{cycles:.1f}" for cycles in loop.ecm.cumulative())
+    names = " | ".join(level.name for level in loop.volumes.levels)
     yield f"      {{{steps}}} cy/CL with data in {names}"
-    if found.ecm.saturation_cores is not None:
+    if loop.ecm.saturation_cores is not None:
         yield (
-            f"      memory bandwidth is saturated from {found.ecm.saturation_cores} cores on, from "
-            f"{found.ecm.ideal_saturation_cores} if cores did not wait for each other"
+            f"      memory bandwidth is saturated from {loop.ecm.saturation_cores} cores on, from "
+            f"{loop.ecm.ideal_saturation_cores} if cores did not wait for each other"
         )
-    if found.roofline is not None:
-        bound = found.roofline.bottleneck.level
-        yield f"Roofline  {write(found.roofline.cycles)}, bound by {bound}"
+    if loop.roofline is not None:
+        bound = loop.roofline.bottleneck.level
+        yield f"Roofline  {write(loop.roofline.cycles)}, bound by {bound}"
     if measured is not None:
         times = f"wall {format_seconds(measured.seconds)}, CPU "
         times += f"{format_seconds(measured.cpu_seconds)} per pass"
@@ -460,17 +460,17 @@ def _describe_size(row: _Size, unit: Unit) -> Iterator[Part]:
             f"measured  {write(row.measured_cycles)} ({times}, {measured.compiler}); ECM is "
             f"{format_share(row.error, signed=True)} off"
         )
-    yield _list_levels(found)
+    yield _list_levels(loop)
 
 
-def _list_levels(found: LoopPrediction) -> Table:
+def _list_levels(loop: LoopPrediction) -> Table:
     """List traffic, cycles and Roofline bounds of each boundary."""
-    times = {transfer.farther: transfer for transfer in found.ecm.transfers}
-    lines = {one.farther: one.lines for one in found.volumes.transfers()}
+    times = {transfer.farther: transfer for transfer in loop.ecm.transfers}
+    lines = {one.farther: one.lines for one in loop.volumes.transfers()}
     rows = []
-    for level in found.volumes.levels:
+    for level in loop.volumes.levels:
         time = times.get(level.name)
-        ceiling = None if found.roofline is None else found.roofline.ceiling(level.name)
+        ceiling = None if loop.roofline is None else loop.roofline.ceiling(level.name)
         rows.append((
             level.name, f"{level.hits:.4g}", f"{level.misses:.4g}", f"{level.evicts:.4g}",
             f"{time.nearer}-{time.farther}" if time else "",
@@ -490,13 +490,13 @@ def _list_sweep(name: str, rows: Sequence[_Size], unit: Unit) -> Table:
     measured = ("measured", "wall", "CPU", "error")
     cells: list[list[Value]] = []
     for row in rows:
-        found, roofline, ran = row.found, row.found.roofline, row.measured
+        loop, roofline, ran = row.loop, row.loop.roofline, row.measured
         cells.append([
-            str(found.constants[name]), found.ecm.notation(), format_value(found.value(unit), unit),
-            format_value(convert(roofline.cycles, unit, found.work), unit) if roofline else "",
-            str(found.ecm.saturation_cores or ""),
+            str(loop.constants[name]), loop.ecm.notation(), format_value(loop.value(unit), unit),
+            format_value(convert(roofline.cycles, unit, loop.work), unit) if roofline else "",
+            str(loop.ecm.saturation_cores or ""),
             "" if ran is None
-            else format_value(convert(row.measured_cycles, unit, found.work), unit),
+            else format_value(convert(row.measured_cycles, unit, loop.work), unit),
             None if ran is None else ran.seconds, None if ran is None else ran.cpu_seconds,
             None if ran is None else row.error,
         ])  # fmt: skip
@@ -516,30 +516,30 @@ def _chart_sweep(title: str, name: str, rows: Sequence[_Size], unit: Unit) -> Fi
 
     As the paper's Fig. 3 and 4, in cycles and cache lines per cache line of work.
     """
-    sizes = [row.found.constants.get(name, 0) for row in rows]
-    boundaries = [(transfer.nearer, transfer.farther) for transfer in rows[0].found.ecm.transfers]
-    terms = [row.found.in_core for row in rows]
+    sizes = [row.loop.constants.get(name, 0) for row in rows]
+    boundaries = [(transfer.nearer, transfer.farther) for transfer in rows[0].loop.ecm.transfers]
+    terms = [row.loop.in_core for row in rows]
     times = {"T_nOL": [term.non_overlapping if term else 0.0 for term in terms]}
     lines: dict[str, list[float]] = {}
     for nearer, farther in boundaries:
         times[f"T_{nearer}{farther}"] = [
             sum(
                 transfer.cycles
-                for transfer in row.found.ecm.transfers
+                for transfer in row.loop.ecm.transfers
                 if transfer.farther == farther
             )
             for row in rows
         ]
         lines[f"{nearer} - {farther}"] = [
-            sum(one.lines for one in row.found.volumes.transfers()
+            sum(one.lines for one in row.loop.volumes.transfers()
                 if (one.nearer, one.farther) == (nearer, farther))
             for row in rows
         ]  # fmt: skip
-    totals: dict[str, list[float]] = {"ECM": [row.found.cycles for row in rows]}
+    totals: dict[str, list[float]] = {"ECM": [row.loop.cycles for row in rows]}
     if any(terms):
         totals["T_OL"] = [term.hidden if term else 0.0 for term in terms]
-    if all(row.found.roofline is not None for row in rows):
-        totals["Roofline"] = [row.found.roofline.cycles for row in rows if row.found.roofline]
+    if all(row.loop.roofline is not None for row in rows):
+        totals["Roofline"] = [row.loop.roofline.cycles for row in rows if row.loop.roofline]
     measured = [
         Point(x=at, y=row.measured_cycles)
         for at, row in zip(sizes, rows, strict=True)
@@ -549,7 +549,7 @@ def _chart_sweep(title: str, name: str, rows: Sequence[_Size], unit: Unit) -> Fi
         *_make_series(times, sizes, "stack"), *_make_series(totals, sizes, "line"),
         *([Series(name="measured", points=measured)] if measured else []),
     ]  # fmt: skip
-    caption = f"in {unit}: {format_value(rows[0].found.value(unit), unit)} at the first size"
+    caption = f"in {unit}: {format_value(rows[0].loop.value(unit), unit)} at the first size"
     x = Axis(title=name or "size")
     return Figure(
         charts=(

@@ -283,7 +283,9 @@ def _sweep_sizes(
         msg = f"--sweep-size {sweep!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
         raise InputError(msg)
     name = match["name"]
-    values = option.read_range(match["range"], told=f"--sweep-size {sweep!r}", example="300:800:20")
+    values = option.read_range(
+        match["range"], given_as=f"--sweep-size {sweep!r}", example="300:800:20"
+    )
     local_sizes = options.list_local_sizes()
     curves: dict[str, list[tuple[int, Configuration]]] = {}
     for machine in machines:

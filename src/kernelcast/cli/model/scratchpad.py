@@ -263,8 +263,8 @@ def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Ans
     [path] = options.files
     counts = list_cpe_counts(processor)
     if options.cpe_range is not None:
-        told = f"--cpes {options.cpe_range!r}"
-        counts = list(option.read_range(options.cpe_range, told=told, example="8:64:8"))
+        given_as = f"--cpes {options.cpe_range!r}"
+        counts = list(option.read_range(options.cpe_range, given_as=given_as, example="8:64:8"))
     usual = options.read_kernel(path, processor, options.active_cpes).active_cpes
     sweep = vary_cpes(
         lambda count: options.read_kernel(path, processor, count), usual, counts, processor
