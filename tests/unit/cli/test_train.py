@@ -85,7 +85,7 @@ def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> No
 def test_help_needs_no_heavy_library() -> None:
     """What takes long to import is imported when it is used."""
     code = (
-        "import sys; from kernelcast.cli import compare, groups, train, validate; "
+        "import sys; from kernelcast.cli import app, compare, train, validate; "
         "found = {'sklearn', 'scipy', 'numba', 'sqlalchemy', 'pyarrow'} & {*sys.modules}; "
         "print(*sorted(found))"
     )
