@@ -51,30 +51,20 @@ class _Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyLoop:
-    """An innermost loop.
-
-    Parameters
-    ----------
-    body : str
-        Its lines, labels included, as they follow one another in the function.
-    advances : frozenset of int
-        Bytes by which addresses move in one pass; those that stay are left out.
-    jumps : int
-        Conditional jumps beside those that close the loop.
-    calls : tuple of str
-        Functions that it calls.
-    label : str
-        Where each pass begins.
-    flops : int
-        Floating-point operations of a pass, of all its sides; a fused multiply-add is two.
-    """
+    """An innermost loop."""
 
     body: str
+    """Its lines, labels included, as they follow one another in the function."""
     advances: frozenset[int]
+    """Bytes by which addresses move in one pass; those that stay are left out."""
     jumps: int
+    """Conditional jumps beside those that close the loop."""
     calls: tuple[str, ...]
+    """Functions that it calls."""
     label: str
+    """Where each pass begins."""
     flops: int
+    """Floating-point operations of a pass, of all its sides; a fused multiply-add is two."""
 
     def count_iterations(self, strides: Collection[int]) -> int | None:
         """Give the iterations of the source's loop that one pass executes; None if it is another.

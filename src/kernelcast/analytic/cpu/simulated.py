@@ -10,13 +10,12 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     Replacement,
 )
 from kernelcast.analytic.cpu.layer_conditions.evaluation import note_decisions
-from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
+from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import CacheVolumes
 
-_MOST_WAYS = 64
-"""More than any cache has: so many ways are what stands in for an unknown number."""
-_USUAL_WAYS = 16
+_MOST_WAYS, _USUAL_WAYS = 64, 16
+"""More ways than any cache has stand for an unknown number; such a cache is simulated with 16."""
 
 
 class SimulatedVolumes:
@@ -31,8 +30,6 @@ class SimulatedVolumes:
         Loops and accesses; addresses may be any expression.
     machine : CpuMachine
         Caches.
-        One of more than 64 ways, which is how an unknown associativity is described, is simulated
-        with 16; a note says so.
     replacement : Replacement
         Which line of a full set goes, in all caches: descriptions of machines do not tell.
 
@@ -50,65 +47,51 @@ class SimulatedVolumes:
         self._nest = nest
         self._machine = machine
         self._replacement = replacement
-        self._hierarchies = {1: self.hierarchy()}
-        self._notes = (*nest.notes, *note_decisions(nest), *_note_ways(machine))
+        unknown = (
+            f"{cache.name}: {cache.ways} ways are taken for an unknown number; simulated with "
+            f"{_USUAL_WAYS}"
+            for cache in machine.caches
+            if cache.ways > _MOST_WAYS
+        )
+        self._notes = (*nest.notes, *note_decisions(nest), *unknown)
+        self.hierarchy()
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
-        """Give the traffic of every level.
+        """Predict the traffic of every level.
 
         Raises
         ------
         InputError
-            If a constant is missing, a bound is no sum of outer loops' variables, a loop never
-            runs, or the machine has not so many cores.
+            If a constant is missing, a loop never runs, or the machine has not so many cores.
         """
-        # numba takes half a second to import; whoever only wants layer conditions need not wait.
+        # numba takes half a second to import; layer conditions need not wait for it.
         from kernelcast.analytic.cpu.cache_simulator.nest import simulate_nest
 
-        hierarchy = self._hierarchies.get(cores)
-        if hierarchy is None:
-            hierarchy = self._hierarchies[cores] = self.hierarchy(cores)
-        found = simulate_nest(self._nest, hierarchy, constants)
-        return replace(found, notes=(*self._notes, *found.notes)) if self._notes else found
+        found = simulate_nest(self._nest, self.hierarchy(cores), constants)
+        return replace(found, notes=(*self._notes, *found.notes))
 
     def hierarchy(self, cores: int = 1) -> CacheHierarchy:
-        """Give the caches that one of so many busy cores has.
+        """Describe the caches that one of so many busy cores has.
 
         Raises
         ------
         InputError
             If the machine has not so many cores, or its caches do not fit one behind the other.
         """
-        shares = self._machine.shares(cores)
-        return CacheHierarchy(
-            levels=tuple(
-                self._describe(cache, share)
-                for cache, share in zip(self._machine.caches, shares, strict=True)
+        levels = []
+        for cache, size in zip(self._machine.caches, self._machine.shares(cores), strict=True):
+            ways = _USUAL_WAYS if cache.ways > _MOST_WAYS else cache.ways
+            levels.append(
+                CacheLevel(
+                    name=cache.name,
+                    size_bytes=size - size % (ways * cache.line_bytes),
+                    ways=ways,
+                    line_bytes=cache.line_bytes,
+                    replacement=self._replacement,
+                    role=CacheRole.VICTIM if cache.is_victim else CacheRole.CACHE,
+                    writes_back=cache.writes_back,
+                    writes_allocate=cache.writes_allocate,
+                    is_inclusive=cache.is_inclusive,
+                )
             )
-        )
-
-    def _describe(self, cache: CpuCache, share_bytes: int) -> CacheLevel:
-        ways = cache.ways
-        if ways > _MOST_WAYS:
-            ways = _USUAL_WAYS
-            share_bytes -= share_bytes % (ways * cache.line_bytes)
-        return CacheLevel(
-            name=cache.name,
-            size_bytes=share_bytes,
-            ways=ways,
-            line_bytes=cache.line_bytes,
-            replacement=self._replacement,
-            role=CacheRole.VICTIM if cache.is_victim else CacheRole.CACHE,
-            writes_back=cache.writes_back,
-            writes_allocate=cache.writes_allocate,
-            is_inclusive=cache.is_inclusive,
-        )
-
-
-def _note_ways(machine: CpuMachine) -> tuple[str, ...]:
-    return tuple(
-        f"{cache.name}: {cache.ways} ways are taken for an unknown number; simulated with "
-        f"{_USUAL_WAYS}"
-        for cache in machine.caches
-        if cache.ways > _MOST_WAYS
-    )
+        return CacheHierarchy(levels=tuple(levels))

@@ -25,17 +25,6 @@ class Unit(StrEnum):
 class Work:
     """What conversions need to know of a loop and a machine.
 
-    Parameters
-    ----------
-    clock_hz : float
-        Core cycles per second.
-    iterations_per_line : float
-        Iterations of the innermost loop per cache line of work.
-    flops_per_iteration : float
-        Floating-point operations; a fused multiply-add is two.
-    iterations : float
-        Of the whole nest; 0 if it does not matter.
-
     Raises
     ------
     InputError
@@ -43,9 +32,13 @@ class Work:
     """
 
     clock_hz: float
+    """Core cycles per second."""
     iterations_per_line: float
+    """Iterations of the innermost loop per cache line of work."""
     flops_per_iteration: float = 0.0
+    """Floating-point operations; a fused multiply-add is two."""
     iterations: float = 0.0
+    """Of the whole nest; 0 if it does not matter."""
 
     def __post_init__(self) -> None:
         if self.clock_hz <= 0 or self.iterations_per_line <= 0:
@@ -78,15 +71,6 @@ def read_unit(text: str) -> Unit:
 
 def convert(cycles_per_line: float, unit: Unit, work: Work) -> float:
     """Tell cycles per cache line of work in another unit; `to_cycles_per_line` is the inverse.
-
-    Parameters
-    ----------
-    cycles_per_line : float
-        Core cycles, above 0 for rates.
-    unit : Unit
-        The unit wanted.
-    work : Work
-        Loop and clock.
 
     Raises
     ------

@@ -21,73 +21,48 @@ _NEARLY = 1.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCache:
-    """A cache, or memory behind all of them.
-
-    Parameters
-    ----------
-    name : str
-        ``L1`` to ``L3``, or ``DRAM``.
-    size_bytes : float
-        What one busy core has of it while all cores are busy; infinite for memory.
-    reach_bytes : float
-        What a core that is busy alone has of it.
-    latency_s : float
-        Of a dependent load that it answers.
-    load_s_per_byte, store_s_per_byte : float
-        Time of all cores together to move a byte to and from the nearer level.
-    sets : int
-        Of a core's own cache; 0 of shared ones, which hash addresses, and where it is not known.
-    """
+    """A cache, or memory behind all of them."""
 
     name: str
+    """``L1`` to ``L3``, or ``DRAM``."""
     size_bytes: float
+    """What one busy core has of it while all cores are busy; infinite for memory."""
     reach_bytes: float
+    """What a core that is busy alone has of it."""
     latency_s: float
+    """Of a dependent load that it answers."""
     load_s_per_byte: float
     store_s_per_byte: float
+    """Time of all cores together to move a byte to and from the nearer level."""
     sets: int = 0
+    """Of a core's own cache; 0 of shared ones, which hash addresses, and where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuDevice:
-    """A CPU device.
-
-    Parameters
-    ----------
-    id, name : str
-        Of the description.
-    cores : int
-        Compute units.
-    levels : tuple of DeviceCache
-        Caches, nearest first, then memory.
-    line_bytes : int
-        Of a cache line.
-    lanes : int
-        32-bit lanes that take as long as a scalar does.
-    width : int
-        Work-items that the runtime runs in lock-step in any kernel; 1 if it leaves that to a
-        compiler that vectorises plain loops.
-    instructions : mapping of str to InstructionFacts
-        Calibrated.
-    costs : mapping of str to float
-        Calibrated.
-    functions : FunctionCosts or None
-        What its runtime makes of functions; None where that was not measured.
-    notes : tuple of str
-        What was missing.
-    """
+    """A CPU device."""
 
     id: str
     name: str
+    """Of the description."""
     cores: int
+    """Compute units."""
     levels: tuple[DeviceCache, ...]
+    """Caches, nearest first, then memory."""
     line_bytes: int
+    """Of a cache line."""
     lanes: int
+    """32-bit lanes that take as long as a scalar does."""
     width: int
+    """Work-items that the runtime runs in lock-step in any kernel; 1 if it leaves that to a
+    compiler that vectorises plain loops."""
     instructions: Mapping[str, InstructionFacts]
     costs: Mapping[str, float]
+    """Calibrated."""
     functions: FunctionCosts | None = None
+    """What its runtime makes of functions; None where that was not measured."""
     notes: tuple[str, ...] = ()
+    """What was missing."""
 
     def instruction_s(self, kind: str, bits: int = 32) -> float | None:
         """Give the time of one instruction of a kind on one core, scalar or vector; None unknown.
