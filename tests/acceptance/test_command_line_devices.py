@@ -350,3 +350,28 @@ def test_ctrl_c_keeps_what_was_collected(ask: Ask, device_ids: list[str], home: 
     assert told["failures"] == []
     assert len(launches) == len(rows) == told["measured"] + told["present"]
     assert ask("data", "check") == []
+
+
+def test_a_newcomer_collects_trains_and_compares(
+    ask: Ask, device_ids: list[str], home: Path, repository: Path
+) -> None:
+    """Three kernels of one's own in a folder, three commands; what others do meanwhile is kept."""
+    folder = home / "kernels"
+    folder.mkdir(parents=True)
+    for name in ("nbody", "transcendental", "transpose"):
+        for path in (repository / "examples" / name).glob(f"{name}.*"):
+            shutil.copy(path, folder)
+    device = device_ids[0]
+    (told,) = ask(
+        "collect", "--problems", folder, "--device", device, "--sizes", 2, "--runs", 2,
+        "--shortest", "0.01", "--longest", "0.03", "--least-work-groups", 16, "--no-counters",
+        "--most-others", 64, "--worst-noise", 100,
+    )  # fmt: skip
+    assert (told["kernels"], told["measured"], told["failures"]) == (3, 6, [])
+    trained = ask("train", "--no-validation", "--jobs", 1)
+    assert (trained[0]["name"], trained[0]["rows"]) == (f"hybrid/{device}", 6)
+    compared = ask("compare", "linear", "learned", "--shortest", 0, "--least-work-groups", 0,
+                   "--jobs", 1)  # fmt: skip
+    assert {row["method"] for row in compared["scores"]} == {"linear", "learned"}
+    (pair,) = compared["pairs"]
+    assert (pair["families"], pair["p"], pair["nearer"]) == (3, None, "")
