@@ -114,18 +114,6 @@ def calibrate_device(
 ) -> Calibration:
     """Measure a device and write its machine description.
 
-    Returns
-    -------
-    Calibration
-        A microbenchmark that crashes or hangs is named in `failed` and in the description's
-        `not_obtained`; the others go on. With `only`, the numbers are added to the description
-        that is there, if the same driver made it.
-
-    Raises
-    ------
-    KernelcastError
-        If every microbenchmark failed, or the file cannot be written.
-
     Notes
     -----
     What each microbenchmark found is kept at once: after an interrupt, the next call with the

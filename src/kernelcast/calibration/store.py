@@ -41,13 +41,7 @@ class CalibrationStore:
             return None
 
     def write(self, name: str, part: MachineDescription, duration_s: float) -> None:
-        """Keep what a microbenchmark has found.
-
-        Raises
-        ------
-        MachineFileError
-            If the part holds what no machine description may hold; it is not kept.
-        """
+        """Keep what a microbenchmark has found."""
         path = self._part(name)
         write_machine(path, part)
         try:
@@ -88,20 +82,7 @@ class CalibrationStore:
 def open_store(
     device: DeviceDescription, effort: Effort, *, is_fresh: bool = False
 ) -> CalibrationStore:
-    """Open the store of a device and effort.
-
-    Parameters
-    ----------
-    effort : Effort
-        Parts of another effort are kept apart.
-    is_fresh : bool
-        Whether to forget all parts.
-
-    Returns
-    -------
-    CalibrationStore
-        Without parts that another driver or another kernelcast measured.
-    """
+    """Open the store of a device and effort."""
     folder = data_folder() / "calibrations" / device.id / str(effort)
     state = _read_state(folder / _STATE)
     store = CalibrationStore(folder=folder, driver=device.driver, kernelcast=version("kernelcast"))

@@ -66,20 +66,7 @@ _WITH_UNIT = ("_s", "_bytes", "_per_s", "_per_compute_unit")
 def make_columns(
     values: Mapping[str, Numbers], groups: Sequence[str] = ALL_GROUPS
 ) -> dict[str, Numbers]:
-    """Make the columns of some feature groups.
-
-    Parameters
-    ----------
-    values : mapping of str to ndarray, shape (n,)
-        Features and `FIGURES` by name, NaN where one is absent; see `list_values`.
-    groups : sequence of str
-        Of `kernelcast.records.feature_vector.FeatureGroup`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        By names like those of features; ratios whose parts are missing are left out.
-    """
+    """Make the columns of some feature groups."""
     plans = dict(_RATIOS)
     for name in values:
         if name in FIGURES or name in _LEFT_OUT:

@@ -101,19 +101,7 @@ def restore_calibration(state: dict[str, Any]) -> Calibration:
 def calibrate(
     residuals: Numbers, signs: Numbers, domain_distance: Numbers, groups: npt.NDArray[np.intp]
 ) -> Calibration:
-    """Learn difficulty and scores from residuals out of fold.
-
-    Parameters
-    ----------
-    residuals : ndarray, shape (n,)
-        Logarithms of measured over predicted time.
-    signs : ndarray, shape (n, signs)
-        Logarithms of what foretells an error; what is not finite counts as usual.
-    domain_distance : ndarray, shape (n,)
-        Distance to the training over its reach.
-    groups : ndarray of int, shape (n,)
-        Number of each row's group.
-    """
+    """Learn difficulty and scores from residuals out of fold."""
     sizes = np.bincount(groups)
     row_weights = 1.0 / (np.count_nonzero(sizes) + 1) / sizes[groups]
     centre, slopes, level = _fit_difficulty(residuals, signs, row_weights)

@@ -28,13 +28,7 @@ _MAD_TO_DEVIATION = 1.4826
 
 
 def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]:
-    """Fit the intercept to launches of windows.
-
-    Returns
-    -------
-    (float, float)
-        The intercept and its standard error, in seconds.
-    """
+    """Fit the intercept to launches of windows."""
     short_s = float(median(launches.times[launches.is_short]))
     # The pilot's smallest launches pay it as well: PoCL's thread that waits no longer sleeps pays
     # half of what an empty launch took.
@@ -61,18 +55,6 @@ def fit_intercept_of_few(launches: LaunchArrays, overhead_s: float) -> tuple[flo
     By least squares of relative errors, with the prior as one more observation. Two launches at
     two places differ by their work as well: taken at its word, their difference is an intercept
     of anything between nothing and the launch itself.
-
-    Parameters
-    ----------
-    launches : LaunchArrays
-        All there are.
-    overhead_s : float
-        What a launch seemed to pay once while samples were taken, in seconds.
-
-    Returns
-    -------
-    (float, float)
-        The intercept and its standard error, in seconds.
     """
     shortest_s = float(launches.times.min())
     expected = min(overhead_s, _LIKELY_SHARE * shortest_s)

@@ -70,15 +70,6 @@ class LinearFit:
 def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float:
     """Extrapolate from two sampling points, as the paper does.
 
-    Parameters
-    ----------
-    t1_s, t2_s : float
-        Times at the sampling points, in seconds.
-    p1, p2 : float
-        Work-groups at the sampling points, ``p1 < p2``.
-    n : float
-        Work-groups to predict for.
-
     Examples
     --------
     >>> two_point(2.0, 3.0, 2, 3, 100)
@@ -89,13 +80,7 @@ def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float
 
 @lru_cache(maxsize=32)  # the estimate and the piece of evidence want the same line
 def fit_linear(run: SampleRun) -> LinearFit:
-    """Fit the line to a sample run.
-
-    Parameters
-    ----------
-    run : SampleRun
-        Launches in windows; those of the pilot are left out where there are enough others.
-    """
+    """Fit the line to a sample run."""
     launches = collect_windows(run.launches)
     if _has_seen_little(run, launches):
         return _fit_every_launch(run, launches)
@@ -106,13 +91,7 @@ def fit_linear(run: SampleRun) -> LinearFit:
 
 
 def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
-    """Put the lines of several moments of one launch together: the geometric mean of their times.
-
-    Parameters
-    ----------
-    runs : sequence of SampleRun
-        One per moment, at least one. Points and the paper's formula are those of the last.
-    """
+    """Put the lines of several moments together: the geometric mean of their times."""
     fits = [fit_linear(one) for one in pool_moments(runs)]
     if len(fits) == 1:
         return fits[0]
@@ -251,22 +230,7 @@ def _count(work_groups: float) -> int:
 
 
 def make_interval(fit: LinearFit, *, coverage: float, beyond: float = BEYOND_SPREAD) -> Interval:
-    """Turn a fit into an interval: the samples' spread and the noise of whole runs together.
-
-    Parameters
-    ----------
-    fit : LinearFit
-        The fit.
-    coverage : float
-        Share of true times that shall lie inside.
-    beyond : float, optional
-        What the samples' spread does not show, relative, at one standard deviation.
-
-    Returns
-    -------
-    Interval
-        Symmetric on the logarithmic scale: times are positive.
-    """
+    """Turn a fit into an interval: the samples' spread and the noise of whole runs together."""
     relative = math.hypot(fit.standard_error_s / fit.seconds, beyond)
     factor = math.exp(min(student_quantile(coverage, fit.degrees_of_freedom) * relative, 5.0))
     return Interval(

@@ -52,21 +52,9 @@ class StoredModel:
 def write_model(
     model: FittedModel, report: ValidationReport | None = None, *, samplers: Sequence[int] = ()
 ) -> bytes:
-    """Turn a model into bytes; `read_model` is the inverse.
-
-    Raises
-    ------
-    InputError
-        If it is none of the catalogue's, or has trees, which are no numbers.
-    """
+    """Turn a model into bytes; `read_model` is the inverse."""
     if make_model(model.name) != model.model:
         msg = f"model {model.name}: differs from the catalogue's of that name; it cannot be stored"
-        raise InputError(msg)
-    if model.correction is not None and model.correction.trees is not None:
-        msg = (
-            f"model {model.name}: has trees, which are compared in validations only; store hybrid "
-            "or ridge"
-        )
         raise InputError(msg)
     return json.dumps({
         "format": FORMAT,
@@ -90,25 +78,7 @@ def read_model(
     *,
     sampler: int | None = None,
 ) -> StoredModel:
-    """Turn bytes into a model.
-
-    Parameters
-    ----------
-    content : bytes
-        Of a file.
-    source : str
-        Its name, for errors.
-    schema : FeatureSchema, optional
-        Of the features at hand; any when left out. What the model does not take may be among
-        them: features that were added later do not make older models useless.
-    sampler : int, optional
-        Revision of the sampler at work; any when left out.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, foreign, or of another format, schema or sampler.
-    """
+    """Turn bytes into a model."""
     try:
         if len(content) > _LARGEST_BYTES:
             msg = f"{len(content)} bytes; models are smaller"
@@ -195,19 +165,7 @@ class ModelRegistry(VersionedFiles):
         *,
         samplers: Sequence[int] = (),
     ) -> str:
-        """Add a version, which becomes the latest; give its number and the file's digest.
-
-        Parameters
-        ----------
-        name : str
-            Letters, digits, dots and dashes, in folders where it has slashes.
-        model : FittedModel
-            A trained model of the catalogue.
-        report : ValidationReport, optional
-            How good it was found to be.
-        samplers : sequence of int
-            Revisions of the samplers that its rows are of.
-        """
+        """Add a version, which becomes the latest; give its number and the file's digest."""
         content = write_model(model, report, samplers=samplers)
         return self.publish_bytes(name, content, _ENDING)
 

@@ -133,24 +133,14 @@ class FittedRegression:
     setting: Setting = field(default_factory=dict)
     inner_error: float = 0.0
     """Mean relative error on groups held out within the training."""
-    trees: "RegressorMixin | None" = None
-    """Of gradient boosting: kept in memory only."""
+    nodes: Numbers = field(default_factory=lambda: np.empty((0, 5)))
+    """Of boosted trees, shape (nodes, 5): column to compare, -1 of a leaf; threshold, up to which a
+    launch goes left; nodes to the left and right; value of a leaf. Children come after parents."""
+    roots: Numbers = field(default_factory=lambda: np.empty(0))
+    """Nodes that trees begin with."""
 
     def predict(self, columns: Mapping[str, Numbers]) -> tuple[Numbers, Numbers]:
-        """Give corrections and distances to the training, each of shape (n,).
-
-        Parameters
-        ----------
-        columns : mapping of str to ndarray, shape (n,)
-            See `kernelcast.models.columns.make_columns`; what is missing counts as absent.
-
-        Returns
-        -------
-        corrections : ndarray
-            Natural logarithms of the factor on the reference time.
-        distances : ndarray
-            To the nearest launch of the training; above 1 is outside the domain.
-        """
+        """Give corrections and distances to the training, each of shape (n,)."""
         count = len(next(iter(columns.values()), ()))
         nothing = np.full(count, np.nan)
         values = np.column_stack([columns.get(name, nothing) for name in self.names])
@@ -165,14 +155,26 @@ class FittedRegression:
         found: Numbers
         if not len(place):
             return np.zeros(0)
-        if self.trees is not None:
-            found = self.trees.predict(place)
+        if len(self.roots):
+            found = self.intercept + self._walk(place)
         elif self.gamma:
             found = np.exp(-self.gamma * squares) @ self.weights + self.intercept
         elif self.learner == "mixture":
             found = np.clip(place @ self.weights + self.intercept, 0.0, 1.0) * mixed
         else:
             found = place @ self.weights + self.intercept
+        return found
+
+    def _walk(self, place: Numbers) -> Numbers:
+        """Sum the leaves that launches come to, all launches and trees a step at a time."""
+        columns, left, right = (self.nodes[:, one].astype(np.intp) for one in (0, 2, 3))
+        here = np.tile(self.roots.astype(np.intp), (len(place), 1))
+        while (is_inner := columns[here] >= 0).any():
+            row, tree = np.nonzero(is_inner)
+            node = here[row, tree]
+            goes_left = place[row, columns[node]] <= self.nodes[node, 1]
+            here[row, tree] = np.where(goes_left, left[node], right[node])
+        found: Numbers = self.nodes[here, 4].sum(axis=1)
         return found
 
     def gate(self, corrections: Numbers, distances: Numbers) -> Numbers:
@@ -185,13 +187,7 @@ class FittedRegression:
 
 
 def regression_from_plain(held: Mapping[str, Any]) -> FittedRegression:
-    """Make a regression of what a file holds.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If its numbers do not fit together.
-    """
+    """Make a regression of what a file holds."""
     kinds = {one.name: one.type for one in fields(FittedRegression)}
     values: dict[str, Any] = {
         name: np.asarray(one, dtype=np.float64) if kinds[name] is Numbers else one
@@ -204,11 +200,23 @@ def regression_from_plain(held: Mapping[str, Any]) -> FittedRegression:
     scaling = (found.fill, found.centre, found.scale, found.balance)
     if (
         any(one.shape != (columns,) for one in scaling) or shape[1:] != (columns,)
-        or found.weights.shape != (wanted,)
+        or found.weights.shape != (wanted,) or not _ends(found.nodes, found.roots, columns)
     ):  # fmt: skip
         msg = f"{columns} columns, {shape} points and {found.weights.shape} weights disagree"
         raise ValueError(msg)
     return found
+
+
+def _ends(nodes: Numbers, roots: Numbers, columns: int) -> bool:
+    """Tell whether every walk through trees ends inside them."""
+    if not len(roots):
+        return True
+    inner, count = nodes[:, 0] >= 0, len(nodes)
+    children, places = nodes[:, 2:4], np.arange(count)[:, None]
+    ahead = ((children > places) & (children < count))[inner].all()
+    return bool(
+        ahead and (nodes[:, 0] < columns).all() and (roots >= 0).all() and roots.max() < count
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -234,23 +242,10 @@ def fit_regression(
 ) -> tuple[FittedRegression, OutOfFold]:
     """Learn a correction; settings and gate are those that predict groups held out best.
 
-    Parameters
-    ----------
-    columns : mapping of str to ndarray, shape (n,)
-        See `kernelcast.models.columns.make_columns`.
-    targets : ndarray, shape (n,)
-        Natural logarithms of measured over reference times.
-    groups : ndarray of int, shape (n,)
-        What is held out as a whole, such as families of kernels.
-    learner : str
-        Of `LEARNERS`.
-    is_gated : bool
-        Without, the best setting is believed everywhere.
-    parts : sequence of (ndarray of int, ndarray of int), optional
-        Rows to learn from and rows to predict, whole groups on one side, unless they shall be
-        drawn here. Rows that no part predicts count as not corrected.
-    least_gain : float
-        In standard errors over the groups: less is no gain, and nothing is believed.
+    Targets are natural logarithms of measured over reference times. Groups, such as families of
+    kernels, are held out as a whole: in parts that are drawn, or in `parts`, rows to learn from and
+    rows to predict; what no part predicts counts as not corrected. A gain below `least_gain`
+    standard errors over the groups is none, and nothing is believed.
     """
     names = tuple(name for name, one in sorted(columns.items()) if np.isfinite(one).any())
     if not names:
@@ -317,7 +312,7 @@ def _fit(
         )
     fitted = made.fit(place, targets)
     if rough.learner == "gradient_boosting":
-        return replace(rough, trees=fitted, setting=setting)
+        return _take_trees(replace(rough, setting=setting), fitted)
     if rough.learner == "ridge":
         intercept = float(fitted.intercept_)
         return replace(rough, weights=fitted.coef_, intercept=intercept, setting=setting)
@@ -333,6 +328,22 @@ def _fit(
         rough, points=points, weights=weights, gamma=float(gamma), intercept=float(intercept),
         setting=setting,
     )  # fmt: skip
+
+
+def _take_trees(rough: FittedRegression, fitted: Any) -> FittedRegression:  # noqa: ANN401 - sklearn's
+    """Take the trees of histogram gradient boosting over; scikit-learn has no public way to them."""
+    parts, roots, count = [], [], 0
+    for (tree,) in fitted._predictors:
+        nodes = tree.nodes
+        columns = np.where(nodes["is_leaf"], -1, nodes["feature_idx"])
+        children = [nodes[side] + count for side in ("left", "right")]
+        parts.append(np.column_stack([columns, nodes["num_threshold"], *children, nodes["value"]]))
+        roots.append(float(count))
+        count += len(nodes)
+    base = float(np.ravel(fitted._baseline_prediction)[0])
+    stacked = np.vstack(parts).astype(np.float64)
+    stacked[:, 1] = np.clip(stacked[:, 1], -1e9, 1e9)  # JSON knows no infinity
+    return replace(rough, nodes=stacked, roots=np.array(roots), intercept=base)
 
 
 def _choose_gate(

@@ -95,21 +95,7 @@ class TimeModel:
     """Whether it answers launches that were measured by what they took."""
 
     def fit(self, table: TrainingTable, groups: Texts | None = None) -> "FittedModel":
-        """Learn from measured launches; the order of the rows does not matter.
-
-        Parameters
-        ----------
-        table : TrainingTable
-            Rows without a measured time, or without what the model needs, are left out.
-        groups : ndarray of object (str), shape (n,), optional
-            What is unseen when the model is used, the kernels when left out: settings, gate and
-            intervals are chosen on groups held out as a whole.
-
-        Raises
-        ------
-        InputError
-            If fewer than two groups are left.
-        """
+        """Learn from measured launches; the order of the rows does not matter."""
         labels = table.kernels if groups is None else groups
         order = np.argsort(table.keys.astype(str), kind="stable")
         reference_s = self.refer(table)
@@ -177,23 +163,11 @@ class FittedModel:
         return self.model.name
 
     def predict(self, table: TrainingTable) -> Numbers:
-        """Give the time of every launch, in seconds.
-
-        Raises
-        ------
-        InputError
-            If the table has another schema, or a row lacks what the model needs.
-        """
+        """Give the time of every launch, in seconds."""
         return self._predict(table)[0]
 
     def forecast(self, table: TrainingTable, coverage: float = COVERAGE) -> Forecast:
-        """Give times with intervals.
-
-        Raises
-        ------
-        InputError
-            As `predict`, or if the coverage is not between 0 and 1.
-        """
+        """Give times with intervals."""
         check_coverage(coverage)
         seconds, corrections, distances = self._predict(table)
         signs = _list_signs(table, corrections, distances)

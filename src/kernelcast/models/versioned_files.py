@@ -60,13 +60,7 @@ class VersionedFiles:
         return version
 
     def load_bytes(self, name: str, version: str | None, ending: str) -> tuple[bytes, str]:
-        """Load a version, the one given, else the pinned one, else the latest, with its place.
-
-        Raises
-        ------
-        ModelFileError
-            If there is none, or its file is not the one that was published.
-        """
+        """Load a version, the one given, else the pinned one, else the latest, with its place."""
         known = self.find_versions(name)
         wanted = self._require(known, version or known.used)
         url = self._locate(name, f"{wanted}{ending}")
@@ -84,13 +78,7 @@ class VersionedFiles:
         self._write(replace(known, pinned=version))
 
     def roll_back(self, name: str) -> str:
-        """Make the version before the latest the latest; give it.
-
-        Raises
-        ------
-        ModelFileError
-            If there is none before it.
-        """
+        """Make the version before the latest the latest; give it."""
         known = self.find_versions(name)
         place = known.versions.index(known.latest) if known.latest else 0
         if not place:
@@ -101,13 +89,7 @@ class VersionedFiles:
         return latest
 
     def find_versions(self, name: str) -> ModelVersions:
-        """Give the versions of a model; none where it was never published.
-
-        Raises
-        ------
-        ModelFileError
-            If the name is none, or the list of versions is damaged.
-        """
+        """Give the versions of a model; none where it was never published."""
         url = self._locate(name)
         if not _exists(url):
             return ModelVersions(name=name)
@@ -165,13 +147,7 @@ def is_local(url: str) -> bool:
 
 
 def read_bytes(url: str) -> bytes:
-    """Read a file.
-
-    Raises
-    ------
-    ModelFileError
-        If it cannot be read.
-    """
+    """Read a file."""
     try:
         if is_local(url):
             return Path(url).expanduser().read_bytes()
@@ -186,13 +162,7 @@ def read_bytes(url: str) -> bytes:
 
 
 def write_bytes(url: str, content: bytes) -> None:
-    """Write a file so that readers see all of it or nothing.
-
-    Raises
-    ------
-    ModelFileError
-        If it cannot be written.
-    """
+    """Write a file so that readers see all of it or nothing."""
     import fsspec
 
     try:

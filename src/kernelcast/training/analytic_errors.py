@@ -68,20 +68,7 @@ def _read(one: Observation, analytic_s: float) -> ModelledRun:
 def calibrate_runtimes(
     runs: Sequence[ModelledRun], beyond: float = BEYOND_CORPUS
 ) -> dict[str, Calibration]:
-    """Make intervals of the analytic model's times by runtime, and those of `ANY`.
-
-    Parameters
-    ----------
-    runs : sequence of ModelledRun
-        Of the corpus.
-    beyond : float, optional
-        By how much errors of other kernels are larger, as a factor of their logarithms.
-
-    Raises
-    ------
-    InputError
-        If a runtime has fewer than two kernels.
-    """
+    """Make intervals of the analytic model's times by runtime, and those of `ANY`."""
     by_runtime: dict[str, list[ModelledRun]] = {ANY: [*runs]}
     for one in runs:
         by_runtime.setdefault(one.runtime, []).append(one)

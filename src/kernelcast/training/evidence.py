@@ -58,15 +58,7 @@ class StoredLaunch:
 def read_launches(
     observations: Iterable[Observation], rows: RowFilter = ALL_ROWS
 ) -> list[StoredLaunch]:
-    """Give undisturbed launches, those of the newest sampler there is, with features and samples.
-
-    Parameters
-    ----------
-    observations : iterable of Observation
-        Of one device, or of several; a key counts once.
-    rows : RowFilter
-        Launches that count.
-    """
+    """Give undisturbed launches of the newest sampler there is, with features and samples."""
     by_key = {one.key: one for one in observations if _counts(one, rows)}
     newest = max((one.sampler for one in by_key.values()), default=0)
     return [_read(one) for one in by_key.values() if one.sampler == newest]

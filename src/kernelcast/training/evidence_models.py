@@ -61,19 +61,7 @@ class EvidenceRows:
                 self._launches[name] = sorted(found, key=lambda one: one.observation.key)
 
     def calibrate(self, find_machine: FindMachine) -> list[CalibratedEvidence]:
-        """Calibrate a model per device, per runtime, and one for any CPU device.
-
-        Parameters
-        ----------
-        find_machine : callable
-            Tells which device is a CPU, and its peaks; of those that it does not know the model of
-            any CPU has no rows.
-
-        Returns
-        -------
-        list of CalibratedEvidence
-            Those that there are enough launches for.
-        """
+        """Calibrate a model per device, per runtime, and one for any CPU device."""
         by_name: dict[str, list[str]] = {}
         for device_id in sorted(self._launches):
             machine = find_machine(device_id)

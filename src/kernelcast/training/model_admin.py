@@ -23,17 +23,7 @@ def list_known_models(registry: str | None = None) -> tuple[ModelVersions, ...]:
 def show_model(
     name: str, version: str | None = None, registry: str | None = None
 ) -> tuple[ModelVersions, dict[str, Any]]:
-    """Give the versions of a model, and what is known of one of them.
-
-    Parameters
-    ----------
-    name : str
-        ``model/device``, or the model alone where it serves all devices.
-    version : str, optional
-        A version or its beginning; the one in use when left out.
-    registry : str, optional
-        Where models are.
-    """
+    """Give the versions of a model, and what is known of one of them."""
     place = open_registry(registry)
     versions = find_model(place, name)
     wanted = find_version(versions, version) if version else versions.used

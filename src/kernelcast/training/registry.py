@@ -27,13 +27,7 @@ def choose_registry(url: str | None = None) -> str:
 
 
 def open_registry(url: str | None = None) -> "ModelRegistry":
-    """Open a registry; the place need not exist yet.
-
-    Parameters
-    ----------
-    url : str, optional
-        A folder, or any URL that fsspec reads and writes; see `choose_registry`.
-    """
+    """Open a registry; the place need not exist yet."""
     from kernelcast.models.persistence import ModelRegistry
 
     return ModelRegistry(url=choose_registry(url))

@@ -56,19 +56,7 @@ def require_rows(table: TrainingTable) -> None:
 def describe_shortage(
     table: TrainingTable, groups: int, what: str, rows: RowFilter = ALL_ROWS
 ) -> str:
-    """Say what the rows of a device, or of all, are short of, and what to do.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        The rows there are, before any filter.
-    groups : int
-        Different groups among those that count.
-    what : str
-        What the groups are: ``kernel``, ``family`` or ``device``, say.
-    rows : RowFilter
-        Which rows count.
-    """
+    """Say what the rows of a device, or of all, are short of, and what to do."""
     devices = list_names(table.devices)
     measured = choose_rows(table, ALL_ROWS)
     counting = choose_rows(table, rows)

@@ -63,24 +63,7 @@ def record_run(
     *,
     started_s: float,
 ) -> Run:
-    """Write the record of a run that has ended.
-
-    Parameters
-    ----------
-    kind, name
-        See `Run`.
-    settings : mapping of str to object
-        Options; ``data_digest`` names the rows.
-    reports : sequence of ValidationReport
-        What was found: scores are named by model, figure and device.
-    started_s : float
-        When it began, in UNIX seconds.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written.
-    """
+    """Write the record of a run that has ended."""
     run = Run(
         kind=kind,
         name=name,
@@ -155,13 +138,7 @@ def list_runs() -> list[Run]:
 
 
 def find_run(beginning: str) -> Run:
-    """Give the run whose id begins so.
-
-    Raises
-    ------
-    InputError
-        If none does, or several.
-    """
+    """Give the run whose id begins so."""
     found = [one for one in list_runs() if one.id.startswith(beginning)]
     if len(found) != 1 or len(beginning) < _SHORTEST_ID:
         msg = (

@@ -17,21 +17,7 @@ DEFAULT_LABEL = "default"
 def score_sampling_points(
     observations: Iterable[Observation], rows: RowFilter | None = None
 ) -> tuple[SamplingPointScore, ...]:
-    """Score the linear model from each choice of sampling points on each device.
-
-    Parameters
-    ----------
-    observations : iterable of Observation
-        Read once; each key counts once.
-    rows : RowFilter, optional
-        Launches that are judged.
-
-    Returns
-    -------
-    tuple of SamplingPointScore
-        By device; the points in their order, the default budget last. Sample sets from which the
-        linear model has no answer are left out.
-    """
+    """Score the linear model from each choice of sampling points on each device."""
     rows = rows or RowFilter()
     found = [*_score_samples(observations, rows)]
     if not found:

@@ -45,33 +45,7 @@ def load_training_table(
     keep: Callable[[Observation], None] = lambda _: None,
     of_one_sampler: bool = False,
 ) -> TrainingTable:
-    """Load observations that have features: of each device those of its newest sampler.
-
-    Parameters
-    ----------
-    sources : sequence of str or Path
-        Stores, Parquet files, or folders of them; none means the user's own store.
-    devices : sequence of str
-        Ids or their beginnings; none means all.
-    tell : callable
-        Takes what users should know of rows that are left out.
-    keep : callable
-        Takes each observation that is read.
-    of_one_sampler : bool
-        Whether devices whose rows are of an earlier sampler than others' are left out.
-
-    Returns
-    -------
-    TrainingTable
-        Sorted by key; a row that several sources hold is there once.
-
-    Raises
-    ------
-    InputError
-        If a source cannot be read, or rows have features of different versions.
-    StoreError
-        If a store does not answer.
-    """
+    """Load observations that have features: of each device those of its newest sampler."""
     sources = name_folders(sources)
     left_out: Counter[str] = Counter()
     found = read_observations(sources, devices=devices, left_out=left_out)
@@ -99,18 +73,6 @@ def tabulate(
     Where none has samples, all are kept: models that need none learn from them.
 
     Of the same observation with features of two revisions of the CPU model the newer ones count.
-
-    Parameters
-    ----------
-    left_out : Counter, optional
-        Counts what is left out, by the reason.
-    of_one_sampler : bool
-        Whether only rows of the newest sampler count, whatever device they are of.
-
-    Raises
-    ------
-    InputError
-        If features are of different versions.
     """
     left_out = Counter() if left_out is None else left_out
     by_key: dict[str, Observation] = {}
@@ -157,14 +119,7 @@ def identify_problem(launch: LaunchIdentity) -> str:
 
 
 def peaks_beside(sources: Sequence[str | Path] = ()) -> FindPeaks:
-    """Find peaks in machine descriptions.
-
-    Parameters
-    ----------
-    sources : sequence of str or Path
-        Machine descriptions beside these files, named after their device, count before those that
-        were calibrated here and those that are shipped.
-    """
+    """Find peaks in machine descriptions."""
     find_machine = machines_beside(sources)
 
     def find(device_id: str) -> DevicePeaks:

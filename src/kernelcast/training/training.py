@@ -126,25 +126,6 @@ def train(
 
     A pooled model (``hybrid_pooled``) learns from all devices at once, every other model from the
     rows of one device.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        Observations; rows without a measured time are left out.
-    name : str
-        Of the catalogue, such as ``hybrid``.
-    settings : TrainingSettings, optional
-        How.
-    keep : callable, optional
-        Takes each model as soon as it is ready, so that an interrupted training loses one at most.
-    report : callable, optional
-        Is told the fits done and all fits.
-
-    Returns
-    -------
-    TrainingOutcome
-        Validated by holding out one kernel after the other; a model of all devices by holding
-        out one device after the other, where there are at least three.
     """
     settings = settings or TrainingSettings()
     require_rows(table)

@@ -36,23 +36,7 @@ def validate_models(
     settings: ValidationSettings | None = None,
     report: Report = lambda _, __: None,
 ) -> ValidationReport:
-    """Hold groups out, one after the other, and predict each by models that have not seen it.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        Observations. What `ValidationSettings.rows` does not take is neither learned from nor
-        judged.
-    settings : ValidationSettings, optional
-        How.
-    report : callable, optional
-        Is told the fits done and all fits.
-
-    Returns
-    -------
-    ValidationReport
-        Devices with too few groups are left out, and named with the reason in `refused`.
-    """
+    """Hold groups out, one after the other, and predict each by models that have not seen it."""
     settings = settings or ValidationSettings()
     names = settings.models or (POOLED_RIVALS if settings.split is Split.DEVICE else RIVALS)
     models = [make_model(name) for name in names]

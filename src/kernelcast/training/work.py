@@ -8,11 +8,6 @@ def measure_work(features: Mapping[str, float]) -> tuple[tuple[float, ...], floa
     """Give the logarithms of measures of work, NaN where one is not known, and bytes touched.
 
     The measures are `kernelcast.models.evidence.sizes.MEASURES`.
-
-    Parameters
-    ----------
-    features : mapping of str to float
-        Of the launch; `static.work_items_count` at least.
     """
     items = features["static.work_items_count"]
     moved = [features.get(f"counters.global_{kind}_bytes_per_work_item", math.nan)

@@ -124,7 +124,18 @@ def test_landmarks_stand_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.abs(some.predict(columns)[0] - exact.predict(columns)[0]).mean() < 0.05
 
 
-@pytest.mark.parametrize("learner", ["svr", "ridge", "mixture"])
+def test_trees_are_those_of_scikit_learn() -> None:
+    """What was taken over predicts what the library does."""
+    draw = np.random.default_rng(0)
+    place, targets = draw.normal(size=(200, 3)), draw.normal(size=200)
+    made = LEARNERS["gradient_boosting"].make({"least_leaf": 5.0}, 200, 1.0).fit(place, targets)
+    rough, _ = fit_regression(make_columns(), make_targets(make_columns()), GROUPS, "ridge")
+    taken = regression._take_trees(rough, made)
+    found = taken.intercept + taken._walk(place)
+    np.testing.assert_allclose(found, made.predict(place), rtol=1e-9)
+
+
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
 def test_numbers_survive_a_file_and_repeat(learner: str) -> None:
     """The same rows give the same numbers, and a file gives them back."""
     columns = make_columns()
@@ -136,6 +147,8 @@ def test_numbers_survive_a_file_and_repeat(learner: str) -> None:
     np.testing.assert_array_equal(read.predict(columns)[0], fitted.predict(columns)[0])
     with pytest.raises(ValueError, match="disagree"):
         regression_from_plain({**held, "fill": [0.0]})
+    with pytest.raises(ValueError, match="disagree"):
+        regression_from_plain({**held, "nodes": [[0, 0.0, 0, 0, 1.0]], "roots": [0.0]})
 
 
 def test_nothing_to_learn_from_is_refused() -> None:

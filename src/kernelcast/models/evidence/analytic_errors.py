@@ -32,20 +32,7 @@ FILE = "analytic_errors.json"
 
 
 def calibrate_errors(errors: Numbers, kernels: Sequence[str]) -> Calibration:
-    """Make intervals of errors that are known; each kernel weighs the same.
-
-    Parameters
-    ----------
-    errors : ndarray, shape (n,)
-        Natural logarithms of measured over analytic times.
-    kernels : sequence of str
-        Of the launches; one more stands for the unseen one.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two kernels.
-    """
+    """Make intervals of errors that are known; each kernel weighs the same."""
     groups = number_groups(np.array(kernels, dtype=np.object_))
     no_signs = np.zeros((len(errors), SIGNS_OF_DIFFICULTY))
     return calibrate(errors, no_signs, np.ones(len(errors)), groups).thin()

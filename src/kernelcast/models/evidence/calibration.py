@@ -24,6 +24,7 @@ from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.models.evidence.size_fit import fit_sizes
 from kernelcast.models.evidence.sizes import KnownSize, SizeSettings
 from kernelcast.models.regression import (
+    LEARNERS,
     FittedRegression,
     Groups,
     divide_groups,
@@ -33,8 +34,8 @@ from kernelcast.models.regression import (
 
 FOLDS = 5
 """Parts of the kernels; each part's intervals rest on what the others teach."""
-ANSWERING = ("svr", "ridge")
-"""Regressors that may correct answers; the one is taken that errs less within the training."""
+ANSWERING = tuple(LEARNERS)
+"""Regressors that may correct answers: the one is taken that errs least within the training."""
 _FEWEST_FAMILIES = 10
 _CLIP = 3.0
 # Two of these leave a piece an error of its own.
@@ -73,25 +74,11 @@ def gather(
     others: Sequence[EvidenceRow] = (),
     what: str = "samples",
 ) -> list[Piece]:
-    """Make pieces of a launch and of other launches of its kernel, as an estimate would have them.
+    """Make pieces of a launch and of other sizes of its kernel, as an estimate would have them.
 
-    Parameters
-    ----------
-    model : EvidenceModel
-        What weighs them.
-    row : EvidenceRow
-        The launch.
-    others : sequence of EvidenceRow
-        Other sizes.
-    what : str
-        Of what pieces are made, joined by ``+``: ``samples``, which those of other sizes correct
-        where ``sizes`` are known; ``sizes`` that were observed, or ``estimates`` of them; ``run``,
-        a whole run of the launch; ``plain``, the models' times, which stand beside samples anyway.
-
-    Returns
-    -------
-    list of Piece
-        Empty where a part is not known.
+    `what` joins by ``+`` what is known: ``samples``, which those of observed ``sizes`` correct;
+    ``sizes`` or ``estimates`` of them; ``run``, a whole run; ``plain``, the models' times, which
+    stand beside samples anyway. Empty where a part is not known.
     """
     wanted = {*what.split("+")}
     found: list[Piece] = []
@@ -144,24 +131,9 @@ def calibrate(
 ) -> EvidenceModel:
     """Learn variances of pieces, a correction, and intervals around what is made of them.
 
-    Parameters
-    ----------
-    rows : sequence of EvidenceRow
-        Undisturbed launches of at least two kernels, of one device or of several alike.
-    sizes : SizeSettings, optional
-        Taken instead of being learned.
-    samplers : sequence of int
-        Revisions of the samplers that the samples are of.
-    seed : int
-        Of the choice of other sizes that intervals are calibrated with: one to all of them.
-    learners : sequence of str
-        Of a correction; none where it is empty. It is kept where it gains more than by chance on
-        families of kernels that were held out, and on devices too where there are several.
-
-    Raises
-    ------
-    InputError
-        If there are too few launches or kernels.
+    The launches are undisturbed ones of at least two kernels. Intervals of answers with other sizes
+    are calibrated with one to all of them, drawn by the seed. `learners` may correct; none does
+    where it is empty.
     """
     numbers = number_groups(np.array([one.kernel for one in rows], dtype=np.object_))
     model = fit_variances(rows, numbers, sizes)
@@ -198,19 +170,7 @@ def list_others(
     draw: np.random.Generator,
     count: int | None = None,
 ) -> Iterator[tuple[int, list[EvidenceRow]]]:
-    """Give each launch with other sizes of its kernel, drawn at random.
-
-    Parameters
-    ----------
-    rows : sequence of EvidenceRow
-        All launches.
-    places : ndarray of int
-        Launches asked for.
-    draw : Generator
-        Chooses them.
-    count : int, optional
-        How many others each has, where there are as many; one to all unless given.
-    """
+    """Give each launch with other sizes of its kernel, drawn at random."""
     by_kernel: dict[str, list[int]] = {}
     for place, one in enumerate(rows):
         by_kernel.setdefault(one.kernel, []).append(place)
@@ -225,11 +185,8 @@ def fit_correction(
 ) -> FittedRegression | None:
     """Learn what fused samples get wrong, from columns without units.
 
-    Returns
-    -------
-    FittedRegression or None
-        None where it does not gain more than by chance: on families of kernels that were held out;
-        of rows of several devices, on families and devices held out at once.
+    None where that does not gain more than by chance: on families of kernels that were held out; of
+    rows of several devices, on families and devices held out at once.
     """
     known = [one for one in rows if one.moments and one.values]
     families = {one.family for one in known}
@@ -272,17 +229,7 @@ def _leave_both_out(groups: Groups, devices: Groups) -> list[tuple[Groups, Group
 def fit_variances(
     rows: Sequence[EvidenceRow], groups: npt.NDArray[np.intp], sizes: SizeSettings | None = None
 ) -> EvidenceModel:
-    """Learn all but correction and intervals.
-
-    Parameters
-    ----------
-    rows : sequence of EvidenceRow
-        Launches.
-    groups : ndarray of int, shape (n,)
-        Number of each one's kernel.
-    sizes : SizeSettings, optional
-        Taken instead of being learned.
-    """
+    """Learn all but correction and intervals."""
     if sizes is None:
         by_kernel: dict[int, list[KnownSize]] = {}
         for row, number in zip(rows, groups.tolist(), strict=True):

@@ -104,21 +104,6 @@ class _Part:
 def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
     """Put pieces together.
 
-    Parameters
-    ----------
-    pieces : sequence of Piece
-        At least one. What pieces of a group say about their shared variance may differ; the least
-        counts, the rest is their own.
-
-    Returns
-    -------
-    FusedEstimate
-
-    Raises
-    ------
-    InputError
-        If there are no pieces.
-
     Examples
     --------
     >>> from kernelcast.models.evidence.piece import Kind

@@ -110,19 +110,9 @@ class EvidenceModel:
     ) -> Piece:
         """Make a piece of samples of a moment.
 
-        Parameters
-        ----------
-        moment : SampledMoment
-            What they say.
-        past : sequence of float
-            `judge_samples` of other launches of the kernel that were measured as a whole: what
-            the sampler gets wrong of this kernel.
-        age_s : float
-            Seconds since they were taken: machines have states that last. All samples of a launch
-            share what has changed since.
-        launch_log_seconds : float, optional
-            What all moments say, which tells how short the launch is: by its own time, the slower
-            one of two would be the surer one.
+        `past` holds `judge_samples` of other launches of the kernel that were measured as a whole.
+        All samples of a launch share what has changed since `age_s`. `launch_log_seconds` is what
+        all moments say: by its own time, the slower of two short ones would be the surer one.
         """
         form = self._find(moment.form)
         variance = form.variance(moment.signs)
@@ -171,18 +161,9 @@ class EvidenceModel:
     ) -> Piece:
         """Make a piece of whole runs of this very launch.
 
-        Parameters
-        ----------
-        log_seconds : float
-            Natural logarithm of its time in seconds, or of the median of several runs'.
-        noise : float
-            Half the 10-90 % spread of its runs over their median; the device's, of one run.
-        age_s : float
-            Seconds since then: machines have states that last.
-        moments : int
-            How many observations are apart in time; several tell what the next run will differ by.
-        repeats : int
-            How many observations agree, apart in time or not.
+        `noise` is half the 10-90 % spread of its runs over their median; of one run, the device's.
+        Of `repeats` observations, `moments` are apart in time and tell what the next run will
+        differ by.
         """
         settings = self.sizes
         of_next = settings.usual_noise if moments == 1 else noise
@@ -243,16 +224,9 @@ class EvidenceModel:
         )
 
     def weigh_plain(self, kind: Kind, log_seconds: float, doubt: float = 0.0) -> Piece | None:
-        """Make a piece of the learned or the analytic model's time; None of an unknown kind.
+        """Make a piece of a model's time; None of an unknown kind.
 
-        Parameters
-        ----------
-        kind : Kind
-            Whose time it is.
-        log_seconds : float
-            Natural logarithm of it in seconds.
-        doubt : float
-            By how much more than usual it may be off; 90 % intervals become so much wider.
+        A doubt is by how much more than usual it may be off: 90 % intervals become so much wider.
         """
         found = self.plain.get(kind)
         if found is None or not math.isfinite(log_seconds):
@@ -270,15 +244,7 @@ class EvidenceModel:
     def find_correction(
         self, said: FusedEstimate, values: Mapping[str, float]
     ) -> tuple[float, float]:
-        """Ask the correction about a launch: the logarithm of its factor, and the distance.
-
-        Parameters
-        ----------
-        said : FusedEstimate
-            What samples say, fused.
-        values : mapping of str to float
-            Features and figures; see `kernelcast.models.columns.make_columns`.
-        """
+        """Ask the correction about a launch: the logarithm of its factor, and the distance."""
         if self.correction is None or not values:
             return 0.0, 0.0
         told = list_answer_values(said, values)
@@ -299,13 +265,6 @@ class EvidenceModel:
 
         Variance that no calibration has seen, of short launches or beyond all that was calibrated
         with, as of a size far from the known ones, counts as that of a normal error.
-
-        Parameters
-        ----------
-        fused : FusedEstimate
-            The estimate, corrected where there is a correction.
-        coverage : float
-            Share of true times that shall lie inside.
         """
         pairs = zip(fused.pieces, fused.weights, strict=True)
         unseen = sum(weight * math.sqrt(one.uncalibrated_variance) for one, weight in pairs) ** 2

@@ -63,19 +63,7 @@ class SampledMoment:
 def read_moment(
     run: SampleRun, *, moment: str, form: str, imbalance: float = math.nan, indirect: float = 0.0
 ) -> SampledMoment:
-    """Draw the line through samples of one moment, and note what foretells its error.
-
-    Parameters
-    ----------
-    run : SampleRun
-        The samples.
-    moment, form : str
-        See `SampledMoment`.
-    imbalance : float, optional
-        Most loop iterations of a work-item over the mean; NaN where it is not known.
-    indirect : float, optional
-        Share of accesses whose address is loaded.
-    """
+    """Draw the line through samples of one moment, and note what foretells its error."""
     fit = fit_linear(run)
     rates = [one.duration_s / one.mean_work_groups for one in run.launches]
     is_unknown = math.isnan(imbalance)
@@ -120,17 +108,7 @@ class FormVariance:
 
 
 def fit_form(residuals: Numbers, signs: Numbers, groups: npt.NDArray[np.intp]) -> FormVariance:
-    """Learn bias and variance of a form from launches whose time was measured.
-
-    Parameters
-    ----------
-    residuals : ndarray, shape (n,)
-        ln sampled less ln measured time.
-    signs : ndarray, shape (n, signs)
-        See `SIGNS`.
-    groups : ndarray of int, shape (n,)
-        Kernel of each; kernels weigh the same.
-    """
+    """Learn bias and variance of a form from launches whose time was measured."""
     kernels = len(np.unique(groups))
     bias = float(np.median(residuals)) * kernels / (kernels + _KERNELS_OF_DOUBT)
     shares = 1.0 / np.bincount(groups)[groups]

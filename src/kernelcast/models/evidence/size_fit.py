@@ -27,15 +27,7 @@ _LEANINGS = {"time_sd": 0.5, "time_reach_s": 1.0}
 
 
 def fit_sizes(kernels: Iterable[Sequence[KnownSize]], start: SizeSettings) -> SizeSettings:
-    """Learn the settings that foretell sizes of kernels from their other sizes.
-
-    Parameters
-    ----------
-    kernels : iterable of sequences of KnownSize
-        Each kernel's; those of one size tell nothing.
-    start : SizeSettings
-        Where the search begins, and what stands where there are fewer than 30 sizes.
-    """
+    """Learn the settings that foretell sizes of kernels from their other sizes."""
     several = [list(one) for one in kernels if len(one) > 1]
     if sum(map(len, several)) < _LEAST_SIZES:
         return start

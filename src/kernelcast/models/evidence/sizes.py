@@ -168,17 +168,7 @@ class SizeTable(NamedTuple):
     def predict(
         self, log_work: Sequence[float], at_s: float, working_set_bytes: float = math.nan
     ) -> SizeAnswer:
-        """Tell the time of another size.
-
-        Parameters
-        ----------
-        log_work : sequence of float
-            Natural logarithms of `MEASURES`.
-        at_s : float
-            When it runs, by the clock of the known sizes.
-        working_set_bytes : float, optional
-            Bytes that it touches.
-        """
+        """Tell the time of another size."""
         return self.describe(*self.tell(log_work, at_s, working_set_bytes))
 
     def describe(self, log_seconds: float, variance: float, boundary: str) -> SizeAnswer:
@@ -229,22 +219,7 @@ class SizeTable(NamedTuple):
 def tabulate_sizes(
     known: Sequence[KnownSize], settings: SizeSettings, caches: Mapping[str, float] | None = None
 ) -> SizeTable:
-    """Get sizes of one kernel (same source, options and device) ready.
-
-    Parameters
-    ----------
-    known : sequence of KnownSize
-        At least one.
-    settings : SizeSettings
-        How much sizes differ.
-    caches : mapping of str to float, optional
-        Bytes of the device's caches by name.
-
-    Raises
-    ------
-    InputError
-        If no size is given.
-    """
+    """Get sizes of one kernel (same source, options and device) ready."""
     if not known:
         msg = "other sizes: none are known; give at least one"
         raise InputError(msg)
@@ -343,15 +318,7 @@ def _relate(settings: SizeSettings, apart: Numbers, between_s: Numbers) -> Numbe
 def compare_caches(
     known_bytes: Sequence[float], caches: Mapping[str, float]
 ) -> tuple[tuple[str, float, bool], ...]:
-    """Give caches on one side of which all known working sets lie, and whether they fit.
-
-    Parameters
-    ----------
-    known_bytes : sequence of float
-        Working sets of known sizes; NaN lies on no side.
-    caches : mapping of str to float
-        Bytes of caches by name.
-    """
+    """Give caches on one side of which all known working sets lie, and whether they fit."""
     return tuple(
         (name, size, known_bytes[0] <= size)
         for name, size in caches.items()
@@ -361,13 +328,6 @@ def compare_caches(
 
 def find_boundary(working_set_bytes: float, caches: Sequence[tuple[str, float, bool]]) -> str:
     """Name a cache whose size lies between a working set and all those that are known.
-
-    Parameters
-    ----------
-    working_set_bytes : float
-        NaN: none is found.
-    caches : sequence of (str, float, bool)
-        Of `compare_caches`.
 
     Examples
     --------

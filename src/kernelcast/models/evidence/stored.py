@@ -29,13 +29,7 @@ def model_to_json(model: EvidenceModel) -> str:
 
 
 def model_from_json(text: str) -> EvidenceModel:
-    """Read a model; the inverse of `model_to_json`.
-
-    Raises
-    ------
-    InputError
-        If the text is damaged, or of another version, signs or measures of work.
-    """
+    """Read a model; the inverse of `model_to_json`."""
     try:
         held = json.loads(text)
         for name, value in _EXPECTED.items():
@@ -77,23 +71,7 @@ def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> 
 def load_evidence(
     files: VersionedFiles, name: str, version: str | None = None, *, sampler: int | None = None
 ) -> EvidenceModel:
-    """Load a version: the one given, else the pinned one, else the latest.
-
-    Parameters
-    ----------
-    files : VersionedFiles
-        Where it is.
-    name, version : str
-        Which.
-    sampler : int, optional
-        Revision of the sampler at work; any when left out.
-
-    Raises
-    ------
-    ModelFileError
-        If there is none, its file is damaged or not the one that was published, or it was
-        calibrated with samples of other samplers.
-    """
+    """Load a version: the one given, else the pinned one, else the latest."""
     content, url = files.load_bytes(name, version, _ENDING)
     try:
         found = model_from_json(content.decode())

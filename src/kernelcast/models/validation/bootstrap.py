@@ -46,20 +46,6 @@ def find_interval(
 ) -> tuple[float, float] | None:
     """Give the interval of the mean over rows.
 
-    Parameters
-    ----------
-    values : ndarray, shape (n,)
-        Of each row.
-    clusters : ndarray of int, shape (n,)
-        Number of each row's cluster, from 0, none left out.
-    plan : Bootstrap
-        How to resample.
-
-    Returns
-    -------
-    tuple of float, or None
-        Its ends; None with fewer than two clusters, which tell nothing of a third.
-
     Examples
     --------
     >>> find_interval(np.array([0.5, 0.5, 0.5]), np.array([0, 0, 1]), Bootstrap(resamples=10))

@@ -158,24 +158,7 @@ def compare_validated(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
-    """Compare two models of a validation on the rows that both answered.
-
-    Parameters
-    ----------
-    report : ValidationReport
-        With both models.
-    first, second : str
-        Their names.
-    noise : mapping of str to float, optional
-        Noise of measured times by the rows' keys; the device's mean stands for what it lacks.
-    resamples, confidence, seed
-        See `kernelcast.models.validation.bootstrap.Bootstrap`.
-
-    Returns
-    -------
-    Comparison
-        Whole kernels are resampled, or whole applications where those were held out.
-    """
+    """Compare two models of a validation on the rows that both answered."""
     plan = Bootstrap(resamples=resamples, confidence=confidence, seed=seed)
     if first == second:
         msg = f"comparison: {first} twice; name two different models"

@@ -81,29 +81,6 @@ def compare_errors(
 ) -> MethodComparison:
     """Compare methods by their times of the same launches.
 
-    Parameters
-    ----------
-    launches : DataFrame
-        A row per launch: ``kernel``, ``device``, ``measured_s`` in seconds, and a column
-        ``<method>_s`` for each method, NaN where it has no answer. May have ``family`` (the
-        kernel's application; else the kernel), ``noise`` (of the measured time, as a share), the
-        classes ``work``, ``size``, ``evenness`` and ``limiter``, and other numbers that are known
-        before a launch runs: the decision trees choose by them.
-    methods : sequence of str
-        At least two.
-    notes : sequence of str
-        What to say beside the tables.
-
-    Returns
-    -------
-    MethodComparison
-        Tables.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or no launch has answers of two methods.
-
     Examples
     --------
     >>> launches = pd.DataFrame({

@@ -117,15 +117,7 @@ class ValidatedRows:
     """Answers."""
 
     def to_frame(self) -> "pd.DataFrame":
-        """Give a row per model and launch.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``key``, ``group``, ``kernel``, ``device``, ``measured_s``; ``model``,
-            ``predicted_s``, ``low_s``, ``high_s`` (NaN without an answer), ``in_domain``, and
-            ``error``, |predicted - measured| / measured.
-        """
+        """Give a row per model and launch."""
         import pandas as pd
 
         launches = pd.DataFrame({
@@ -184,13 +176,7 @@ class ValidationReport:
         return self.rows.to_frame()
 
     def score(self, model: str, device: str) -> DeviceScore:
-        """Give one model's score on one device.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """Give one model's score on one device."""
         for one in self.scores:
             if (one.model, one.device) == (model, device):
                 return one
@@ -225,11 +211,5 @@ def report_to_json(report: ValidationReport) -> str:
 
 
 def report_from_json(text: str) -> ValidationReport:
-    """Read a report.
-
-    Raises
-    ------
-    InputError
-        If it is none, or of another format.
-    """
+    """Read a report."""
     return read_document(ValidationReport, text, FORMAT, what="report")

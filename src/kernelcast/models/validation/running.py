@@ -100,26 +100,7 @@ def validate(
     plan: ValidationPlan | None = None,
     progress: Progress | None = None,
 ) -> ValidationReport:
-    """Hold each group out once and predict it.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        Measured launches; rows without a measured time are left out.
-    models : sequence of Candidate
-        What to compare; names differ.
-    labels : ndarray of object (str), shape (n,)
-        The group of each row.
-    plan : ValidationPlan, optional
-        How.
-    progress : callable, optional
-        Is called after each fit.
-
-    Returns
-    -------
-    ValidationReport
-        The same whatever the order of the rows and the number of processes.
-    """
+    """Hold each group out once and predict it."""
     plan = plan or ValidationPlan()
     check_coverage(plan.coverage)
     order = np.argsort(table.keys.astype(str), kind="stable")
