@@ -331,7 +331,7 @@ def _fit(
 
 
 def _take_trees(rough: FittedRegression, fitted: Any) -> FittedRegression:  # noqa: ANN401 - sklearn's
-    """Take the trees of histogram gradient boosting over; scikit-learn has no public way to them."""
+    """Take boosted trees over as numbers; scikit-learn has no public way to them."""
     parts, roots, count = [], [], 0
     for (tree,) in fitted._predictors:
         nodes = tree.nodes
