@@ -63,7 +63,5 @@ class ModelledLaunch:
     """How work-items that run in step share instructions, by width; none if it was not counted."""
     notes: tuple[str, ...] = ()
     """What is estimated or missing."""
-    open_exits: float = 0.0
-    """How often a work-item leaves a loop whose end depends on data, the mean."""
     unjumped: OperationCounts = NOTHING
     """Mean per work-item of a device that goes through both sides of every condition."""

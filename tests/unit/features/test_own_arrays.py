@@ -3,7 +3,7 @@
 import pytest
 
 from kernelcast.features.analysis import analyse_parsed
-from kernelcast.features.counting.open_loops import count_open_exits, doubt_counts
+from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.parsing import parse_source
@@ -76,19 +76,3 @@ def test_work_beside_a_loop_that_data_end_is_not_doubted() -> None:
         sample = count_statically(facts, LAUNCH, {}, [0])
         found.append(doubt_counts(facts, summarise(facts, sample)).half_width)
     assert found[1] < found[0] / 2
-
-
-@pytest.mark.parametrize(
-    ("body", "exits"),
-    [
-        ("for (int k = 0; k < 100; ++k) a[k] = sin(x);", 0.0),
-        ("float v = x; while (v > 1.0f) v = sin(v) * a[0]; a[1] = v;", 1.0),
-        ("for (int k = 0; k < 8; ++k) { float v = x; while (v > k) v *= a[0]; a[k] = v; }", 8.0),
-    ],
-)  # fmt: skip
-def test_exits_of_loops_that_data_end_are_counted(body: str, exits: float) -> None:
-    """Counts an exit for each time that such a loop is entered, and none of other loops."""
-    parsed = parse_source(f"kernel void k({_PARAMETERS}) {{ {body} }}")
-    facts = analyse_parsed(parsed, "k").facts
-    counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 4}, [0]))
-    assert count_open_exits(facts, counters) == pytest.approx(exits)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.blocks.model import BlockKind
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.trips import ASSUMED_TRIPS, has_bound
 from kernelcast.records.software_counters import SoftwareCounters
@@ -51,22 +50,6 @@ def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> Doubt:
         half_width += abs(math.log(1.0 - share + share * math.exp(width)))
     notes = [_explain(one, is_endless=one.name in endless) for one in unsure.values()]
     return Doubt(half_width=half_width, notes=tuple(dict.fromkeys(notes)))
-
-
-def count_open_exits(facts: KernelFacts, counters: SoftwareCounters) -> float:
-    """Count how often a work-item leaves a loop whose end depends on data, the mean.
-
-    Loops that run for all work-items as often, or by their ids, are foretold by a processor.
-    """
-    is_open = {one.counter for one in facts.reaches if one.loops and not one.loops[-1].is_exact}
-    times = counters.block_counts
-    return sum(
-        min(times[block.parent], times[block.id])
-        for block in facts.blocks
-        if block.kind == BlockKind.LOOP_BODY
-        and block.parent is not None
-        and any(counter in is_open for counter, _ in block.count)
-    )
 
 
 def _sum_within(facts: KernelFacts, work: list[float], names: frozenset[str]) -> float:

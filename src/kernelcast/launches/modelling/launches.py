@@ -10,7 +10,7 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
-from kernelcast.features.counting.open_loops import count_open_exits, doubt_counts
+from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
@@ -112,11 +112,10 @@ class ModelledKernel:
             Addresses of sampled work-groups.
         """
         chosen, notes = choose_local_size(ndrange)
-        open_exits, unjumped = 0.0, NOTHING
+        unjumped = NOTHING
         if executed is None:
             counters = self.count(chosen)
             executed, warps = counters.executed, counters.warps
-            open_exits = count_open_exits(self.facts, counters)
             unjumped = count_unjumped(self.facts, counters)
             notes = (*notes, *doubt_counts(self.facts, counters).notes)
         met, unmet = _part_unmet(self.facts.accesses, recorded)
@@ -133,7 +132,6 @@ class ModelledKernel:
             local_bytes=self.local_bytes,
             recorded=recorded,
             notes=(*notes, *unmet, *_list_gaps(met, recorded)),
-            open_exits=open_exits,
             unjumped=unjumped,
         )
 
@@ -239,7 +237,6 @@ def model_launch(
     return replace(
         launch,
         notes=(*launch.notes, *doubt_counts(kernel.facts, counters).notes),
-        open_exits=count_open_exits(kernel.facts, counters),
         unjumped=count_unjumped(kernel.facts, counters),
     )
 
