@@ -138,13 +138,13 @@ def app() -> None:
 @app.group(
     cls=_LazyGroup,
     places="""
-        check data.commands:check_rows
-        export data.commands:export_rows
-        import data.commands:import_files
-        ls data.commands:list_rows
-        merge data.commands:merge_rows
-        rm data.removal:remove_rows
-        show data.commands:show_rows
+        check data:check_rows
+        export data:export_rows
+        import data:import_files
+        ls data:list_rows
+        merge data:merge_rows
+        rm data:remove_rows
+        show data:show_rows
     """,
     short_help="Look at, check, remove and exchange observations.",
 )

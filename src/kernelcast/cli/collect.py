@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.data.options import store_option
 from kernelcast.cli.terminal import ExitStatus, complain, show, show_json
+from kernelcast.cli.training_options import STORE
 from kernelcast.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
 
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
@@ -157,7 +157,7 @@ class CollectOptions:
     retries_failures: bool = option.given(
         "--retry-failures", "Try launches again that failed in an earlier collection."
     )
-    place: str | None = option.use(store_option)
+    place: str | None = STORE
     scheduler: str | None = option.given(
         "--scheduler ADDRESS",
         "Collect over a Dask cluster, such as tcp://host:8786: one worker per machine, rows into "

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.data.options import store_option
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.terminal import show, show_json
+from kernelcast.cli.training_options import STORE
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import (
     DEFAULT_COVERAGE,
@@ -75,7 +75,7 @@ class ExportOptions:
         "--observed",
         "Take times from the store where it has the very launch, before estimates.",
     )
-    place: str | None = option.use(store_option)
+    place: str | None = STORE
     times_files: tuple[Path, ...] = option.given(
         "--times FILE",
         "Samples or seconds of functions that are no OpenCL kernels, as CPU implementations are "

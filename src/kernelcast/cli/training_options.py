@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from kernelcast.cli import options as option
+from kernelcast.launches.data_folder import STORE_VARIABLE
 from kernelcast.training.registry import MODELS_VARIABLE
 from kernelcast.training.settings import RowFilter
 
@@ -37,3 +38,8 @@ SHORTEST: Any = option.given(
     "Leave launches out that were measured shorter, from learning and from judging.",
     type=click.FloatRange(min=0), default=_USUAL.shortest_s,
 )  # fmt: skip
+_STORE_HELP = (
+    "The store: a SQLite file, or postgresql://user@host/database.  "
+    f"[default: {STORE_VARIABLE}, or observations.sqlite in the data folder]"
+)
+STORE: Any = option.given("--store URL", _STORE_HELP, envvar=STORE_VARIABLE)

@@ -1,0 +1,423 @@
+"""The commands of ``kernelcast data``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernelcast.cli import options as option
+from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
+from kernelcast.cli.training_options import STORE
+from kernelcast.collection.data_editing import find_observations, remove_by_hand
+from kernelcast.collection.data_exchange import ImportRequest, import_file, merge_stores
+from kernelcast.launches.data_store import open_data_store
+from kernelcast.records.errors import InputError
+from kernelcast.records.observation import ObservationFlag, Origin
+from kernelcast.reports.numbers import NOTHING
+from kernelcast.reports.presenter import Table, Unit
+from kernelcast.training_data.check import FindingKind, check_store
+from kernelcast.training_data.importers.tuning import UNITS
+from kernelcast.training_data.store import Selection
+from kernelcast.training_data.summary import (
+    GROUPS,
+    failure_to_json,
+    observation_to_json,
+    summarise_store,
+    summary_to_json,
+)
+
+_KEY_LETTERS = 12
+_MOST_SHOWN = 20
+_MOST_LISTED = 1000
+_AS_JSON: Any = option.given("--json", "Print JSON instead of a table.")
+_REPLACE: Any = option.given("--replace", "Replace observations that have the same key.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """Options of every command."""
+
+    as_json: bool = _AS_JSON
+    place: str | None = STORE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionOptions(StoreOptions):
+    """Options that choose rows; fields are those of `Selection`."""
+
+    kernels: tuple[str, ...] = option.given("--kernel NAME", "Only this kernel; may be repeated.")
+    applications: tuple[str, ...] = option.given(
+        "--application NAME", "Only this application; may be repeated."
+    )
+    suites: tuple[str, ...] = option.given(
+        "--suite NAME", "Only this suite or data set; may be repeated."
+    )
+    devices: tuple[str, ...] = option.given(
+        "--device ID", "Only this device (its id or the beginning of it); may be repeated."
+    )
+    origins: tuple[str, ...] = option.given(
+        "--origin", "Only what came about like this; may be repeated.",
+        type=click.Choice([one.value for one in Origin]),
+    )  # fmt: skip
+
+    def select(self, **more: Any) -> Selection:  # noqa: ANN401 - as `Selection` has them
+        """Give the selection."""
+        return option.pick(Selection, self, origins=tuple(map(Origin, self.origins)), **more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions(SelectionOptions):
+    """The options of ``ls``."""
+
+    by: str = option.given(
+        "--by", "Group observations by this.", type=click.Choice(GROUPS), default=GROUPS[0]
+    )
+    wants_rows: bool = option.given("--rows", "List every observation with its key.")
+    wants_failures: bool = option.given(
+        "--failures", "List launches that could not be observed, with the reason."
+    )
+
+
+@option.command(ListOptions, "ls", short="List what is in the store.")
+def list_rows(options: ListOptions) -> None:
+    """List what is in the store: a line per group, per observation or per failure."""
+    wanted = options.select()
+    with open_data_store(options.place, must_exist=True) as store:
+        if options.wants_failures:
+            found = [failure_to_json(one) for one in store.failures(wanted)]
+            columns: dict[str, Unit] = dict.fromkeys(
+                ("kernel", "device_id", "global_size", "kind", "message"), "text"
+            )
+        elif options.wants_rows:
+            found = [observation_to_json(one, is_full=False) for one in store.find(wanted)]
+            columns = _ROW_COLUMNS
+        else:
+            groups = summarise_store(store, wanted, by=options.by)
+            found = [summary_to_json(one) for one in groups]
+            columns = {
+                "group": "text", "rows": "whole", "kernels": "whole", "devices": "whole",
+                "flagged": "whole", "shortest_s": "s", "longest_s": "s", "median_noise": "share",
+                "newest": "text",
+            }  # fmt: skip
+    if options.as_json:
+        show_json(found)
+    elif found:
+        show(_tabulate(found, columns, {"group": options.by}))
+    else:
+        show_line("nothing there that fits")
+
+
+_ROW_COLUMNS: dict[str, Unit] = {
+    "key": "text", "kernel": "text", "device_id": "text", "global_size": "text",
+    "local_size": "text", "seconds": "s", "noise": "share", "origin": "text", "flags": "text",
+}  # fmt: skip
+_TITLES = {"device_id": "device", "seconds": "time", "message": "what went wrong"}
+
+
+def _tabulate(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Unit],
+    titles: Mapping[str, str] | None = None,
+) -> Table:  # fmt: skip
+    """Make a table of rows as JSON has them."""
+    named = _TITLES | {**(titles or {})}
+    return Table(
+        columns={
+            named.get(name, name.removesuffix("_s").replace("_", " ")): unit
+            for name, unit in columns.items()
+        },
+        rows=[
+            [_write(name, one[name]) if unit == "text" else one[name]
+             for name, unit in columns.items()]
+            for one in rows
+        ],
+    )  # fmt: skip
+
+
+def _write(name: str, value: Any) -> str:  # noqa: ANN401 - plain values
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}={v}" for k, v in value.items() if v is not None) or NOTHING
+    if isinstance(value, list | tuple):
+        return (", " if name == "flags" else " x ").join(map(str, value)) or NOTHING
+    if name == "key":
+        return str(value)[:_KEY_LETTERS]
+    if name == "newest" and value:
+        return str(value)[:16].replace("T", " ")
+    return NOTHING if value in {None, ""} else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowOptions(StoreOptions):
+    """The options of ``show``."""
+
+    keys: tuple[str, ...] = option.argument("KEY...")
+
+
+@option.command(ShowOptions, "show", short="Show observations in full.")
+def show_rows(options: ShowOptions) -> None:
+    """Show observations in full, by their keys or the beginnings of them."""
+    with open_data_store(options.place, must_exist=True) as store:
+        found: list[Any] = [observation_to_json(store.get(key)) for key in options.keys]
+    if options.as_json:
+        show_json(found)
+        return
+    samples: dict[str, Unit] = {
+        "multiple": "whole", "window_set": "whole", "work_groups": "text", "linear_s": "s",
+        "sampling_s": "s",
+    }  # fmt: skip
+    for one in found:
+        facts = {
+            name: str(value) if name == "key" else _write(name, value)
+            for name, value in one.items()
+            if name not in {"samples", "features"}
+        }
+        show(facts)
+        if one["samples"]:
+            show(_tabulate(one["samples"], samples, {"linear_s": "linear model"}))
+        if one["features"]:
+            values = list(one["features"].items())
+            show(Table(columns={"feature": "text", "value": "value"}, rows=values))
+        show_line("")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions(SelectionOptions):
+    """The options of ``export``."""
+
+    file: Path = option.argument("FILE.parquet")
+
+
+@option.command(ExportOptions, "export", short="Write observations into a Parquet file.")
+def export_rows(options: ExportOptions) -> None:
+    """Write observations into a Parquet file that others can read and import."""
+    from kernelcast.training_data.parquet import export_parquet  # slow to import
+
+    wanted = options.select()
+    with (
+        open_data_store(options.place, must_exist=True) as store,
+        progress(is_wanted=not options.as_json) as report,
+    ):
+        count = export_parquet(store, options.file, wanted, report=lambda n: report(f"{n:,} rows"))
+    if options.as_json:
+        show_json({"file": str(options.file), "rows": count})
+    else:
+        show_line(f"{count:,} observations written to {options.file}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions(StoreOptions):
+    """The options of ``import``; most fields are those of `ImportRequest`."""
+
+    files: tuple[Path, ...] = option.argument("FILE...")
+    replace: bool = _REPLACE
+    problem: Path | None = option.given(
+        "--problem T1.json", "For a tuner's results: what it tuned, in the T1 format."
+    )
+    device: str | None = option.given(
+        "--measured-on NAME",
+        "For a tuner's results: the device, where its files do not say it.",
+    )
+    time_unit: str | None = option.given(
+        "--time-unit", "For a tuner's results: unit of run times, where its files do not say it.",
+        type=click.Choice(sorted(UNITS)),
+    )  # fmt: skip
+
+
+@option.command(ImportOptions, "import", short="Add observations from files.")
+def import_files(options: ImportOptions) -> None:
+    """Add observations from files; what is in the store already stays as it is.
+
+    Parquet files of `kernelcast data export`, public data sets (AIWC OpenDwarfs, amaris_nca,
+    NeuSight, RAJAPerf), tables of your own (CSV or Parquet with the columns kernel, device and
+    seconds) and results of auto-tuners in the T4 format are recognised by their content. A file
+    that cannot be used leaves the store as it was.
+    """
+    outcomes = []
+    with (
+        open_data_store(options.place) as store,
+        progress(is_wanted=not options.as_json) as report,
+    ):
+        for path in options.files:
+            request = option.pick(ImportRequest, options, path=path)
+            outcomes.append(
+                import_file(store, request, report=lambda n, at=path: report(f"{at.name}: {n}"))  # type: ignore[misc]  # `at` keeps this turn's file
+            )
+    if options.as_json:
+        show_json([
+            {"file": str(one.path), "kind": one.kind, "licence": one.licence,
+             "added": one.rows.added, "replaced": one.rows.replaced, "known": one.rows.known,
+             "failures": one.failures}
+            for one in outcomes
+        ])  # fmt: skip
+        return
+    for one in outcomes:
+        show_line(
+            f"{one.path}: {one.kind}, {one.rows.added:,} added, {one.rows.replaced:,} replaced, "
+            f"{one.rows.known:,} known before, {one.failures:,} failures"
+            + (f"; licence: {one.licence}" if one.licence else "")
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions(StoreOptions):
+    """The options of ``check``."""
+
+    removes: bool = option.given("--remove", "Remove the rows that are found.")
+
+
+@option.command(CheckOptions, "check", short="Look for damage and for rows that cannot be right.")
+def check_rows(options: CheckOptions) -> ExitStatus:
+    """Look for damage in the database, and for rows that cannot be right.
+
+    The database checks its own tables and indexes first; nothing is removed from a damaged one.
+    Rows are found that are unreadable, impossible, inconsistent or duplicated.
+
+    Exit status: 0 if nothing is wrong or what was wrong is removed, 1 if something is.
+    """
+    with (
+        open_data_store(options.place, must_exist=True) as store,
+        progress(is_wanted=not options.as_json) as report,
+    ):
+        found = list(check_store(store, report=lambda n: report(f"{n:,} rows looked at")))
+        is_damaged = any(one.kind is FindingKind.DAMAGED for one in found)
+        removes = options.removes and not is_damaged
+        removed = store.remove([one.key for one in found]) if removes and found else 0
+    rows = [
+        {"kind": one.kind.value, "key": one.key, "kernel": one.kernel,
+         "device_id": one.device_id, "message": one.message, "advice": one.advice}
+        for one in found
+    ]  # fmt: skip
+    if options.as_json:
+        show_json(rows)
+    elif found:
+        columns = dict.fromkeys(("kind", "key", "kernel", "device_id", "message"), "text")
+        show(_tabulate(rows, columns, {"message": "what is wrong"}))  # type: ignore[arg-type]  # all are texts
+        for advice in dict.fromkeys(f"{one.kind}: {one.advice}" for one in found):
+            show_line(advice)
+    if removes:
+        complain(f"{removed:,} rows removed")
+    elif found:
+        return ExitStatus.FAILED
+    elif not options.as_json:
+        show_line("no damage found, every row is sound")
+    return ExitStatus.ANSWERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOptions(StoreOptions):
+    """The options of ``merge``."""
+
+    others: tuple[str, ...] = option.argument("URL...")
+    replace: bool = _REPLACE
+
+
+@option.command(MergeOptions, "merge", short="Add the observations of other stores.")
+def merge_rows(options: MergeOptions) -> None:
+    """Add observations and failures of other stores, files or URLs, to the store."""
+    sources = [open_data_store(other, must_exist=True) for other in options.others]
+    with (
+        open_data_store(options.place) as store,
+        progress(is_wanted=not options.as_json) as report,
+    ):
+        added = merge_stores(store, sources, replace=options.replace, report=report)
+    for one in sources:
+        one.close()
+    pairs = list(zip(sources, added, strict=True))
+    if options.as_json:
+        show_json([
+            {"store": one.where, "added": rows.added, "replaced": rows.replaced,
+             "known": rows.known}
+            for one, rows in pairs
+        ])  # fmt: skip
+        return
+    for one, rows in pairs:
+        show_line(
+            f"{one.where}: {rows.added:,} added, {rows.replaced:,} replaced, "
+            f"{rows.known:,} known before"
+        )
+
+
+def _read_moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        msg = f"{text!r}: expected a moment such as 2026-03-01 or 2026-03-01T12:30:00+01:00"
+        raise click.BadParameter(msg) from error
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveOptions(SelectionOptions):
+    """The options of ``rm``."""
+
+    keys: tuple[str, ...] = option.argument("[KEY...]", required=False)
+    launch_keys: tuple[str, ...] = option.given(
+        "--launch KEY", "Only this launch (launch_key of `ls --rows --json`); may be repeated."
+    )
+    measurements: tuple[str, ...] = option.given(
+        "--measurement NAME", "Only what its reporter called so; may be repeated."
+    )
+    flags: tuple[str, ...] = option.given(
+        "--flag", "Only with this flag; of several, with one of them.",
+        type=click.Choice([one.value for one in ObservationFlag]),
+    )  # fmt: skip
+    measured_from: datetime | None = option.given(
+        "--from TIME",
+        "Only what was measured then or later (ISO 8601; UTC if no zone is given).",
+        type=str, callback=_read_moment,
+    )  # fmt: skip
+    measured_before: datetime | None = option.given(
+        "--before TIME", "Only what was measured before.", type=str, callback=_read_moment
+    )
+    least_seconds: float | None = option.given(
+        "--least SECONDS", "Only times of at least so long.", type=option.POSITIVE
+    )
+    most_seconds: float | None = option.given(
+        "--most SECONDS", "Only times of at most so long.", type=option.POSITIVE
+    )
+    dry_run: bool = option.given("--dry-run", "Show what would go, and remove nothing.")
+    is_sure: bool = option.given("--yes", "Do not ask.")
+
+
+@option.command(RemoveOptions, "rm", short="Remove observations.")
+def remove_rows(options: RemoveOptions) -> None:
+    """Remove observations, by their keys (or the beginnings of them) or by what they are.
+
+    What would go is shown first. A service on the same database notes the removal in its audit
+    log, and looks at its answers again within a second. What is removed is gone: `kernelcast data
+    export` keeps a copy.
+    """
+    as_json, dry_run = options.as_json, options.dry_run
+    if as_json and not (options.is_sure or dry_run):
+        msg = "with --json nobody is asked: give --yes or --dry-run"
+        raise InputError(msg)
+    wanted = options.select(
+        keys=(),
+        with_flags=frozenset(map(ObservationFlag, options.flags)),
+        least_seconds=options.least_seconds or 0.0,
+        most_seconds=options.most_seconds or float("inf"),
+    )
+    if wanted == Selection() and not options.keys:
+        msg = "say which observations are meant: their keys, or options such as --kernel"
+        raise InputError(msg)
+    with open_data_store(options.place, must_exist=True) as store:
+        if options.keys:
+            wanted = replace(wanted, keys=tuple(store.get(key).key for key in options.keys))
+        found = find_observations(store, wanted, most=_MOST_LISTED if as_json else _MOST_SHOWN)
+        if not as_json:
+            if found.rows:
+                show(_tabulate(found.rows, _ROW_COLUMNS))
+            show_line(f"{found.count:,} observations" + (" would go" if dry_run else ""))
+        is_wanted = bool(found.count) and not dry_run
+        if is_wanted and not options.is_sure:
+            is_wanted = click.confirm("Remove them?", err=True)
+        removed = remove_by_hand(store, wanted, found.count) if is_wanted else 0
+    if as_json:
+        show_json({"count": found.count, "removed": removed, "is_dry_run": dry_run,
+                   "observations": list(found.rows)})  # fmt: skip
+    elif is_wanted:
+        complain(f"{removed:,} observations removed")
