@@ -136,3 +136,11 @@ def test_a_core_that_osaca_lacks_is_what_was_measured(monkeypatch: pytest.Monkey
     [elder] = read_json(*words, "--core", "osaca", "--flags", "-O2")["sizes"]  # type: ignore[misc]
     assert elder["in_core"]["provider"] == "osaca"
     assert any("ZEN4 stands in for it" in note for note in elder["notes"])
+
+
+def test_a_sweep_has_a_column_for_each_result() -> None:
+    """Shows terms, the ECM model's time, Roofline and the cores that saturate memory."""
+    words = (LONG_RANGE, "-D", "M", "130", "-D", "N", "1015:1016:1", *PAPER[6:])
+    lines = run(*words).stdout.splitlines()
+    assert all(one in lines[1] for one in ("terms (cy/CL)", "ECM (cy/CL)", "Roofline", "cores"))
+    assert lines[3].split()[-5:] == ["165.8", "cy/CL", "151.5", "cy/CL", "6"]

@@ -502,9 +502,9 @@ def _list_sweep(name: str, rows: Sequence[_Size], unit: Unit) -> Table:
         ])  # fmt: skip
     table = Table(
         columns={
-            name: "number", "ECM (cy/CL)": "number", f"ECM ({unit})": "number",
-            "Roofline": "number", "n_s": "number", "measured": "number", "wall": "s", "CPU": "s",
-            "error": "signed share",
+            name: "number", "terms (cy/CL)": "number", f"ECM ({unit})": "number",
+            "Roofline": "number", "saturating cores": "number", "measured": "number",
+            "wall": "s", "CPU": "s", "error": "signed share",
         },
         rows=cells,
     )  # fmt: skip
