@@ -423,23 +423,29 @@ def test_finished_jobs_have_results_and_reasons(
     assert "no sampled observations" in failed
 
 
-def test_accuracy_tells_errors_of_methods(browser: Browser, done: dict[str, str]) -> None:
-    """Of what was observed and of a validation; scores, the worst launches, charts with numbers."""
-    page = browser.open("/accuracy?method=linear")
+def test_accuracy_tells_errors_of_answers_and_validations(
+    browser: Browser, api: httpx.Client, device: dict[str, Any], done: dict[str, str]
+) -> None:
+    """Of answers that were observed by device and tier, with charts; of a validation's models."""
+    problem = {**SCALE, "global_size": [32768], "name": "judged"}
+    asked = {"problem": problem, "devices": [device["id"]]}
+    (answer,) = api.post("/v1/estimates", json=asked).json()["estimates"]
+    report = {"key": "judged", "problem": problem, "device": device["id"],
+              "seconds": answer["seconds"]}  # fmt: skip
+    assert api.post("/v1/observations", json={"observations": [report]}).is_success
+    wait_until(lambda: api.get("/v1/answers", params={"observed": True}).json()["answers"], len)
+    page = browser.open("/accuracy")
     text = read(page)
-    launches = re.search(r"launches (\d+) of 27 kernels", text)
-    assert launches is not None
-    assert 0 < int(launches[1]) <= 54
-    assert re.search(r"mean error of linear [\d.]+ % median [\d.]+ %", text)
-    assert f"Methods on {ROWS_DEVICE}" in text
-    charts = browser.check_charts(page, "launches", "errors", "drift")
-    assert len(charts["launches"]) == int(launches[1]) + 1
-    assert ROWS_KERNEL in "\n".join(charts["launches"])
+    assert "By device and tier" in text
+    assert f"{device['id']} {answer['tier']}" in text
+    charts = browser.check_charts(page, "launches", "drift", "weeks")
+    assert any("scale" in line for line in charts["launches"])
     page = browser.open(f"/accuracy?job={done['validate']}")
     text = read(page)
     assert f"This is the validation of the job {done['validate']}" in text
-    assert re.search(r"mean error of (linear|ridge) [\d.]+ %", text)
-    browser.check_charts(page, "launches", "errors")
+    for told in ("Mean error by device", "linear", "ridge", ROWS_DEVICE, "noise floor"):
+        assert told in text
+    assert "<svg" in page
     assert "no validation 'nothing'" in read(browser.open("/accuracy?job=nothing", status=404))
 
 

@@ -110,7 +110,7 @@ def test_pages_with_data(
     for path, told in (
         ("/", "What to do next"),
         ("/devices/fake-device-0000", "Curves"),
-        ("/accuracy?device=device-1", "Where linear errs most"),
+        ("/accuracy?device=device-1", "Every answer that was observed"),
         ("/kernels", "Estimates and observations"),
         (f"/kernels/of?name={KERNEL}", "Every size and device"),
         ("/accuracy/compare", "within noise"),
@@ -124,7 +124,7 @@ def test_pages_with_data(
 def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
     """Each says what to do, and its button leads to the open form."""
     for path, told in (
-        ("/accuracy", "holds no observations yet"),
+        ("/accuracy", "answered nothing in this time"),
         ("/", "Ask for an estimate"),
         ("/kernels", "holds no observations yet"),
         ("/accuracy/compare", "Nothing was compared yet"),
@@ -146,14 +146,14 @@ def test_a_point_leads_to_its_kernel(
     browser.get(service[0] + "/accuracy?device=device-1")
     _check(browser)
     canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
-    assert "Predicted over measured" in (canvas.get_attribute("aria-label") or "")
+    assert "Answers over measured times" in (canvas.get_attribute("aria-label") or "")
     canvas.send_keys(Keys.ARROW_RIGHT)
     told = browser.find_element(By.ID, "announcer").get_attribute("textContent") or ""
     assert "measured time: " in told
     assert "suite/application" in told
     canvas.send_keys(Keys.ENTER)
     _wait(lambda: "/kernels/of?name=suite%2Fapplication" in browser.current_url)
-    assert "Every size and device" in _text(browser)
+    assert "All kernels" in _text(browser)
     _check(browser)
 
 
@@ -243,7 +243,7 @@ def test_rows_become_cards_on_a_telephone(
     )
     assert row.get_attribute("role") == "row"
     before = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#sizes tbody th")]
-    browser.find_element(By.CSS_SELECTOR, "#sizes thead button").click()
+    browser.find_element(By.CSS_SELECTOR, "#sizes thead button").send_keys(Keys.ENTER)
     after = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#sizes tbody th")]
     assert after == sorted(before)
 
@@ -270,15 +270,15 @@ def test_tables_are_sorted_and_searched(
 
 
 def test_a_choice_by_keyboard(browser: webdriver.Chrome, service: tuple[str, ServiceState]) -> None:
-    """Another source is chosen and shown without a mouse."""
+    """Another device is chosen and shown without a mouse."""
     browser.get(service[0] + "/accuracy")
-    field = browser.find_element(By.ID, "source")
-    field.send_keys("answers")
+    field = browser.find_element(By.ID, "device")
+    field.send_keys("device-2")
     field.send_keys(Keys.ENTER)
     button = field.find_element(By.XPATH, "ancestor::form//button")
     button.send_keys(Keys.ENTER)
-    _wait(lambda: "source=answers" in browser.current_url)
-    assert "Nothing that was answered" in _text(browser)
+    _wait(lambda: "device=device-2" in browser.current_url)
+    assert "device-1" not in browser.find_element(By.CSS_SELECTOR, ".wide").text
 
 
 def test_an_error_is_shown_to_a_person(

@@ -11,7 +11,7 @@ from kernelcast.launches.data_store import open_data_store
 from kernelcast.models.validation import report_to_json
 from kernelcast.models.validation.comparison import comparison_to_json
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service_state import ServiceState
+from kernelcast.service_state import AnswerRecord, ServiceState, make_id
 from kernelcast.training.comparing import ComparisonPlan, compare_models
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.validating import validate_models
@@ -33,6 +33,28 @@ def fill_store(database: str, *, launches: int = 30) -> None:
     """Store observations of three devices and seven kernels, with samples."""
     with open_data_store(database) as store:
         store.add_many([make_observation(number) for number in range(launches)])
+
+
+def make_answers(state: ServiceState, *, count: int = 60) -> None:
+    """Store answers of three devices and twelve kernels, with what was observed of them."""
+    now = datetime.now(UTC)
+    answers = [
+        AnswerRecord(
+            id=make_id(now - timedelta(hours=5 * number)), launch_key=f"launch-{number}",
+            problem_digest=f"{number // 3:064x}", problem=f"problem {number // 3}",
+            kernel=f"suite/application{number % 3}/kernel{number % 12}",
+            device_id=f"device-{number % 3}", global_size=(1024 * (1 + number % 5), 16),
+            local_size=(64, 1), tier=("linear", "history", "hybrid")[number % 3 - 1],
+            seconds=1e-3 * (1 + number), low=0.85e-3 * (1 + number), high=1.2e-3 * (1 + number),
+            coverage=0.9, slowdown=1.0, cost_s=0.02, caller="local",
+        )
+        for number in range(count)
+    ]  # fmt: skip
+    observed = [
+        (one.launch_key, one.seconds * (1 + 0.04 * (number % 9 - 4)), one.at)
+        for number, one in enumerate(answers)
+    ]
+    state.answers.write(answers, {}, observed)
 
 
 @cache

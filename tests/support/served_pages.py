@@ -20,6 +20,7 @@ from kernelcast.service_state import ServiceState, open_state
 from support.page_examples import (
     add_job,
     fill_store,
+    make_answers,
     make_comparison,
     make_validation,
 )
@@ -84,6 +85,7 @@ def serve_pages(
 
 def _fill(folder: Path, database: str, state: ServiceState) -> None:
     fill_store(database)
+    make_answers(state)
     add_job(state, JobKind.COMPARE, result=make_comparison())
     add_job(state, JobKind.VALIDATE, result=make_validation())
     options = {"devices": [DEVICE], "effort": "quick"}

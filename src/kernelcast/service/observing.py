@@ -108,7 +108,7 @@ class Observing:
         metrics: Metrics,
         answers: Answers,
     ) -> None:
-        self._store: Store = open_data_store(database)
+        self.store: Store = open_data_store(database)
         self._judge = Judge(backend.history)
         self._count_work = backend.count_work
         self._state = state
@@ -151,7 +151,7 @@ class Observing:
             shown = places[:most]
             keys = tuple(key for _, key in shown)
             held = Selection(keys=keys)
-            rows = find_observations(self._store, held, most=len(keys)).rows if keys else ()
+            rows = find_observations(self.store, held, most=len(keys)).rows if keys else ()
             found = {str(one["key"]): one for one in rows}
             return ListedObservations(
                 rows=tuple(found[key] for key in keys if key in found),
@@ -163,14 +163,14 @@ class Observing:
     async def remove(self, wanted: Selection) -> int:
         """Remove what a selection means; give how many there were."""
         try:
-            return await asyncio.to_thread(self._store.remove_selected, wanted)
+            return await asyncio.to_thread(self.store.remove_selected, wanted)
         finally:
             await self._tell()
 
     async def correct(self, key: str, correction: Correction) -> Mapping[str, object]:
         """Change an observation; give it as it is now."""
         try:
-            return await asyncio.to_thread(correct_observation, self._store, key, correction)
+            return await asyncio.to_thread(correct_observation, self.store, key, correction)
         finally:
             await self._tell()
 
@@ -186,7 +186,7 @@ class Observing:
 
     def close(self) -> None:
         """Close the store."""
-        self._store.close()
+        self.store.close()
 
     def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], Taken]:
         now, ends_s = datetime.now(UTC), time.monotonic() + _COUNTING_S
@@ -200,7 +200,7 @@ class Observing:
                 if reason:
                     doubted.append(Doubted(name=one.measurement, key=one.key, reason=reason))
         try:
-            rows = self._store.add_many(observations, check=partial(_refuse_changes, made))
+            rows = self.store.add_many(observations, check=partial(_refuse_changes, made))
         except (ApiError, StoreError):
             self.forget()
             raise

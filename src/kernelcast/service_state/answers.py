@@ -334,8 +334,13 @@ class AnswerTable:
         return compared
 
 
-def _select(wanted: Selection, global_size: tuple[int, ...]) -> list[sa.ColumnElement[bool]]:
-    found = list_conditions(wanted, OBSERVATIONS)
+_Condition = sa.ColumnElement[bool] | sa.TextClause
+
+
+def _select(wanted: Selection, global_size: tuple[int, ...]) -> list[_Condition]:
+    found: list[_Condition] = [*list_conditions(wanted, OBSERVATIONS)]
+    if wanted.with_flags:  # hardly any have one: an index holds these alone
+        found.append(sa.text("observations.flags <> ''"))
     if global_size:
         found.append(OBSERVATIONS.c.ndrange.startswith(dump([list(global_size)])[:-1] + ","))
     return found

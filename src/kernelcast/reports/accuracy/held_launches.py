@@ -7,7 +7,7 @@ answers. A launch that was observed 100,000 times counts as one that was observe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from typing import Any, Final
 
@@ -16,10 +16,8 @@ from kernelcast.records.estimates import Interval
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.store.launches import (
-    find_last_change,
     find_newest_samples,
     find_sizes,
-    list_changed,
     list_newest,
     read_newest_times,
     sum_up_launches,
@@ -27,11 +25,10 @@ from kernelcast.training_data.store.launches import (
 from kernelcast.training_data.store.schema import load_time
 
 MOST_LAUNCHES: Final = 1000
-"""Launches that are looked at, those that were measured last."""
+"""Launches of a kernel that are looked at, those that were measured last."""
 MOST_TIMES: Final = 100
 """Times of each launch that its history is drawn of, the newest."""
 _COVERAGE: Final = 0.9
-_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting shift
 # is seen after three to six.
 _REPLAYED: Final = 12
@@ -83,20 +80,6 @@ class HeldLaunch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldLaunches:
-    """Launches of a store at a moment."""
-
-    launches: tuple[HeldLaunch, ...] = ()
-    last_change: int = -1
-    is_whole: bool = True
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """Ids of the launches' devices, sorted."""
-        return tuple(sorted({one.device_id for one in self.launches}))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchDetails:
     """Sizes of launches, and when they took how many seconds, by the launches' keys."""
 
@@ -119,57 +102,11 @@ def read_launch_details(store: Store, launches: Sequence[HeldLaunch]) -> LaunchD
     )
 
 
-NOTHING: Final = HeldLaunches()
-"""What is known before a store is read."""
-
-
-def read_held_launches(
-    store: Store, known: HeldLaunches = NOTHING, *, most: int = MOST_LAUNCHES
-) -> HeldLaunches:
-    """Read what a store holds, as far as it has changed.
-
-    Parameters
-    ----------
-    known : HeldLaunches
-        What the last call for this store gave: only launches that have changed since are read, and
-        the same object comes back where none has.
-    most : int
-        Launches to look at.
-    """
-    last = find_last_change(store)
-    if last == known.last_change:
-        return known
-    # A store that was put back to an older state has lost changes: nothing of what is known holds.
-    if 0 <= known.last_change < last:
-        changed = list_changed(store, since=known.last_change, most=most + 1)
-        if len(changed) <= most:
-            found = _read(store, changed)
-            keys = {one.launch_key for one in changed}
-            kept = [*found, *(one for one in known.launches if one.key not in keys)]
-            kept.sort(key=_date, reverse=True)
-            # Among fewer or older ones than were known belong some that were not.
-            if known.is_whole or (
-                len(kept) >= most and _date(kept[most - 1]) >= _date(known.launches[-1])
-            ):
-                is_whole = known.is_whole and len(kept) <= most
-                return HeldLaunches(
-                    launches=tuple(kept[:most]), last_change=last, is_whole=is_whole
-                )
-    rows = list_newest(store, _JUDGED, most=most + 1)
-    return HeldLaunches(
-        launches=tuple(_read(store, rows[:most])), last_change=last, is_whole=len(rows) <= most
-    )
-
-
 def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
     """Read the launches of a kernel, that were measured last first; it is named as they name it."""
     name = kernel.rpartition("/")[2]
     found = _read(store, list_newest(store, _JUDGED, kernel=name, most=MOST_LAUNCHES))
     return tuple(one for one in found if one.kernel == kernel)
-
-
-def _date(one: HeldLaunch) -> tuple[datetime, int]:
-    return one.when or _NEVER, one.changed
 
 
 def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:

@@ -2,9 +2,17 @@
 
 from fastapi import FastAPI
 
-from kernelcast.service.pages import assets, devices, home, jobs, kernels, models, sign_in
-from kernelcast.service.pages.accuracy import compare
-from kernelcast.service.pages.accuracy import routes as accuracy
+from kernelcast.service.pages import (
+    accuracy,
+    assets,
+    compare,
+    devices,
+    home,
+    jobs,
+    kernels,
+    models,
+    sign_in,
+)
 from kernelcast.service.pages.lab import routes as lab
 
 

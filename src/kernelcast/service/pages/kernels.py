@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from http import HTTPStatus
 from itertools import islice
@@ -27,9 +27,6 @@ from kernelcast.reports.charts import (
 )
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.accuracy.reading import read_kernel, read_state
-from kernelcast.service.pages.accuracy.scores import Judged
-from kernelcast.service.pages.accuracy.view import list_observed
 from kernelcast.service.pages.dependencies import Name, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.evidence import describe_explanation
 from kernelcast.service.pages.filters import link_kernel, write_size
@@ -339,38 +336,47 @@ class KernelView:
     kernel: str
     launches: "tuple[HeldLaunch, ...]"
     details: "LaunchDetails"
-    rows: tuple[Judged, ...]
+    answers: Sequence[AnswerRecord]
+    """That were observed."""
 
     @property
     def pictures(self) -> Mapping[str, Figure]:
         """Pictures by name."""
+        series = self._list_predictions()
         found = {}
-        if self.rows:
-            found["predicted"] = self._picture_predicted()
+        if series:
+            found["predicted"] = Figure(
+                name="predicted",
+                title=f"Predicted over measured times of {self.kernel}",
+                caption="Answers that were observed; what samples said, and what observations "
+                "before the newest one said of it.",
+                charts=(chart_predictions(series, has_bounds=False),),
+            )
         if self.details.times:
             found["history"] = self._picture_history()
         return found
 
-    def best(self, key: str) -> Judged | None:
-        """Find the prediction of a launch by the method that errs least on it."""
-        own = [one for one in self.rows if one.launch == key]
-        return min(own, key=lambda one: one.error, default=None)
-
-    def _picture_predicted(self) -> Figure:
+    def _list_predictions(self) -> list[Series]:
         series: dict[str, list[Point]] = {}
-        for one in self.rows:
+        for one in self.answers:
             point = Point(
-                x=one.measured_s, y=one.seconds, low=one.low, high=one.high,
-                label=write_size(self.details.sizes.get(one.launch)),
+                x=one.measured_s or 0.0, y=one.seconds * one.slowdown, low=one.low * one.slowdown,
+                high=one.high * one.slowdown, label=write_size(one.global_size),
             )  # fmt: skip
-            series.setdefault(f"{one.method} on {one.device_id}", []).append(point)
-        found = [Series(name=name, points=points) for name, points in series.items()]
-        return Figure(
-            name="predicted",
-            title=f"Predicted over measured times of {self.kernel}",
-            caption="Every size, device and method.",
-            charts=(chart_predictions(found, has_bounds=False),),
-        )
+            series.setdefault(f"answers by {one.tier} on {one.device_id}", []).append(point)
+        for held in self.launches:
+            label = write_size(self.details.sizes.get(held.key))
+            if held.linear_s is not None:
+                point = Point(x=held.seconds, y=held.linear_s, label=label)
+                series.setdefault(f"samples on {held.device_id}", []).append(point)
+            if held.remembered is not None:
+                answer = held.remembered.answer
+                point = Point(
+                    x=held.remembered.measured_s, y=answer.seconds, low=answer.low,
+                    high=answer.high, label=label,
+                )  # fmt: skip
+                series.setdefault(f"observations on {held.device_id}", []).append(point)
+        return [Series(name=name, points=points) for name, points in series.items()]
 
     def _picture_history(self) -> Figure:
         shown = [one for one in self.launches if one.key in self.details.times]
@@ -432,12 +438,14 @@ async def show_picture(
 
 
 def _look(service: Service, kernel: str) -> KernelView:
-    launches, details = read_kernel(service, kernel)
-    state = read_state(service)
-    held = replace(state.held, launches=launches)
+    from kernelcast.reports.accuracy.held_launches import read_kernel_launches, read_launch_details
+
+    store = service.observing.store
+    launches = read_kernel_launches(store, kernel)
+    observed = AnswerFilter(kernels=(kernel.rpartition("/")[2],), is_observed=True)
     return KernelView(
         kernel=kernel,
         launches=launches,
-        details=details,
-        rows=tuple(list_observed(replace(state, held=held))),
+        details=read_launch_details(store, launches),
+        answers=service.state.answers.find(observed, most=_LOOKED_AT),
     )

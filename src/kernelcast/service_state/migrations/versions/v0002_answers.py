@@ -47,3 +47,8 @@ def upgrade() -> None:
     # Newest first by the time of the measurement: pages and the API read a part at a time.
     columns = ["measured_at_us", "key"]
     op.create_index("ix_observations_measured", "observations", columns, if_not_exists=True)
+    flagged = sa.text("flags <> ''")
+    op.create_index(
+        "ix_observations_flagged", "observations", columns, if_not_exists=True,
+        sqlite_where=flagged, postgresql_where=flagged,
+    )  # fmt: skip

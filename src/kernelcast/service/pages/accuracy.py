@@ -1,0 +1,279 @@
+"""Accuracy: how good the answers of this service were, and what validations found of models."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.reports.charts import (
+    Axis,
+    Chart,
+    Figure,
+    Point,
+    Series,
+    chart_mean_errors,
+    chart_predictions,
+)
+from kernelcast.reports.presenter import Part, Section, make_html
+from kernelcast.service.dependencies import OurService
+from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.pages.dependencies import Name, PageReader
+from kernelcast.service.pages.filters import link_kernel
+from kernelcast.service.pages.pictures import Theme, link_all, respond
+from kernelcast.service.pages.rendering import PageRoute, render
+from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.service import Service
+from kernelcast.service_state import AnswerFilter, AnswerRecord
+
+router = APIRouter(route_class=PageRoute)
+REACHES: Final = {4: "four weeks", 13: "three months", 52: "a year"}
+"""How far back answers are looked at, in weeks."""
+_USUAL_WEEKS: Final = 13
+_MOST_POINTS: Final = 2000
+_MOST_BARS: Final = 40
+_MOST_RATIO: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is to be shown, out of the address; a job is a validation."""
+
+    device: Name = ""
+    weeks: int = _USUAL_WEEKS
+    job: Name = ""
+
+
+Chosen = Annotated[Choice, Depends()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyView:
+    """Answers of a device, or of all, and what was observed of them."""
+
+    devices: Sequence[str]
+    """That have answered."""
+    device: str
+    """The one that was chosen; empty for all."""
+    weeks: int
+    methods: Sequence[Mapping[str, Any]]
+    by_week: Sequence[Mapping[str, Any]]
+    kernels: Sequence[Mapping[str, Any]]
+    """Sums by device and tier, by week and device, and by kernel; see `AnswerTable.sum_up`."""
+    observed: Sequence[AnswerRecord]
+    """The last answers that were observed, newest first."""
+
+    @property
+    def pictures(self) -> Mapping[str, Figure]:
+        """Pictures by the names that their addresses have."""
+        found = {}
+        if self.observed:
+            found["launches"] = self._picture_launches()
+            found["drift"] = self._picture_drift()
+        known = [one for one in self.kernels if one["observed"]]
+        if known:
+            found["kernels"] = _picture_kernels(known[:_MOST_BARS])
+        if any(one["observed"] for one in self.by_week):
+            found["weeks"] = self._picture_weeks()
+        return found
+
+    def _picture_launches(self) -> Figure:
+        series = _group(self.observed, lambda one: Point(
+            x=one.measured_s or 0.0, y=one.seconds * one.slowdown, low=one.low * one.slowdown,
+            high=one.high * one.slowdown, label=one.kernel, link=link_kernel(one.kernel),
+        ))  # fmt: skip
+        return Figure(
+            name="launches",
+            title="Answers over measured times",
+            caption="Each answer that was observed, with its interval, which should hold the "
+            "middle line. A click on a point leads to its kernel.",
+            charts=(chart_predictions(series),),
+            heights=(4.6,),
+        )
+
+    def _picture_drift(self) -> Figure:
+        series = _group(self.observed, lambda one: Point(
+            x=(one.observed_at or one.at).timestamp(),
+            y=_clip(one.seconds * one.slowdown / (one.measured_s or 1.0)), label=one.kernel,
+            link=link_kernel(one.kernel),
+        ))  # fmt: skip
+        moments = [at.x for one in series for at in one.points]
+        equal = [Point(x=one, y=1.0) for one in (min(moments), max(moments))]
+        return Figure(
+            name="drift",
+            title="Answers over measured times, by when they were observed",
+            caption="Above the line answers were too long. Where points leave it for good, a "
+            "driver, a clock or the machine's work has changed.",
+            charts=(
+                Chart(
+                    x=Axis(title="observed", unit="moment"),
+                    y=Axis(title="predicted over measured", unit="ratio", is_log=True),
+                    series=(*series, Series(name="equal", kind="guide", points=equal)),
+                ),
+            ),
+            heights=(3.2,),
+        )
+
+    def _picture_weeks(self) -> Figure:
+        series: dict[str, list[Point]] = {}
+        for row in reversed(self.by_week):
+            if row["observed"]:
+                label = f"{row['observed']} observed"
+                point = Point(x=row["week"].timestamp(), y=row["error"], label=label)
+                series.setdefault(row["device_id"], []).append(point)
+        return Figure(
+            name="weeks",
+            title="Mean error of answers that were observed, by week and device",
+            caption="A point per week; what was answered then, and observed since.",
+            charts=(
+                Chart(
+                    x=Axis(title="week", unit="moment"),
+                    y=Axis(title="mean error", unit="share"),
+                    series=tuple(
+                        Series(name=name, points=points, kind="line")
+                        for name, points in series.items()
+                    ),
+                ),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """What a validation found, as HTML without figures; figures by the names of their addresses."""
+
+    job: str
+    text: str
+    pictures: Mapping[str, Figure]
+
+
+def _picture_kernels(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    errors: list[float | None] = [one["error"] for one in rows]
+    return replace(
+        chart_mean_errors([one["kernel"] for one in rows], {"mean error": errors}, None),
+        name="kernels",
+        title="Mean error of answers to each kernel, worst first",
+        caption=f"At most {_MOST_BARS} kernels.",
+    )
+
+
+def _group(answers: Sequence[AnswerRecord], make: Any) -> list[Series]:  # noqa: ANN401 - makes a point
+    """Sort answers by whether their interval held."""
+    groups: dict[str, list[Point]] = {}
+    for one in answers:
+        name = "inside its interval" if one.is_inside else "outside its interval"
+        groups.setdefault(name, []).append(make(one))
+    return [Series(name=name, points=points) for name, points in sorted(groups.items())]
+
+
+def _clip(ratio: float) -> float:
+    """Bring a ratio to where an axis may end: callers may report anything."""
+    return min(max(ratio, 1 / _MOST_RATIO), _MOST_RATIO)
+
+
+@router.get("/accuracy")
+async def show_accuracy(
+    request: Request, service: OurService, _: PageReader, chosen: Chosen
+) -> Response:
+    """Show how far answers were off, and what a validation found."""
+    view = await _look(service, chosen)
+    validation = await _find_validation(service, chosen.job)
+    query = urlencode({"weeks": view.weeks, "device": view.device})
+    values = {
+        "view": view,
+        "shifts": [
+            one
+            for one in service.answers.shifts.values()
+            if chosen.device in {"", one.compared.answer.device_id}
+        ],
+        "pictures": link_all(view.pictures, "/accuracy", query),
+        "reaches": REACHES,
+        "is_asked": bool(chosen.job),
+        "validation": validation,
+    }
+    if validation is not None:
+        job = urlencode({"job": validation.job})
+        values["charts"] = link_all(validation.pictures, "/accuracy", job)
+    return render(request, "accuracy/page.html", values)
+
+
+@router.get("/accuracy/{name}.{ending}")
+async def show_picture(
+    name: str, ending: str, service: OurService, _: PageReader, chosen: Chosen,
+    theme: Theme = "light",
+) -> Response:  # fmt: skip
+    """Draw one of the page's pictures, or write its numbers."""
+    if name.startswith("validation-"):
+        validation = await _find_validation(service, chosen.job)
+        pictures = validation.pictures if validation else {}
+    else:
+        pictures = (await _look(service, chosen)).pictures
+    return await respond(pictures, name, ending, theme)
+
+
+async def _look(service: Service, chosen: Choice) -> AccuracyView:
+    await service.answers.flush()
+    weeks = chosen.weeks if chosen.weeks in REACHES else _USUAL_WEEKS
+    since = datetime.now(UTC) - timedelta(weeks=weeks)
+    every = AnswerFilter(given_from=since)
+    wanted = replace(every, devices=(chosen.device,) if chosen.device else ())
+    table = service.state.answers
+
+    def read() -> AccuracyView:
+        kernels = table.sum_up(("kernel",), wanted)
+        return AccuracyView(
+            devices=[one["device_id"] for one in table.sum_up(("device_id",), every)],
+            device=chosen.device,
+            weeks=weeks,
+            methods=table.sum_up(("device_id", "tier"), wanted),
+            by_week=table.sum_up(("week", "device_id"), wanted),
+            kernels=sorted(kernels, key=lambda one: -(one["error"] or 0.0)),
+            observed=table.find(replace(wanted, is_observed=True), most=_MOST_POINTS),
+        )
+
+    return await asyncio.to_thread(read)
+
+
+async def _find_validation(service: Service, wanted: str) -> Validation | None:
+    """Read the validation that is asked for, or the newest one."""
+    jobs = service.state.jobs
+    if wanted:
+        job = await asyncio.to_thread(jobs.find, wanted)
+        if job is None or job.kind is not JobKind.VALIDATE or job.result is None:
+            refuse_unknown("validation", wanted)
+    else:
+        found = await asyncio.to_thread(
+            lambda: jobs.list(kinds=(JobKind.VALIDATE,), states=(JobState.DONE,), most=1)
+        )
+        if not found:
+            return None
+        job = found[0]
+    return await run_in_thread(_present, job.id, job.result)
+
+
+def _present(job: str, result: Mapping[str, Any]) -> Validation:
+    from kernelcast.reports.accuracy.judging import read_report
+    from kernelcast.reports.validation import present_validation
+
+    pictures: dict[str, Figure] = {}
+    parts = _take_out(present_validation(read_report(result)), pictures)
+    return Validation(job=job, text=make_html(*parts, level=3), pictures=pictures)
+
+
+def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:
+    """Take figures out of parts: the page has them by addresses, for its policy lets no other."""
+    kept: list[Part] = []
+    for part in parts:
+        if isinstance(part, Figure):
+            name = f"validation-{len(pictures) + 1}"
+            pictures[name] = replace(part, name=name)
+        elif isinstance(part, Section):
+            kept.append(replace(part, parts=_take_out(part.parts, pictures)))
+        else:
+            kept.append(part)
+    return kept

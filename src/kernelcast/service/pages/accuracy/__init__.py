@@ -1,1 +1,0 @@
-"""The page *Accuracy*: predicted against measured times, and why some are far apart."""

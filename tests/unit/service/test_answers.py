@@ -1,0 +1,203 @@
+"""What was answered is kept, compared with what is observed, summed up and, later, forgotten."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi.testclient import TestClient
+
+from kernelcast.launches.data_store import Selection, open_data_store
+from kernelcast.service import ServiceSettings, answers, create_app
+from kernelcast.service.pages.kernels import place_problems
+from kernelcast.service_state import AnswerFilter, AnswerRecord, ServiceState, make_id, open_state
+from support.observations import make_observation
+from support.service_backend import FakeBackend
+
+Plain = dict[str, Any]
+NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)  # a Wednesday
+
+
+def _make(number: int = 0, **more: Any) -> AnswerRecord:  # noqa: ANN401 - fields of any kind
+    given: Plain = {
+        "id": make_id(NOW + timedelta(seconds=number)), "launch_key": f"l{number}",
+        "problem_digest": "p", "problem": "p", "kernel": "k", "device_id": "d",
+        "global_size": (64, 2), "local_size": (64, 1), "tier": "linear", "seconds": 1.0,
+        "low": 0.5, "high": 2.0, "coverage": 0.9, "slowdown": 1.0, "cost_s": 0.25, "caller": "c",
+    }  # fmt: skip
+    return AnswerRecord(**{**given, **more})
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> ServiceState:
+    """Give the tables of a service."""
+    return open_state(tmp_path / "rows.sqlite")
+
+
+def test_answers_come_back_newest_first_in_parts(state: ServiceState) -> None:
+    """As they were; filters are by kernel, device, tier, size, time and what was observed."""
+    given = [_make(number, kernel=f"k{number % 2}") for number in range(6)]
+    state.answers.write(given, {}, [("l3", 1.5, NOW)])
+    find = state.answers.find
+    whole = find(AnswerFilter(), most=100)
+    assert [one.id for one in whole] == sorted((one.id for one in given), reverse=True)
+    assert whole[0] == given[5]
+    assert whole[0].at == NOW + timedelta(seconds=5)
+    assert find(AnswerFilter(), most=4, before=whole[1].id) == whole[2:]
+    for wanted, count in (
+        (AnswerFilter(kernels=("k1",)), 3),
+        (AnswerFilter(devices=("other",)), 0),
+        (AnswerFilter(tiers=("linear",), global_sizes=((64, 2),)), 6),
+        (AnswerFilter(global_sizes=((64,),)), 0),
+        (AnswerFilter(is_observed=True), 1),
+        (AnswerFilter(given_from=NOW + timedelta(seconds=4)), 2),
+        (AnswerFilter(given_before=NOW + timedelta(seconds=4)), 4),
+    ):
+        assert len(find(wanted, most=100)) == count, wanted
+
+
+def test_sums_tell_error_coverage_and_cost(state: ServiceState) -> None:
+    """By any of week, device, kernel and tier; repeats count as answers and cost nothing."""
+    first = _make(0, slowdown=2.0)
+    later = _make(1, id=make_id(NOW + timedelta(days=7)), tier="history", cost_s=0.75)
+    state.answers.write([first, later], {}, [])
+    compared = state.answers.write([], {first.id: 4}, [("l0", 4.0, NOW), ("l0", 8.0, NOW),
+                                                       ("unknown", 1.0, NOW)])  # fmt: skip
+    assert [(one.error, one.is_inside) for one in compared] == [(0.5, True), (0.75, False)]
+    (row,) = state.answers.sum_up(("device_id",), AnswerFilter())
+    assert row == {
+        "device_id": "d", "asked": 6, "made": 2, "observed": 2, "error": pytest.approx(0.625),
+        "ratio": pytest.approx(0.5 ** 1.5), "coverage": 0.5, "cost_s": pytest.approx(0.5),
+        "cost_share": pytest.approx(0.5),
+    }  # fmt: skip
+    weeks = state.answers.sum_up(("week", "tier"), AnswerFilter())
+    assert [(one["week"].day, one["tier"]) for one in weeks] == [(15, "history"), (8, "linear")]
+    recent = AnswerFilter(given_from=NOW + timedelta(days=6))
+    assert [one["tier"] for one in state.answers.sum_up(("tier",), recent)] == ["history"]
+    (kept,) = state.answers.find(AnswerFilter(is_observed=True), most=9)
+    assert (kept.asked, kept.observed, kept.measured_s) == (5, 2, 8.0)
+
+
+def test_old_and_many_answers_are_forgotten(state: ServiceState) -> None:
+    """By age and by number; weeks that are over with them."""
+    state.answers.write([_make(number) for number in range(10)], {}, [])
+    assert state.answers.prune(most=4, before=NOW - timedelta(days=1)) == 6
+    assert len(state.answers.find(AnswerFilter(), most=99)) == 4
+    assert state.answers.prune(most=4, before=NOW + timedelta(days=30)) == 4
+    assert state.answers.sum_up(("kernel",), AnswerFilter()) == []
+
+
+def test_indexes_find_what_pages_show(state: ServiceState) -> None:
+    """No part of a list is found by a look at every row or a sort of them."""
+    database = state._database
+    asked: list[str] = []
+
+    def note(_c: object, _k: object, statement: str, parameters: Any, *_: object) -> None:  # noqa: ANN401
+        plan = database.engine.raw_connection().execute(  # type: ignore[attr-defined]
+            f"EXPLAIN QUERY PLAN {statement}", parameters
+        )
+        asked.extend(str(row[3]) for row in plan)
+
+    sa.event.listen(database.engine, "before_cursor_execute", note)
+    state.answers.find(AnswerFilter(), most=5, before=3)
+    state.answers.find(AnswerFilter(kernels=("k",)), most=5)
+    state.answers.find(AnswerFilter(devices=("d",)), most=5)
+    state.answers.list_observations(Selection(), most=5, after=(3, "a"))
+    assert asked
+    assert not [one for one in asked if "TEMP B-TREE" in one]
+    assert all("USING" in one or "service_answers" in one for one in asked if "SCAN" in one)
+
+
+def test_a_device_is_fastest_only_where_intervals_tell() -> None:
+    """Overlapping intervals cannot be told apart; the newest answer of each device counts."""
+    answers = [
+        _make(9, device_id="a"), _make(8, device_id="b", seconds=1.5, low=1.0, high=2.0),
+        _make(7, device_id="c", seconds=9.0, low=8.0, high=10.0),
+        _make(6, device_id="a", seconds=50.0), _make(5, problem_digest="alone"),
+    ]  # fmt: skip
+    (placed,) = place_problems(answers)
+    verdicts = {device: placed.judge(device) for device in placed.by_device}
+    assert verdicts == {"a": "shortest", "b": "cannot be told apart", "c": ""}
+    (placed,) = place_problems([answers[0], answers[2]])
+    assert placed.judge("a") == "fastest"
+
+
+def test_a_service_keeps_what_it_answers(
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """Over a restart; repeats are counted, and flagged observations compared with nothing."""
+    app = create_app(settings, backend=backend)
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        asked = {"problem": problem, "devices": ["fake"]}
+        seconds = client.post("/v1/estimates", json=asked).json()["estimates"][0]["seconds"]
+        client.post("/v1/estimates", json=asked)
+        report = {"problem": problem, "device": "fake-device-0000", "seconds": 1.2 * seconds}
+        batch = [{**report, "key": "a"}, {**report, "key": "b", "is_contaminated": True}]
+        client.post("/v1/observations", json={"observations": batch})
+        client.post("/v1/observations", json={"observations": batch})
+        client.get("/v1/answers")
+        text = client.get("/metrics").text
+    line = 'kernelcast_predictions_total{device_id="fake-device-0000",inside="true",tier="linear"}'
+    assert f"{line} 1.0" in text
+    again = create_app(settings, backend=FakeBackend(str(settings.database)))
+    with TestClient(again, base_url="http://127.0.0.1") as client:
+        (kept,) = client.get("/v1/answers").json()["answers"]
+        assert (kept["asked"], kept["observed"]) == (2, 1)
+        assert kept["error"] == pytest.approx(1 / 6)
+        (row,) = client.get("/v1/accuracy", params={"by": "tier"}).json()["rows"]
+        assert (row["tier"], row["observed"], row["coverage"]) == ("linear", 1, 1.0)
+
+
+def test_answers_wait_for_the_database(
+    client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that is away costs no answer; /ready is 503 while it cannot be written."""
+    service = client.app.state.service  # type: ignore[attr-defined]
+    write, count = service.state.answers.write, service.state.changes.count
+
+    def fail(*_: object) -> None:
+        raise answers.StoreError("disk full")
+
+    monkeypatch.setattr(service.state.answers, "write", fail)
+    monkeypatch.setattr(service.state.changes, "count", fail)
+    assert client.post("/v1/estimates", json={"problem": problem}).status_code == 200
+    asyncio.run(service.answers.flush())
+    assert client.get("/ready").status_code == 503
+    monkeypatch.setattr(service.state.answers, "write", write)
+    monkeypatch.setattr(service.state.changes, "count", count)
+    assert client.get("/ready").status_code == 200
+    assert len(client.get("/v1/answers").json()["answers"]) == 2
+    text = client.get("/metrics").text
+    assert 'kernelcast_database_failures_total{where="answers"}' in text
+    assert 'kernelcast_database_failures_total{where="requests"}' in text
+
+
+def test_observations_are_listed_by_time_in_parts(
+    client: TestClient, settings: ServiceSettings
+) -> None:
+    """Whenever they were stored: imports of old rows push none of the new ones away."""
+    rows = [make_observation(number) for number in range(7)]
+    undated = replace(rows[0], measurement="undated", measured_at=None)
+    with open_data_store(str(settings.database)) as store:
+        store.add_many([*rows[::-1], undated])
+    found: list[Plain] = []
+    cursor = None
+    while cursor is not None or not found:
+        params = {"limit": 3} | ({} if cursor is None else {"next": cursor})
+        part = client.get("/v1/observations", params=params).json()
+        assert part["count"] == 8
+        found, cursor = [*found, *part["observations"]], part["next"]
+    times = [one["measured_at"] for one in found]
+    assert times == [*sorted(filter(None, times), reverse=True), None]
+    assert len({one["key"] for one in found}) == 8
+    for bad in ("x", "1.", "9" * 30 + ".a", "_"):
+        assert client.get("/v1/observations", params={"next": bad}).status_code == 422
+    size = ",".join(map(str, found[0]["global_size"]))
+    sized = client.get("/v1/observations", params={"global_size": size}).json()
+    assert {tuple(one["global_size"]) for one in sized["observations"]} == {
+        tuple(found[0]["global_size"])
+    }
+    assert sized["count"] == len(sized["observations"])
