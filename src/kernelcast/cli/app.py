@@ -143,6 +143,7 @@ def app() -> None:
         import data:import_files
         ls data:list_rows
         merge data:merge_rows
+        remodel data:remodel_rows
         rm data:remove_rows
         show data:show_rows
     """,

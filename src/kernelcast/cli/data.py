@@ -339,6 +339,49 @@ def merge_rows(options: MergeOptions) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemodelOptions(SelectionOptions):
+    """The options of ``remodel``."""
+
+    problems: Path | None = option.given(
+        "--problems DIR",
+        "Problem files of rows that were collected by `collect --problems`.",
+        type=option.FOLDER,
+    )
+
+
+@option.command(RemodelOptions, "remodel", short="Compute analytic features anew.")
+def remodel_rows(options: RemodelOptions) -> ExitStatus:
+    """Compute the analytic features of observations anew, by today's models; nothing is run.
+
+    For rows of the corpus, and with --problems of your own kernels, on devices that are calibrated
+    or described. Models and comparisons never mix analytic features of several revisions.
+
+    Exit status: 0 if all rows that are meant were computed, 1 if not; the reasons are printed.
+    """
+    from kernelcast.collection import remodelling
+    from kernelcast.collection.own_problems import find_problems
+    from kernelcast.launches.data_folder import data_folder
+    from kernelcast.training_data.applications import find_kernels
+
+    kernels = find_kernels() if options.problems is None else find_problems(options.problems)[0]
+    with (
+        open_data_store(options.place, must_exist=True) as store,
+        progress(is_wanted=not options.as_json) as report,
+    ):
+        counts = remodelling.remodel_rows(
+            store, options.select(), kernels, cache_folder=data_folder() / "corpus", report=report
+        )
+    done = counts.pop(remodelling.REMODELLED, 0)
+    if options.as_json:
+        show_json({"remodelled": done, "left_out": dict(counts)})
+    else:
+        show_line(f"{done:,} rows computed anew")
+        for reason, count in counts.items():
+            show_line(f"{count:,} left out: {reason}")
+    return ExitStatus.FAILED if counts else ExitStatus.ANSWERED
+
+
 def _read_moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
     if text is None:
         return None

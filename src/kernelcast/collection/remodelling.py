@@ -1,0 +1,112 @@
+"""Computes the analytic features of stored observations anew, by today's models."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from kernelcast.analytic.cpu.estimate import REVISION
+from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.features.vector.catalogue import combine
+from kernelcast.launches.machine_file import read_machine
+from kernelcast.launches.machines import list_machines
+from kernelcast.launches.modelling.estimating import estimate_analytically
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.observation import Observation
+from kernelcast.training_data.applications import CorpusKernel
+from kernelcast.training_data.store import Selection, Store
+
+REMODELLED = "computed anew"
+_CPU_MODEL = "cpu_model"
+_PREFIX = "analytic."
+
+
+def remodel_rows(
+    store: Store,
+    wanted: Selection,
+    kernels: Iterable[CorpusKernel],
+    *,
+    cache_folder: Path,
+    report: Callable[[str], None] = lambda _: None,
+) -> Counter[str]:
+    """Give stored observations the analytic features of today's models; nothing is run.
+
+    Parameters
+    ----------
+    kernels : iterable of CorpusKernel
+        What was observed: each launch is made anew of its problem file, and compared.
+    cache_folder : Path
+        Where generated inputs are kept.
+
+    Returns
+    -------
+    Counter of str
+        How many rows were computed anew, and why others were not.
+    """
+    by_name = {(one.application, one.stem): one for one in kernels}
+    counts: Counter[str] = Counter()
+
+    def remodel() -> Iterator[Observation]:
+        for one in store.find(wanted):
+            try:
+                made = _remodel(one, by_name, cache_folder)
+            except KernelcastError as error:
+                counts[str(error).splitlines()[0]] += 1
+                continue
+            counts[REMODELLED] += 1
+            report(f"{counts.total():,} rows")
+            yield made
+
+    # All are read before one is written: a writer waits for readers of the same process.
+    store.add_many([*remodel()], replace=True)
+    return counts
+
+
+def _remodel(
+    one: Observation, kernels: dict[tuple[str, str], CorpusKernel], cache_folder: Path
+) -> Observation:
+    launch = one.launch
+    kernel = kernels.get((launch.kernel.application, launch.kernel.name))
+    ndrange = launch.ndrange
+    if kernel is None or ndrange is None or ndrange.local_size is None or one.features is None:
+        msg = "no problem file of the kernel is known, or no local size; name files by --problems"
+        raise InputError(msg)
+    machine = _find_machine(launch.device.id)
+    size = {kernel.size.parameter: int(launch.parameters[kernel.size.parameter])}
+    problem = prepare_launch(
+        kernel, size, local_size=ndrange.local_size, cache_folder=cache_folder
+    ).problem
+    if problem.kernel.digest != launch.kernel.digest:
+        msg = "the kernel's source is another one today"
+        raise InputError(msg)
+    analytic = combine(estimate_analytically(problem, machine)).as_dict()
+    return replace(
+        one,
+        features=_replace_analytic(one.features, analytic),
+        versions={**one.versions, _CPU_MODEL: str(REVISION)},
+    )
+
+
+def _replace_analytic(features: FeatureVector, analytic: dict[str, float]) -> FeatureVector:
+    kept = {
+        name: value for name, value in features.as_dict().items() if not name.startswith(_PREFIX)
+    }
+    new = {name: value for name, value in analytic.items() if name.startswith(_PREFIX)}
+    names = dict.fromkeys((*features.schema.names, *new))
+    schema = FeatureSchema(names=tuple(names), version=features.schema.version)
+    return make_vector(kept | new, schema)
+
+
+@cache
+def _find_machine(device_id: str) -> MachineDescription:
+    for one in list_machines():
+        if one.name == device_id:
+            return read_machine(one.path)
+    msg = (
+        f"{device_id}: there is no description of this device; `kernelcast calibrate --device "
+        f"{device_id}` makes one"
+    )
+    raise InputError(msg)
