@@ -468,7 +468,8 @@ def draw(
             other.semilogx(counted / 1e6, modelled / counted, marker, label=name, markersize=4)
     other.axhline(1, color="grey", linewidth=0.8)
     other.set(xlabel="counted, MB", ylabel="model over counted", ylim=(0, 2.5))
-    other.legend(fontsize=8)
+    if other.get_legend_handles_labels()[0]:
+        other.legend(fontsize=8)
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 

@@ -107,6 +107,7 @@ READ_CYCLES = {
         'asm volatile("s_memtime %0\\ns_waitcnt lgkmcnt(0)" : "=s"({0}), "+v"(x) : : "memory");',
 }  # fmt: skip
 """Statements that read a compute unit's cycles, by the extension of devices that have it."""
+_SLOWEST_HZ, _FASTEST_HZ = 1e8, 1e10
 
 
 def _make_chain(
@@ -179,7 +180,11 @@ def count_cycles(bench: Bench, statement: str, *, size: int = 256) -> Trait[floa
         return bench.time_launch(kernel, items, size)
 
     measured, _ = bench.measure_loop(run)
-    return measured.as_rate(float(bench.read(cycles, np.uint64, 1)[0]), "clock")
+    clock_hz = measured.as_rate(float(bench.read(cycles, np.uint64, 1)[0]), "clock")
+    if not _SLOWEST_HZ < clock_hz.value < _FASTEST_HZ:
+        msg = f"the device's counter of cycles goes at {clock_hz.value:.3g} Hz: it counts others"
+        raise MeasurementError(msg)
+    return clock_hz
 
 
 def judge_clock(added: Measured, steps: float, ratio: float) -> Trait[float]:
