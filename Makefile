@@ -17,7 +17,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint wheel docs lock bench clean distclean
+.PHONY: help venv demo test lint wheel release docs lock bench clean distclean
 
 help: ## show this list
 	@echo "kernelcast predicts how long an OpenCL kernel takes on each device. Targets:"
@@ -47,6 +47,11 @@ wheel: $(STAMP) ## build the wheel, install it into an empty environment, predic
 		install --quiet "$$(ls build/wheel/*.whl)[cpu]"
 	cd build/wheel && venv/bin/kernelcast --version && venv/bin/kernelcast estimate \
 		../../examples/triad/triad.yaml --param N=4000000
+
+release: $(STAMP) ## build what is published, and check it: dist/ (`.ci/release` publishes it)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 
 docs: $(STAMP) ## build the documentation site into build/site; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -230,6 +230,13 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), match["target"]
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_nothing_is_installed_by_a_name_that_no_index_has(path: Path) -> None:
+    """Installs from a checkout, a wheel or a repository; extras are added to what is there."""
+    for block in re.findall(r"^```sh\n(.*?)^```", _read(path), re.MULTILINE | re.DOTALL):
+        assert not re.search(r"pip install (?:-\S+ )*'?kernelcast(?:\[[^]]*\])?'?\s*(?:#|$)", block)
+
+
 def test_every_example_is_in_the_table() -> None:
     """Lists each example with its problem file."""
     listed = _read(ROOT / "examples/README.md")

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,8 @@ from kernelcast.service.telemetry import (
 
 _SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
 _SQLITE_VARIABLE: Final = "SQLITE_TMPDIR"
+_NOTIFY_VARIABLE: Final = "NOTIFY_SOCKET"
+_POLL_S: Final = 0.1
 _MATPLOTLIB_VARIABLE: Final = "MPLCONFIGDIR"
 _GRACE_S: Final = 30
 _ASK_S: Final = 2.0
@@ -62,6 +65,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
         signal.signal(number, _end)
     _warn_of_readers(settings)
     os.environ[_SETTINGS_VARIABLE] = settings.dump()
+    _notify_when_ready(settings.host, settings.port)
     try:
         with share_counts() if settings.workers > 1 else contextlib.nullcontext():
             uvicorn.run(
@@ -86,6 +90,21 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
             raise
         msg = f"the service at {settings.host}:{settings.port} cannot start; its log says why"
         raise KernelcastError(msg) from end
+
+
+def _notify_when_ready(host: str, port: int) -> None:
+    """Tell systemd, where it has started this (``Type=notify``), as soon as requests are answered."""
+    address = os.environ.pop(_NOTIFY_VARIABLE, "")  # children have nothing to tell
+    if not address:
+        return
+
+    def wait() -> None:
+        while not _name_service(host, port):
+            time.sleep(_POLL_S)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+            one.sendto(b"READY=1", address.replace("@", "\0", 1))
+
+    threading.Thread(target=wait, name="ready", daemon=True).start()
 
 
 def check_port(host: str, port: int) -> None:

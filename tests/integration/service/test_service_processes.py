@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from kernelcast.client import Client
 from kernelcast.client.transport import Patience
@@ -172,3 +173,16 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"127.0.0.1:{port} is in use by process {os.getpid()} (" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_systemd_is_told_when_requests_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sends READY=1 to the socket of a unit of type notify, once."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        with ServiceProcess(tmp_path / "data") as service:
+            assert manager.recv(100) == b"READY=1"
+            assert httpx.get(f"{service.url}/health").status_code == 200

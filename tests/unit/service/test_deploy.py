@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,34 @@ def test_panels_stand_beside_each_other() -> None:
         assert not cells & taken
         taken |= cells
     assert len({one["id"] for one in board["panels"]}) == len(board["panels"])
+
+
+def test_the_unit_is_confined() -> None:
+    """Exposes less than systemd calls medium, and is up when it answers."""
+    unit = DEPLOY / "kernelcast.service"
+    assert "Type=notify" in unit.read_text(encoding="utf-8")
+    analyse = shutil.which("systemd-analyze")
+    if analyse is None:
+        pytest.skip("no systemd-analyze")
+    done = subprocess.run(
+        [analyse, "security", "--offline=true", "--threshold=40", "--no-pager", str(unit)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr
+
+
+def test_the_image_is_built_of_what_is_there() -> None:
+    """Copies files that the list of ignored ones lets through; a linter, where one is, is content."""
+    root, path = DEPLOY.parents[2], DEPLOY / "Dockerfile"
+    sent = {
+        line[1:] for line in (root / ".dockerignore").read_text().splitlines() if line[:1] == "!"
+    }
+    copied = re.findall(r"^COPY (?!--)(.+) \S+$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name for line in copied for name in line.split()} == sent
+    assert all((root / name).exists() for name in sent)
+    linter = shutil.which("hadolint")
+    if linter is not None:
+        subprocess.run([linter, str(path)], check=True)
 
 
 def test_prometheus_brings_its_token_and_the_rules() -> None:
