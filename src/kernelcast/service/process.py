@@ -93,7 +93,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
 
 
 def _notify_when_ready(host: str, port: int) -> None:
-    """Tell systemd, where it has started this (``Type=notify``), as soon as requests are answered."""
+    """Tell systemd (``Type=notify``), where it has started this, that requests are answered."""
     address = os.environ.pop(_NOTIFY_VARIABLE, "")  # children have nothing to tell
     if not address:
         return
