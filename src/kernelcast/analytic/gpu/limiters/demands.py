@@ -91,8 +91,9 @@ def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, patterns: Patterns
         half_warp_cycles=volumes.l1.half_warp_cycles,
         l2_load_bytes=volumes.l2_load_bytes,
         l2_store_bytes=volumes.l2_store_bytes,
-        dram_load_bytes=volumes.dram_load_bytes,
-        dram_store_bytes=volumes.dram_store_bytes,
+        # Times are those of launches that are repeated: what L2 has kept comes from there.
+        dram_load_bytes=(1 - volumes.kept_share) * volumes.dram_load_bytes,
+        dram_store_bytes=(1 - volumes.kept_share) * volumes.dram_store_bytes,
         patterns=patterns,
         rounds=count_rounds(launch.accesses, volumes.l1.load_requests)
         if launch.work is None

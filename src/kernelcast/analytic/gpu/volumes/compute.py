@@ -33,7 +33,7 @@ from kernelcast.analytic.gpu.volumes.listed_footprints import (
 )
 from kernelcast.analytic.gpu.volumes.ordered import order_loads
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes, Reload
-from kernelcast.analytic.gpu.volumes.spread import is_spread, lose_in_l1
+from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE, is_spread, lose_in_l1
 from kernelcast.analytic.gpu.volumes.work_groups import list_classes
 from kernelcast.expressions import Condition
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
@@ -163,22 +163,29 @@ def compute_volumes(
         occupancy=occupancy,
         l1=l1,
         wave=compute_wave(traffic, machine, rates, occupancy.work_groups, l1),
+        kept_share=_keep(traffic, machine),
         by_buffer=by_buffer,
         rates=rates.name,
         notes=(*machine.notes, *occupancy.notes, *notes),
     )
 
 
+def _keep(traffic: Traffic, machine: GpuMachine) -> float:
+    """Give the part of a launch's data that L2 still holds at its end: all, or none if too much."""
+    over = traffic.oversubscribe(traffic.work_groups, machine)
+    return min(max((1 - over) / (1 - USABLE_SHARE), 0.0), 1.0)
+
+
 def _cost_loads(
     loads: _Accesses, grid: Grid, machine: GpuMachine, occupancy: Occupancy
 ) -> list[FamilyCosts]:
-    """Cost loads, those of what all work-groups share once per compute unit where L1 keeps it."""
+    """Cost loads, those of what all work-groups share once per compute unit as far as L1 keeps it."""
     costs = loads.cost(grid, machine, is_kept=True)
-    for common in (share_windows(loads.listed, costs, grid, machine), costs):
-        kept = keep_common(common, occupancy, machine, grid.work_groups)
-        if kept is not None:
-            return kept
-    return costs
+    windows = share_windows(loads.listed, costs, grid, machine)
+    return min(
+        (keep_common(one, occupancy, machine, grid.work_groups) for one in (windows, costs)),
+        key=lambda kept: sum(one.sectors[-1] for one in kept),
+    )
 
 
 def _spread_reload(

@@ -90,21 +90,24 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
 
 
 def keep_common(
-    loads: Sequence[FamilyCosts], occupancy: Occupancy, machine: GpuMachine, work_groups: int
-) -> list[FamilyCosts] | None:
-    """Load what all work-groups share once per compute unit, if L1 keeps it between them.
+    loads: Sequence[FamilyCosts],
+    occupancy: Occupancy,
+    machine: GpuMachine,
+    work_groups: int,
+) -> list[FamilyCosts]:
+    """Load what all work-groups share once per compute unit, as far as L1 keeps it between them.
 
-    That needs room for it beside what the work-groups load again that run meanwhile; None without.
-    What they load once streams through, while what is common is met all the time.
+    That needs room for it beside what the work-groups load again that run meanwhile. What they load
+    once streams through, while what is common is met all the time.
     """
     lines = sum(
         (1 if one.is_common else occupancy.work_groups * one.reused_share)
         * one.lines_at(len(one.lines) - 1)
         for one in loads
     )
-    if lines * machine.l1_line_bytes > USABLE_SHARE * machine.l1_bytes:
-        return None
-    share = min(1.0, machine.compute_units / work_groups)
+    room = USABLE_SHARE * machine.l1_bytes
+    kept = min(1.0, room / (lines * machine.l1_line_bytes)) if lines else 1.0
+    share = 1 - kept * (1 - min(1.0, machine.compute_units / work_groups))
     return [
         replace(one, sectors=(*one.sectors[:-1], one.sectors[-1] * share)) if one.is_common else one
         for one in loads

@@ -142,6 +142,8 @@ class GpuVolumes:
     """Per average work-group."""
     wave: WaveVolumes
     """Per average full wave."""
+    kept_share: float
+    """Part of the launch's data that L2 still holds when the launch is repeated at once."""
     rates: str
     """Name of the hit rates that were used."""
     by_buffer: Mapping[str, float] = field(default_factory=dict)
