@@ -190,6 +190,8 @@ def list_rows(table: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Case
         launch, measured = found
         if family == "ktt_coulomb3d" and row["INNER_UNROLL_FACTOR"]:
             family_name = "ktt_coulomb3d_part"
+        elif family == "simple_kernels_multi" and max(row["N"], row["cols"] * row["rows"]) < LARGE:
+            family_name = "simple_kernels_small"
         else:
             family_name = family
         boosted = family in {"simple_kernels_multi", "ktt_pnpoly"} and device == "RTX2080Ti"
@@ -238,8 +240,6 @@ def make_addition(row: Mapping[str, Any]) -> Found:
 def make_textbook(row: Mapping[str, Any]) -> Found:
     """Make a textbook kernel."""
     count, side = row["N"], row["cols"]
-    if max(count, side * row["rows"]) < LARGE:
-        return "fewer than four million elements: the launch is what is timed"
     if side != row["rows"]:
         return "the array is no square"
     launch = textbook(row["kernel"], count, side, row["registers"])
