@@ -28,9 +28,8 @@ from scipy.stats import kendalltau
 from kernelcast.analytic.gpu.estimate import collect_demands
 from kernelcast.analytic.gpu.hit_rates import HitRate, HitRates, find_hit_rates
 from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.constants import FITTED, LimiterConstants
 from kernelcast.analytic.gpu.limiters.demands import Demands
-from kernelcast.analytic.gpu.limiters.rates import read_rates
+from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 

@@ -20,14 +20,14 @@ from v100_records import ARRAY, GHOST_LAYERS, INTERIOR, StencilRecord, read_reco
 
 from kernelcast.analytic.gpu.estimate import collect_demands
 from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.constants import (
+from kernelcast.analytic.gpu.limiters.demands import Demands
+from kernelcast.analytic.gpu.limiters.rates import (
     FITTED,
     PAPER_2022,
     LimiterConstants,
     Translation,
+    read_rates,
 )
-from kernelcast.analytic.gpu.limiters.demands import Demands
-from kernelcast.analytic.gpu.limiters.rates import read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch

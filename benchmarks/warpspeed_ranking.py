@@ -18,7 +18,7 @@ from v100_time import make_launch
 
 from kernelcast.analytic.gpu.estimate import estimate_from_volumes
 from kernelcast.analytic.gpu.hit_rates import read_hit_rates
-from kernelcast.analytic.gpu.limiters.constants import match_constants
+from kernelcast.analytic.gpu.limiters.rates import match_constants
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.launches.machines import find_machine

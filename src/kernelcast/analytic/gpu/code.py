@@ -193,13 +193,7 @@ def _count_access(one: Instruction, private_bytes: int, fixed: set[str], width: 
 
 
 def _measure_chain(block: Sequence[Instruction]) -> tuple[float, float]:
-    """Measure the longest chain of instructions that wait for one another.
-
-    Returns
-    -------
-    cycles, rounds : float
-        Of arithmetic and local memory, and loads of global memory one after the other.
-    """
+    """Measure the longest chain of instructions that wait for one another."""
     ready: dict[str, tuple[float, float]] = {}
     most_cycles = most_rounds = 0.0
     for one in block:

@@ -4,10 +4,14 @@ import math
 from collections.abc import Mapping
 
 from kernelcast.analytic.gpu.limiters.assess import Assessment, assess
-from kernelcast.analytic.gpu.limiters.constants import FITTED, LimiterConstants
-from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns, make_demands
-from kernelcast.analytic.gpu.limiters.patterns import count_local_ways, count_pages
-from kernelcast.analytic.gpu.limiters.rates import GpuRates, read_rates
+from kernelcast.analytic.gpu.limiters.demands import (
+    Demands,
+    Patterns,
+    count_local_ways,
+    count_pages,
+    make_demands,
+)
+from kernelcast.analytic.gpu.limiters.rates import FITTED, GpuRates, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -49,18 +53,7 @@ def estimate_from_volumes(
     *,
     constants: LimiterConstants = FITTED,
 ) -> AnalyticEstimate:
-    """Estimate the time of a launch whose volumes are known, from the model or from counters.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Its operations, atomics, barriers and local memory count.
-
-    Raises
-    ------
-    InputError
-        If a number of the machine is missing that nothing can stand in for.
-    """
+    """Estimate the time of a launch whose volumes are known, from the model or from counters."""
     given = read_rates(machine, constants)
     demands = collect_demands(launch, volumes, given)
     found = assess(demands, given, constants)
@@ -90,13 +83,7 @@ def estimate_from_volumes(
 
 
 def collect_demands(launch: ModelledLaunch, volumes: GpuVolumes, rates: GpuRates) -> Demands:
-    """Collect what a launch asks of a GPU; `assess` tells how long that takes.
-
-    Returns
-    -------
-    Demands
-        What counters measured may replace what is modelled in it.
-    """
+    """Collect what a launch asks of a GPU; `assess` tells how long that takes."""
     enough = rates.translation.pages if rates.translation else math.inf
     patterns = Patterns(
         lines=volumes.l1.load_lines,

@@ -98,13 +98,7 @@ class HitRateFit:
 
 @lru_cache(maxsize=1)
 def read_hit_rates() -> Mapping[str, HitRates]:
-    """Read the sets that are shipped, by name.
-
-    Examples
-    --------
-    >>> sorted(read_hit_rates())
-    ['kernelcast', 'paper-2022', 'warpspeed-2025']
-    """
+    """Read the sets that are shipped, by name."""
     text = (resources.files(__package__) / "hit_rates.json").read_text(encoding="utf-8")
     return {name: _read_set(name, one) for name, one in json.loads(text).items()}
 

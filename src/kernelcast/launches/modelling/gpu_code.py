@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from kernelcast.analytic.gpu.architectures import find_architecture
 from kernelcast.analytic.gpu.code import read_work
+from kernelcast.analytic.gpu.machine import find_architecture
 from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
 from kernelcast.compiling.execution import Shape
 from kernelcast.compiling.options import read_options

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kernelcast.analytic.gpu.estimate import estimate_from_volumes
 from kernelcast.analytic.gpu.hit_rates import HitRates
-from kernelcast.analytic.gpu.limiters.constants import match_constants
+from kernelcast.analytic.gpu.limiters.rates import match_constants
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch

@@ -6,8 +6,7 @@ import pytest
 
 from kernelcast.analytic.gpu.estimate import collect_demands, estimate_gpu
 from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.constants import FITTED, PAPER_2022
-from kernelcast.analytic.gpu.limiters.rates import read_rates
+from kernelcast.analytic.gpu.limiters.rates import FITTED, PAPER_2022, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less

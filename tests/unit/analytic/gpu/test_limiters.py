@@ -4,13 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.atomics import Atomics
-from kernelcast.analytic.gpu.limiters.constants import FITTED, PAPER_2022, match_constants
-from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns
-from kernelcast.analytic.gpu.limiters.overlap import Limits
-from kernelcast.analytic.gpu.limiters.rates import GpuRates, read_rates
-from kernelcast.analytic.gpu.limiters.schedule import balance, schedule
+from kernelcast.analytic.gpu.limiters.assess import Limits, assess, balance, schedule
+from kernelcast.analytic.gpu.limiters.demands import Atomics, Demands, Patterns
+from kernelcast.analytic.gpu.limiters.rates import (
+    FITTED,
+    PAPER_2022,
+    GpuRates,
+    match_constants,
+    read_rates,
+)
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.operations import (
     MemoryOperation,

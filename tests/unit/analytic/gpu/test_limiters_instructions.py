@@ -2,10 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.gpu.limiters.atomics import Atomics, count_atomics
-from kernelcast.analytic.gpu.limiters.demands import count_rounds
-from kernelcast.analytic.gpu.limiters.instructions import count_slots
-from kernelcast.analytic.gpu.limiters.patterns import count_local_ways
+from kernelcast.analytic.gpu.limiters.assess import count_slots
+from kernelcast.analytic.gpu.limiters.demands import (
+    Atomics,
+    count_atomics,
+    count_local_ways,
+    count_rounds,
+)
 from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelcast.analytic.gpu.limiters.patterns import bind_lanes, count_pages, find_offsets
+from kernelcast.analytic.gpu.limiters.demands import bind_lanes, count_pages, find_offsets
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions import Symbol, SymbolKind

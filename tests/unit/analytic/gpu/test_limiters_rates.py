@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.constants import FITTED
 from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns
-from kernelcast.analytic.gpu.limiters.rates import read_rates
-from kernelcast.analytic.gpu.limiters.saturation import DramRate, Saturation
+from kernelcast.analytic.gpu.limiters.rates import FITTED, DramRate, Saturation, read_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError

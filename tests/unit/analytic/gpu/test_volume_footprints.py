@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, bind_sizes, to_box
+from kernelcast.analytic.gpu.volumes.affine import (
+    BoxAccess,
+    Grid,
+    bind_sizes,
+    mix_run,
+    split_range,
+    to_box,
+)
 from kernelcast.analytic.gpu.volumes.families import Family, count_box, make_boxes
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
-from kernelcast.analytic.gpu.volumes.ranges import mix_run, split_range
 from kernelcast.analytic.gpu.volumes.unions import Boxes, count_sectors
 from kernelcast.analytic.gpu.volumes.work_groups import count_per_group, list_classes
 from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind, less

@@ -1,23 +1,518 @@
-"""Composes the limiters of a launch and says what would help most."""
+"""The time of each limiter, how they overlap, and what would help most."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kernelcast.analytic.gpu.limiters.constants import LimiterConstants
 from kernelcast.analytic.gpu.limiters.demands import Demands
-from kernelcast.analytic.gpu.limiters.instructions import time_instructions, time_issue
-from kernelcast.analytic.gpu.limiters.memory import time_dram, time_l1, time_l2
-from kernelcast.analytic.gpu.limiters.overlap import Limits
-from kernelcast.analytic.gpu.limiters.rates import GpuRates
-from kernelcast.analytic.gpu.limiters.schedule import Schedule, balance, schedule
-from kernelcast.analytic.gpu.limiters.waiting import (
-    time_atomics,
-    time_barriers,
-    time_dispatch,
-    time_latency,
-    time_local,
-    time_translation,
-)
+from kernelcast.analytic.gpu.limiters.rates import ELEMENT_BYTES, GpuRates, LimiterConstants
+from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationCounts
+from kernelcast.records.operations import OperationKind as Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Work-groups on compute units."""
+
+    private_factor: float
+    """Time of the busiest compute unit over the mean."""
+    waves: float
+    """Work-groups that run one after the other in each place."""
+    phases: tuple[tuple[float, float], ...]
+    """Part of all work-groups, and how many of them a compute unit holds meanwhile."""
+
+
+def balance(work_groups: int, units: int, resident: int) -> Schedule:
+    """Make the schedule of a launch without beginning and end: all units are always full.
+
+    A launch that is too small to fill them is spread evenly.
+    """
+    return Schedule(
+        private_factor=1.0,
+        waves=max(work_groups / (units * resident), 1.0),
+        phases=((1.0, min(float(resident), work_groups / units)),),
+    )
+
+
+def schedule(work_groups: int, units: int, resident: int) -> Schedule:
+    """Make the schedule that whole work-groups allow."""
+    places = units * resident
+    full, rest = divmod(work_groups, places)
+    phases = [(full * places / work_groups, float(resident))] if full else []
+    if rest:
+        phases.append((rest / work_groups, rest / units))
+    busiest = math.ceil(work_groups / units)
+    return Schedule(
+        private_factor=busiest * units / work_groups,
+        waves=full + (rest > 0),
+        phases=tuple(phases),
+    )
+
+
+ADDED = ("translation", "tail", "launch")
+"""Limiters during which nothing else goes on."""
+ARITHMETIC = ("fp32", "fp64", "int", "special", "issue")
+"""Limiters that overlap with those of memory as far as a power says."""
+_NEGLIGIBLE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Time of each limiter alone."""
+
+    times: Mapping[str, float]
+    """Seconds by limiter."""
+    exposed_s: float
+    """Part of L1's time that DRAM transfers wait for."""
+    power: float = math.inf
+    """How arithmetic, other instructions and memory overlap: the time of all three is the root of
+    their powers' sum. With infinity the longest one counts."""
+    beside_s: float = 0.0
+    """Time of issuing the instructions that the longest kind of arithmetic does not execute."""
+
+    def without(self, limiter: str) -> "Limits":
+        """Give the limits of a machine on which one limiter takes no time."""
+        return replace(
+            self,
+            times={**self.times, limiter: 0.0},
+            exposed_s=0.0 if limiter == "L1" else self.exposed_s,
+            beside_s=0.0 if limiter == "issue" else self.beside_s,
+        )
+
+    def list_without(self) -> dict[str, float]:
+        """Give the time of all without each; the longest ones, issue, L1 and DRAM change it."""
+        whole = self.combine()
+        longest = self._find_longest()
+        found = {}
+        for name, seconds in self.times.items():
+            if name in ADDED:
+                found[name] = whole - seconds
+            elif name in {"issue", "L1", "DRAM"} or seconds in longest:
+                found[name] = self.without(name).combine()
+            else:
+                found[name] = whole
+        return found
+
+    def _find_longest(self) -> tuple[float, float]:
+        """Give the longest limiter of arithmetic, and that of memory."""
+        arithmetic_s = memory_s = 0.0
+        for name, seconds in self.times.items():
+            if name in ARITHMETIC:
+                arithmetic_s = max(arithmetic_s, seconds)
+            elif name not in ADDED:
+                memory_s = max(memory_s, seconds)
+        return arithmetic_s, memory_s
+
+    def combine(self) -> float:
+        """Compute the time of all together, in seconds.
+
+        The DRAM waits for a part of L1's cycles, so the two add: on a V100 the time of a stencil
+        exceeds that of the DRAM by the same amount from 4 to 16 ms. All else overlaps, except the
+        limiters in `ADDED`, and arithmetic with memory in part: where both take equally long,
+        launches of gpu-benches' roofline last 8 % longer on an A40 and 17 % on an A100. A unit of
+        arithmetic waits in the same way while a scheduler issues other instructions: where
+        reciprocal roots limit Coulomb sums, those with more loads take longer.
+        """
+        dram_s = self.times.get("DRAM", 0.0)
+        path_s = dram_s + self.exposed_s if dram_s else 0.0
+        arithmetic_s, memory_s = self._find_longest()
+        alone_s = _overlap((arithmetic_s, self.beside_s, max(memory_s, path_s)), self.power)
+        return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
+
+    def choose_largest(self, without: Mapping[str, float]) -> str:
+        """Name the limiter whose removal saves most time; of equal savings, the longest.
+
+        Where several take about equally long, no removal saves more than `_NEGLIGIBLE` of the
+        time: then the longest of all is named.
+        """
+        whole = self.combine()
+        saved = {name: whole - seconds for name, seconds in without.items()}
+        if max(saved.values()) < _NEGLIGIBLE * whole:
+            return max(self.times, key=self.times.__getitem__)
+        return max(self.times, key=lambda name: (saved[name], self.times[name]))
+
+
+def _overlap(times: Sequence[float], power: float) -> float:
+    longest = max(times)
+    if not longest > 0 or math.isinf(power):
+        return longest
+    return longest * float(sum((one / longest) ** power for one in times) ** (1 / power))
+
+
+_FETCH_BYTES = 64
+_USUAL_IDLENESS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L1Time:
+    """Time of the L1 caches."""
+
+    wavefronts_s: float
+    fill_s: float
+    """Of accesses, and of sectors that arrive from L2."""
+    exposed_s: float
+    """During which transfers with the DRAM wait."""
+
+
+def time_l1(
+    demands: Demands, rates: GpuRates, constants: LimiterConstants, plan: Schedule
+) -> L1Time:
+    """Compute how long the L1 caches are busy.
+
+    An access occupies its cache for its wavefronts; a sector from L2 occupies it for one cycle,
+    since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
+    """
+    per_warp = demands.half_warp_cycles if constants.counts_half_warps else demands.l1_cycles
+    cycles_per_s = rates.compute_units * rates.clock_hz / plan.private_factor
+    sectors = demands.l2_load_bytes / rates.sector_bytes if constants.counts_fill else 0.0
+    waiting = constants.exposed_wavefronts * per_warp
+    waiting += constants.exposed_lines * demands.patterns.lines
+    waiting *= _measure_idleness(demands, rates)
+    return L1Time(
+        wavefronts_s=per_warp * demands.warps / cycles_per_s,
+        fill_s=sectors / cycles_per_s,
+        exposed_s=waiting * demands.warps / cycles_per_s,
+    )
+
+
+def _measure_idleness(demands: Demands, rates: GpuRates) -> float:
+    """Give the share of a compute unit's places for work-items that stay empty.
+
+    Where all are taken, some work-group always waits for the DRAM while others use the cache: box
+    stencils with 2048 work-items a unit reach the bandwidth of a copy, those with 1024 do not.
+    """
+    if rates.max_work_items is None:
+        return _USUAL_IDLENESS
+    resident = demands.resident * demands.work_group_size
+    return max(0.0, 1 - resident / rates.max_work_items)
+
+
+def time_l2(demands: Demands, rates: GpuRates) -> float:
+    """Compute the time of transfers between L1 and L2, in seconds; loads and stores share it."""
+    if rates.l2_bytes_per_s is None:
+        return 0.0
+    return (demands.l2_load_bytes + demands.l2_store_bytes) / rates.l2_bytes_per_s
+
+
+def time_dram(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
+    """Compute the time of transfers between L2 and DRAM, in seconds.
+
+    The bandwidth follows from what is in flight (Little's law, by the measured curve): the
+    work-items of a unit times the bytes that each of them waits for at once.
+    """
+    loaded, stored = demands.dram_load_bytes, demands.dram_store_bytes
+    every = loaded + stored
+    if every < 1:
+        return 0.0
+    elements = count_in_flight(demands, rates) / ELEMENT_BYTES
+    return sum(
+        part * every / rates.dram.at(groups * demands.work_group_size * elements, stored / every)
+        for part, groups in plan.phases
+    )
+
+
+def count_in_flight(demands: Demands, rates: GpuRates) -> float:
+    """Count the bytes of DRAM that a work-item has in flight at once, mean.
+
+    A round of loads has its share of all bytes, but a warp that misses at all waits for a whole
+    fetch. Nobody waits for stores.
+    """
+    loaded, stored = (
+        each / demands.work_items for each in (demands.dram_load_bytes, demands.dram_store_bytes)
+    )
+    return max(loaded / demands.rounds, min(loaded, _FETCH_BYTES / rates.warp_width), stored)
+
+
+def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
+    """Compute the time of a launch whose loads meet no traffic, in seconds.
+
+    Work-groups of one place run one after the other; each waits its rounds of loads, and every
+    round waits for the farthest level that one of its loads reaches.
+    """
+    rounds = demands.rounds * demands.warps
+    to_l2 = min(demands.l2_load_bytes / (rates.sector_bytes * rounds), 1.0)
+    to_dram = min(demands.dram_load_bytes / (_FETCH_BYTES * rounds), to_l2)
+    known = rates.latencies
+    wait_s = (
+        known.l1_s
+        + to_l2 * max(known.l2_s - known.l1_s, 0.0)
+        + to_dram * max(known.dram_s - known.l2_s, 0.0)
+    )
+    chain_s = demands.work.latency_cycles / rates.clock_hz if demands.work else 0.0
+    return plan.waves * (demands.rounds * wait_s + chain_s)
+
+
+def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
+    """Compute the time of translations that the compute units cannot keep, in seconds.
+
+    The next work-group finds the translations of the last one, but for those that did not fit.
+    """
+    if rates.translation is None:
+        return 0.0
+    missing = max(demands.patterns.pages - rates.translation.pages, 0.0)
+    groups = demands.work_groups / rates.compute_units * plan.private_factor
+    return groups * missing * rates.translation.miss_s
+
+
+_BANKS_BYTES = 128
+_ATOMIC_BYTES = 32
+_LOCAL_ATOMICS = 8
+"""A cycle and compute unit: 32 banks, four work-items of a warp in the same one."""
+_BARRIER_CYCLES = 30
+"""About the latency of an L1 hit on V100 and A100, 28 and 36 cycles in gpu-benches."""
+
+
+def time_local(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
+    """Compute the time of local memory, in seconds: 32 banks of 4 bytes deliver once a cycle."""
+    cycles = (
+        demands.work.local_wavefronts
+        if demands.work
+        else sum(
+            times * max(one.bytes * rates.warp_width / _BANKS_BYTES, 1.0)
+            for one, times in demands.executed.memory.items()
+            if one.space is MemorySpace.LOCAL
+        )
+    )
+    per_s = rates.compute_units * rates.clock_hz / plan.private_factor
+    return cycles * demands.patterns.local_ways * demands.warps / per_s
+
+
+def time_atomics(demands: Demands, rates: GpuRates, notes: list[str]) -> float:
+    """Compute the time of atomics, in seconds; those on one address follow each other."""
+    by_l2 = rates.l2_bytes_per_s or rates.dram.at(math.inf, 0.5)
+    amounts = {
+        "global_same": (demands.atomics.same, rates.clock_hz),
+        "global_distinct": (demands.atomics.distinct, by_l2 / _ATOMIC_BYTES),
+        "local_distinct": (
+            demands.atomics.local, rates.compute_units * rates.clock_hz * _LOCAL_ATOMICS
+        ),
+    }  # fmt: skip
+    seconds = 0.0
+    for place, (amount, assumed) in amounts.items():
+        name = f"atomic_{place}_per_s"
+        if amount and name not in rates.costs:
+            notes.append(
+                f"{name}: not in the machine description, {assumed:.3g} assumed; "
+                "`kernelcast calibrate --only atomics` measures it"
+            )
+        seconds += amount * demands.work_items / rates.costs.get(name, assumed)
+    return seconds
+
+
+def time_barriers(demands: Demands, rates: GpuRates, plan: Schedule, notes: list[str]) -> float:
+    """Compute the time of barriers, in seconds: each stops a work-group, not its neighbours."""
+    amount = demands.executed.count(Kind.BARRIER)
+    if not amount:
+        return 0.0
+    if "barrier_s" not in rates.costs:
+        notes.append(
+            f"barrier_s: not in the machine description, {_BARRIER_CYCLES} cycles assumed; "
+            "`kernelcast calibrate --only barrier` measures it"
+        )
+    each_s = rates.costs.get("barrier_s", _BARRIER_CYCLES / rates.clock_hz)
+    return amount * each_s * plan.waves
+
+
+def time_dispatch(demands: Demands, rates: GpuRates) -> float:
+    """Compute the time of starting work-groups, in seconds; 0 where nobody measured it."""
+    return demands.work_groups * rates.costs.get("work_group_dispatch_s", 0.0)
+
+
+_LANES = 64
+"""fp32 lanes of a compute unit where nobody says: V100 to H100 and CDNA have 64 to 128."""
+_DIVIDE_SLOTS = 7.5
+_ROOT_SLOTS = 9.6
+"""Cycles of a warp's fp64 instruction and compute unit on a V100, by gpu-benches' README."""
+_SPECIAL_SLOTS = 20.0
+"""Instructions of a precise special function: range reduction and a polynomial."""
+_INTEGER_DIVIDE_SLOTS = 5.0
+"""By a constant, as most divisors are: a multiplication by the inverse, and shifts."""
+_WIDE = 64
+_ROOTS = ("sqrt", "rsqrt")
+_SPECIAL_SHARE = 4
+"""Lanes of fp32 over those of special functions, CUDA programming guide, throughput table."""
+_SIMPLE = (Kind.COMPARE, Kind.SELECT)
+_INTEGER = (Kind.ADD, Kind.MULTIPLY, Kind.LOGIC, Kind.COMPARE, Kind.SELECT, Kind.FUSED)
+_UNROLLED = 4
+"""Iterations of a loop that share one step of its counter, one comparison and one branch."""
+_LOADED_BYTES = 16
+"""Most bytes of a work-item that one instruction loads or stores."""
+_OPERATIONS_OF_INT32 = 2
+"""The microbenchmark of int32 is a multiply-add, which counts as two operations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """Instructions of a work-item by the part of a compute unit that executes them."""
+
+    fp32: float
+    fp64: float
+    integer: float
+    special: float
+    """Mean per work-item."""
+
+
+def count_slots(counts: OperationCounts) -> Slots:
+    """Count the instructions that operations become.
+
+    Products and sums are contracted into multiply-adds as far as both are there, which OpenCL
+    allows by default. Address arithmetic is left out, since compilers remove most of it, and so are
+    most steps and comparisons of loop counters, since loops are unrolled.
+    """
+    return Slots(
+        fp32=_count_float(counts, is_wide=False),
+        fp64=_count_float(counts, is_wide=True),
+        integer=sum(_weigh_integer(one) * times for one, times in _list_integer(counts))
+        - _count_unrolled(counts),
+        special=float(counts.count(Kind.SPECIAL_NATIVE, per_lane=True)),
+    )
+
+
+def _find_slots(demands: Demands) -> Slots:
+    work = demands.work
+    if work is None:
+        return count_slots(demands.executed)
+    return Slots(fp32=work.fp32, fp64=work.fp64, integer=work.integer, special=work.special)
+
+
+def time_instructions(
+    demands: Demands, rates: GpuRates, plan: Schedule, notes: list[str]
+) -> dict[str, float]:
+    """Compute the time of each kind of arithmetic, in seconds."""
+    slots = _find_slots(demands)
+    fp32 = _peak(rates, "fp32")
+    if not fp32:
+        fp32 = rates.compute_units * rates.clock_hz * _LANES
+        if slots.fp32 or slots.integer or slots.special:
+            notes.append(
+                f"fp32 peak: not in the machine description, {_LANES} lanes a compute unit "
+                "assumed; `kernelcast calibrate --only instructions-fp32` measures it"
+            )
+    peaks = {
+        "fp32": (slots.fp32, fp32),
+        "fp64": (slots.fp64, _peak(rates, "fp64")),
+        "int": (slots.integer, _peak(rates, "int32") / _OPERATIONS_OF_INT32),
+        "special": (slots.special, _peak(rates, "native_special")),
+    }
+    stand_ins = {"fp64": fp32 / 2, "int": fp32, "special": fp32 / _SPECIAL_SHARE}
+    times: dict[str, float] = {}
+    for name, (amount, known) in peaks.items():
+        if not amount:
+            continue
+        if not known:
+            notes.append(f"peak of {name}: not in the machine description, taken from fp32")
+        rate = known or stand_ins[name]
+        lanes = demands.warps * rates.warp_width
+        times[name] = (
+            amount * lanes * plan.private_factor / (rate * _saturate(name, demands, rates, plan))
+        )
+    return times
+
+
+def time_issue(
+    demands: Demands, rates: GpuRates, plan: Schedule, arithmetic: Mapping[str, float]
+) -> tuple[float, float]:
+    """Compute the time in which schedulers issue instructions, in seconds.
+
+    On NVIDIA's GPUs every instruction takes a slot, also a load, its address and a branch; AMD's
+    issue those beside arithmetic.
+    """
+    slots = _find_slots(demands)
+    family = rates.architecture
+    every = slots.fp32 + slots.fp64 + slots.integer + slots.special
+    if demands.work is not None and family.issues_all_in_turn:
+        every = demands.work.issued
+    elif family.issues_all_in_turn:
+        every += demands.executed.count(Kind.ADDRESS)
+        every += demands.executed.count(Kind.BRANCH) / _UNROLLED
+        every += sum(
+            times * max(one.bytes / _LOADED_BYTES, 1.0)
+            for one, times in demands.executed.memory.items()
+            if one.space is not MemorySpace.PRIVATE
+        )
+    own = {"fp32": slots.fp32, "fp64": slots.fp64, "int": slots.integer, "special": slots.special}
+    longest = own[max(arithmetic, key=arithmetic.__getitem__)] if arithmetic else 0.0
+    lanes_per_s = family.issued_lanes * rates.compute_units * rates.clock_hz / plan.private_factor
+    each_s = demands.warps * rates.warp_width / lanes_per_s
+    if demands.work is not None:
+        return every * each_s, min(every * each_s, max(arithmetic.values(), default=0.0))
+    return every * each_s, (every - longest) * each_s
+
+
+def _saturate(name: str, demands: Demands, rates: GpuRates, plan: Schedule) -> float:
+    """Give the part of the peak that the resident work-items reach, mean of the phases."""
+    ridge = _find_ridge(rates, {"int": "int32", "special": "native_special"}.get(name, name))
+    if not ridge:
+        return 1.0
+    slowness = sum(
+        part * max(ridge / (max(groups, 1.0) * demands.work_group_size), 1.0)
+        for part, groups in plan.phases
+    )
+    return 1 / slowness
+
+
+def _find_ridge(rates: GpuRates, name: str) -> float:
+    """Give the work-items per unit that reach the peak: measured, else by Little's law."""
+    facts = rates.instructions.get(name)
+    if facts is None:
+        return 0.0
+    if facts.ridge_work_items is not None:
+        return facts.ridge_work_items.value
+    latency = facts.completion_latency_s.get(1)
+    if latency is None or facts.peak_per_s is None:
+        return 0.0
+    return facts.peak_per_s.value / rates.compute_units * latency.value
+
+
+def _peak(rates: GpuRates, name: str) -> float:
+    facts = rates.instructions.get(name)
+    return facts.peak_per_s.value if facts is not None and facts.peak_per_s is not None else 0.0
+
+
+def _count_float(counts: OperationCounts, *, is_wide: bool) -> float:
+    found: dict[Kind, float] = {}
+    for one, times in counts.operations.items():
+        if one.number is NumberClass.FLOAT and (one.bits == _WIDE) == is_wide:
+            amount = times * one.lanes * _weigh_float(one)
+            found[one.kind] = found.get(one.kind, 0.0) + amount
+    contracted = max(found.get(Kind.ADD, 0.0), found.get(Kind.MULTIPLY, 0.0))
+    rest = (Kind.FUSED, Kind.DIVIDE, Kind.SPECIAL, *_SIMPLE)
+    return contracted + sum(found.get(kind, 0.0) for kind in rest)
+
+
+def _weigh_float(operation: Operation) -> float:
+    if operation.kind is Kind.DIVIDE:
+        return _DIVIDE_SLOTS
+    if operation.kind is Kind.SPECIAL:
+        return _ROOT_SLOTS if operation.name in _ROOTS else _SPECIAL_SLOTS
+    return 1.0
+
+
+def _list_integer(counts: OperationCounts) -> Iterator[tuple[Operation, float]]:
+    for one, times in counts.operations.items():
+        of_integers = one.number is NumberClass.INTEGER and one.kind in (*_INTEGER, Kind.DIVIDE)
+        # Widening an index is part of the address.
+        if of_integers or (one.kind is Kind.CONVERT and one.number is NumberClass.FLOAT):
+            yield one, times * one.lanes
+
+
+def _count_unrolled(counts: OperationCounts) -> float:
+    """Count the steps and comparisons that unrolled loops do not execute.
+
+    No loop has more iterations than there are branches, comparisons or additions.
+    """
+    found = {Kind.ADD: 0.0, Kind.COMPARE: 0.0}
+    for one, times in counts.operations.items():
+        if one.number is NumberClass.INTEGER and one.kind in found:
+            found[one.kind] += times * one.lanes
+    iterations = min(counts.count(Kind.BRANCH), *found.values())
+    return 2 * iterations * (1 - 1 / _UNROLLED)
+
+
+def _weigh_integer(operation: Operation) -> float:
+    slots = _INTEGER_DIVIDE_SLOTS if operation.kind is Kind.DIVIDE else 1.0
+    return slots * (2 if operation.bits == _WIDE else 1)
+
 
 _PAPER = ("fp32", "fp64", "L1", "L2", "DRAM")
 
@@ -40,18 +535,7 @@ class Assessment:
 
 
 def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> Assessment:
-    """Compute the time of a launch.
-
-    Parameters
-    ----------
-    rates : GpuRates
-        What the machine gives, read with the same constants.
-
-    Returns
-    -------
-    Assessment
-        The tail is what whole work-groups cost more than a machine whose units are always full.
-    """
+    """Compute the time of a launch."""
     notes: list[str] = []
     even = balance(demands.work_groups, rates.compute_units, demands.resident)
     limits = _measure(demands, rates, constants, even, notes)

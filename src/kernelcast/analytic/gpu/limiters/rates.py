@@ -1,15 +1,167 @@
-"""The rates of a GPU, taken from its machine description."""
+"""What a GPU does per second, by its description, and the few constants of the limiters."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
-from kernelcast.analytic.gpu.architectures import Architecture, find_architecture
-from kernelcast.analytic.gpu.limiters.constants import LimiterConstants, Translation
 from kernelcast.analytic.gpu.limiters.demands import SECTOR_BYTES
-from kernelcast.analytic.gpu.limiters.saturation import DramRate, read_dram_rate
-from kernelcast.analytic.gpu.machine import need, read_value
+from kernelcast.analytic.gpu.machine import Architecture, find_architecture, need, read_value
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import InstructionFacts, MachineDescription
+from kernelcast.records.machine import Curve, InstructionFacts, MachineDescription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """Address translation as a compute unit meets it."""
+
+    pages: float
+    """Pages of 2 MiB that a work-group may use at once before translations are evicted."""
+    miss_s: float
+    """Seconds that each page beyond them costs a compute unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimiterConstants:
+    """How limiters overlap, and numbers of machines that no machine description holds."""
+
+    name: str
+    """Of the set."""
+    provenance: str
+    """Who found the numbers, from what."""
+    exposed_wavefronts: float
+    """Part of the L1 cache's wavefront cycles during which a compute unit does not take part in
+    DRAM transfers: loads return in order, so hits wait behind misses. Counts as far as places for
+    work-items stay empty."""
+    exposed_lines: float
+    """Cycles of the same kind for each line that a warp's load looks up."""
+    overlap_power: float
+    """How arithmetic, issue and memory overlap, see `Limits`, where the machine description has no
+    ``overlap_power`` of its own."""
+    counts_fill: bool
+    """Whether lines that arrive from L2 occupy the L1 cache, one sector a cycle."""
+    counts_half_warps: bool
+    """Whether L1 cycles are the paper's bank conflicts by half-warps (section 4.2)."""
+    counts_beyond_paper: bool
+    """Whether saturation, latency, translation, tail, launch and the rest count; without them the
+    time is the largest of FP, L1, L2 and DRAM."""
+    bandwidths: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Bytes per second of L2 and DRAM by machine id, in place of the description's."""
+    translation: Mapping[str, Translation] = field(default_factory=dict)
+    """By machine id."""
+
+
+FITTED = LimiterConstants(
+    name="kernelcast",
+    provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100; "
+    "overlap_power: median of five GPUs' rooflines, see benchmarks/gpu_microbenchmarks.py",
+    exposed_wavefronts=0.82,
+    exposed_lines=0.38,
+    overlap_power=2.4,
+    counts_fill=True,
+    counts_half_warps=False,
+    counts_beyond_paper=True,
+    translation={"v100": Translation(pages=73.0, miss_s=46e-9)},
+)
+PAPER_2022 = LimiterConstants(
+    name="paper-2022",
+    provenance="Ernst et al., JPDC 2022, with the bandwidths of its implementation",
+    exposed_wavefronts=0.0,
+    exposed_lines=0.0,
+    overlap_power=math.inf,
+    counts_fill=False,
+    counts_half_warps=True,
+    counts_beyond_paper=False,
+    bandwidths={"v100": (2500e9, 790e9), "a100": (4500e9, 1400e9)},
+)
+_SETS = {one.name: one for one in (FITTED, PAPER_2022)}
+
+
+def match_constants(hit_rates: str) -> LimiterConstants:
+    """Give the set of constants that belongs to a set of hit rates: of the same name, if any."""
+    return _SETS.get(hit_rates, FITTED)
+
+
+ELEMENT_BYTES = 8
+"""Bytes that a work-item of the published saturation curves has in flight."""
+_MIXED = 0.05
+"""Part of stores from which a stream is as slow as a copy: the bus turns around anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturation:
+    """Bandwidth over concurrent work-items of 8 bytes each."""
+
+    items: tuple[float, ...]
+    """Work-items per compute unit, ascending."""
+    bytes_per_s: tuple[float, ...]
+    """Of the whole device."""
+
+    def at(self, items: float) -> float:
+        """Give the bandwidth, proportional below the first point, flat above the last one."""
+        place = bisect_right(self.items, items)
+        if place == 0:
+            return self.bytes_per_s[0] * items / self.items[0]
+        if place == len(self.items):
+            return self.bytes_per_s[-1]
+        left, right = self.items[place - 1], self.items[place]
+        low, high = self.bytes_per_s[place - 1], self.bytes_per_s[place]
+        return low + (high - low) * (items - left) / (right - left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DramRate:
+    """Bandwidth of the DRAM."""
+
+    load: Saturation
+    copy: Saturation
+    """Of loads alone, and of as many loads as stores."""
+
+    @classmethod
+    def flat(cls, bytes_per_s: float) -> Self:
+        """Make one that depends on nothing."""
+        # The first point is so low that no launch falls below it.
+        one = Saturation(items=(1e-9,), bytes_per_s=(bytes_per_s,))
+        return cls(load=one, copy=one)
+
+    def at(self, items: float, store_share: float) -> float:
+        """Give bytes per second."""
+        mixed = min(store_share / _MIXED, 1.0)
+        return (1 - mixed) * self.load.at(items) + mixed * self.copy.at(items)
+
+
+def read_dram_rate(machine: MachineDescription, notes: list[str]) -> DramRate:
+    """Take the bandwidth of the DRAM from a machine description."""
+    memory = machine.memory("global")
+    loads = [one.value for one in memory.load_bytes_per_s.values()] if memory else []
+    copy = memory.copy_bytes_per_s.value if memory and memory.copy_bytes_per_s else 0.0
+    if not loads and not copy:
+        msg = (
+            f"machine {machine.id}: the bandwidth of global memory is missing, and the GPU model "
+            "cannot do without it; `kernelcast calibrate --only bandwidth` measures it, or write "
+            "it into the machine file"
+        )
+        raise InputError(msg)
+    peaks = {"load": max(loads, default=copy), "copy": copy or max(loads)}
+    found = {name: _read_curve(machine, name, peak, notes) for name, peak in peaks.items()}
+    return DramRate(load=found["load"], copy=found["copy"])
+
+
+def _read_curve(
+    machine: MachineDescription, name: str, peak: float, notes: list[str]
+) -> Saturation:
+    curve: Curve | None = machine.curve(f"saturation/global/{name}")
+    if curve is not None:
+        return Saturation(items=curve.x, bytes_per_s=curve.y)
+    memory = machine.memory("global")
+    if memory is not None and memory.latency_s is not None and machine.compute_units is not None:
+        enough = peak * memory.latency_s.value / ELEMENT_BYTES / machine.compute_units.value
+        notes.append(f"saturation of {name}: not measured, from latency by Little's law")
+        return Saturation(items=(enough,), bytes_per_s=(peak,))
+    notes.append(f"saturation of {name}: not measured and no latency known, taken as saturated")
+    return DramRate.flat(peak).load
+
 
 _BYTES_PER_CYCLE = 128
 _LAUNCH_S = 2.4e-6
@@ -62,18 +214,7 @@ class GpuRates:
 
 
 def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuRates:
-    """Take what the limiters need from a machine description.
-
-    Parameters
-    ----------
-    constants : LimiterConstants
-        Bandwidths in it replace those of the description.
-
-    Raises
-    ------
-    InputError
-        If a number is missing that nothing can stand in for; names the command that measures it.
-    """
+    """Take what the limiters need from a machine description."""
     notes: list[str] = []
     l1, l2 = machine.cache("L1"), machine.cache("L2")
     l2_rate, dram_rate = constants.bandwidths.get(machine.id, (None, None))

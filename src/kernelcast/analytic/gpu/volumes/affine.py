@@ -1,4 +1,4 @@
-"""Accesses as boxes: what is affine in ids and iterations, with guards that cut axes."""
+"""Accesses as boxes of addresses, and work-groups in dispatch order as boxes of the grid."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -106,23 +106,7 @@ def to_box(
     bound: Mapping[Symbol, Expr | Symbol | int],
     clips: dict[Condition, Clip | None],
 ) -> BoxAccess | None:
-    """Turn an access into a box of addresses.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Gives the index space and the buffer's alignment.
-    bound : mapping of Symbol to value
-        From `bind_sizes`.
-    clips : dict
-        What guards cut, filled here: accesses mostly share theirs.
-
-    Returns
-    -------
-    BoxAccess or None
-        None if the address is not affine, a loop's length depends on ids or a guard does not cut
-        along an axis.
-    """
+    """Turn an access into a box of addresses."""
     if access.offset_bytes is None:
         return None
     linear = access.offset_bytes.substitute(bound).as_linear()
@@ -299,3 +283,57 @@ def _cut_of(part: Condition) -> tuple[int, int, int] | None:
 def _three(sizes: tuple[int, ...], fill: int = 1) -> tuple[int, int, int]:
     full = (*sizes, fill, fill)
     return full[0], full[1], full[2]
+
+
+GroupRange = tuple[Range, Range, Range]
+
+
+def split_range(start: int, end: int, counts: tuple[int, int, int]) -> list[GroupRange]:
+    """Split consecutive work-groups into boxes."""
+    start, end = max(start, 0), min(end, counts[0] * counts[1] * counts[2])
+    boxes: list[GroupRange] = []
+    layer, row = counts[0] * counts[1], counts[0]
+    while start < end:
+        x, y, z = start % row, start // row % counts[1], start // layer
+        if start % layer == 0 and end - start >= layer:
+            deep = (end - start) // layer
+            boxes.append(((0, row), (0, counts[1]), (z, z + deep)))
+            start += deep * layer
+        elif x == 0 and end - start >= row:
+            tall = min((end - start) // row, counts[1] - y)
+            boxes.append(((0, row), (y, y + tall), (z, z + 1)))
+            start += tall * row
+        else:
+            wide = min(end - start, row - x)
+            boxes.append(((x, x + wide), (y, y + 1), (z, z + 1)))
+            start += wide
+    return boxes
+
+
+@lru_cache(maxsize=1024)
+def mix_run(work_groups: int, counts: tuple[int, int, int]) -> tuple[tuple[GroupRange, float], ...]:
+    """Stand in for consecutive work-groups in the middle of a launch by whole rows or layers.
+
+    A run starts anywhere in a row: what it touches lies between what the rows touch that fit into
+    it and what one row more touches.
+    """
+    row, layer = counts[0], counts[0] * counts[1]
+    run = min(work_groups, layer * counts[2])
+    unit, axis = next(
+        (unit, axis) for unit, axis in ((layer, 2), (row, 1), (1, 0)) if run >= unit or unit == 1
+    )
+    whole, rest = divmod(run, unit)
+    found = []
+    for length, weight in ((whole, 1 - rest / unit), (whole + 1, rest / unit)):
+        if weight:
+            x, y, z = (
+                (0, count) if place < axis else _center(length if place == axis else 1, count)
+                for place, count in enumerate(counts)
+            )
+            found.append(((x, y, z), weight))
+    return tuple(found)
+
+
+def _center(length: int, count: int) -> Range:
+    start = (count - length) // 2
+    return start, start + length

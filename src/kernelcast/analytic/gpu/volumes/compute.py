@@ -25,10 +25,11 @@ from kernelcast.analytic.gpu.volumes.l1 import (
     list_reloads,
     sum_l1,
 )
-from kernelcast.analytic.gpu.volumes.listed import ListedAccess, list_access
-from kernelcast.analytic.gpu.volumes.listed_footprints import (
+from kernelcast.analytic.gpu.volumes.listed import (
+    ListedAccess,
     Scatter,
     divide_by_buffer,
+    list_access,
     share_windows,
 )
 from kernelcast.analytic.gpu.volumes.ordered import order_loads
@@ -179,7 +180,7 @@ def _keep(traffic: Traffic, machine: GpuMachine) -> float:
 def _cost_loads(
     loads: _Accesses, grid: Grid, machine: GpuMachine, occupancy: Occupancy
 ) -> list[FamilyCosts]:
-    """Cost loads, those of what all work-groups share once per compute unit as far as L1 keeps it."""
+    """Cost loads, those of what all share once per compute unit as far as L1 keeps it."""
     costs = loads.cost(grid, machine, is_kept=True)
     windows = share_windows(loads.listed, costs, grid, machine)
     return min(

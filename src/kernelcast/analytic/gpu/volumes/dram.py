@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.footprints import Footprint, Level
-from kernelcast.analytic.gpu.volumes.listed_footprints import Scatter
+from kernelcast.analytic.gpu.volumes.listed import Scatter
 from kernelcast.analytic.gpu.volumes.ordered import OrderedLoads
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Overlap, WaveVolumes
 from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE, exceed_room
@@ -51,15 +51,7 @@ class Traffic:
     def oversubscribe(
         self, work_groups: int, machine: GpuMachine, *, loops: int | None = None
     ) -> float:
-        """Give what consecutive work-groups touch over the capacity of all L2 caches.
-
-        Parameters
-        ----------
-        work_groups : int
-            How many, from the middle of the launch.
-        loops : int or None
-            Innermost loops that run completely, the others once; None runs all.
-        """
+        """Give what consecutive work-groups touch over the capacity of all L2 caches."""
         touched = self.touched[-1 if loops is None else min(loops, len(self.touched) - 1)]
         moved = touched.count_run(work_groups, machine.dram_fetch_bytes)
         return moved / machine.l2_total_bytes
@@ -72,15 +64,7 @@ def compute_wave(
     work_groups_per_unit: int,
     l1: L1Volumes,
 ) -> WaveVolumes:
-    """Compute what an average wave moves between L2 cache and DRAM.
-
-    Parameters
-    ----------
-    work_groups_per_unit : int
-        Work-groups that a compute unit holds at once.
-    l1 : L1Volumes
-        Of a work-group: what it loads again since its L1 cache evicted it.
-    """
+    """Compute what an average wave moves between L2 cache and DRAM."""
     count = traffic.work_groups
     wave = min(count, work_groups_per_unit * machine.compute_units)
     waves = count / wave

@@ -7,15 +7,16 @@ from itertools import product
 
 import numpy as np
 
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, Range
-from kernelcast.analytic.gpu.volumes.lattices import (
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, GroupRange, Range
+from kernelcast.analytic.gpu.volumes.unions import (
+    Boxes,
+    IntArray,
     count_rows,
+    count_sectors,
     find_cuts,
     merge_steps,
     translate,
 )
-from kernelcast.analytic.gpu.volumes.ranges import GroupRange
-from kernelcast.analytic.gpu.volumes.unions import Boxes, IntArray, count_sectors
 
 _AXES = 3
 _UNMOVED = (0,)
@@ -75,17 +76,7 @@ def group_families(accesses: Sequence[BoxAccess]) -> list[Family]:
 def make_boxes(
     family: Sequence[BoxAccess], groups: Sequence[GroupRange], grid: Grid, granularity: int
 ) -> Boxes:
-    """Make the boxes of addresses that some work-groups touch.
-
-    Parameters
-    ----------
-    groups : sequence of GroupRange
-        Boxes of work-groups.
-    grid : Grid
-        The index space; what lies beyond its end is cut off.
-    granularity : int
-        Bytes of a sector: what lies closer together makes a run of bytes.
-    """
+    """Make the boxes of addresses that some work-groups touch."""
     first = family[0]
     parts = _split_by_clip(family)
     tables = [_list_ranges(part[0], groups, grid) for part in parts]
@@ -113,21 +104,6 @@ def count_box(
 
     Boxes of equal size touch equally much wherever they lie, but for their first address within a
     sector; that is remembered, since the configurations of a sweep ask for the same few.
-
-    Parameters
-    ----------
-    grid : Grid
-        The index space; what lies beyond its end is cut off.
-    granularity : int
-        Bytes of a sector.
-    shifts : ndarray of int64, shape (shifts,), or None
-        Bytes to add to all addresses: one answer for each. None stands for a single 0.
-    unit : int
-        Strides between runs of bytes are rounded to multiples of it.
-
-    Returns
-    -------
-    ndarray of int64, shape (shifts,)
     """
     found = _find_lattice(family[0], box, grid) if family.is_uniform else None
     if found is None:

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Protocol
 
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, mix_run, split_range
 from kernelcast.analytic.gpu.volumes.families import Family, count_box, group_families, make_boxes
-from kernelcast.analytic.gpu.volumes.ranges import GroupRange, mix_run, split_range
 from kernelcast.analytic.gpu.volumes.unions import count_sectors
 from kernelcast.analytic.gpu.volumes.work_groups import GroupClass, list_classes
 
@@ -44,23 +43,7 @@ class Footprint(Protocol):
 
 
 def list_stretches(grid: Grid, wave: int) -> list[tuple[str, int]]:
-    """List the lengths of stretches of work-groups within which data is shared.
-
-    Parameters
-    ----------
-    wave : int
-        Work-groups that run at once; a longer row is split into chunks of that many, and more.
-
-    Returns
-    -------
-    list of (str, int)
-        Axis along which a stretch extends, and its work-groups, shortest first.
-
-    Examples
-    --------
-    >>> list_stretches(Grid(local=(8, 8, 1), counts=(100, 4, 1), items=(800, 32, 1)), 10)
-    [('x', 10), ('x', 100), ('y', 400)]
-    """
+    """List the lengths of stretches of work-groups within which data is shared."""
     found = []
     length = wave
     while length * _GROWTH <= grid.counts[0]:
@@ -120,20 +103,7 @@ class BoxFootprint:
         object.__setattr__(self, "by_buffer", tuple(tuple(one) for one in buffers.values()))
 
     def count_range(self, start: int, end: int, granularity: int) -> int:
-        """Count the unique bytes of consecutive work-groups.
-
-        Parameters
-        ----------
-        start, end : int
-            First work-group and the first one behind.
-        granularity : int
-            Bytes of a sector.
-
-        Returns
-        -------
-        int
-            Bytes, a multiple of the granularity.
-        """
+        """Count the unique bytes of consecutive work-groups."""
         return self._count(split_range(start, end, self.grid.counts), granularity)
 
     def count_run(self, work_groups: int, granularity: int) -> float:
@@ -159,20 +129,7 @@ class BoxFootprint:
         )
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:
-        """Add up footprints of ever longer stretches of work-groups.
-
-        Parameters
-        ----------
-        wave : int
-            Work-groups that run at once; a longer row is split into chunks of that many, and more.
-        granularity : int
-            Bytes of a sector.
-
-        Returns
-        -------
-        list of Level
-            Shortest first; bytes never grow from one level to the next.
-        """
+        """Add up footprints of ever longer stretches of work-groups."""
         classes = list_classes(self.accesses, self.grid)
         levels = []
         for name, length in list_stretches(self.grid, wave):

@@ -43,22 +43,7 @@ Windows = dict[Remainder, tuple[Symbol, int]]
 def find_hull(
     access: MemoryAccess, launch: ModelledLaunch, bound: Mapping[Symbol, Expr | Symbol | int]
 ) -> BoxAccess | None:
-    """Find a box of addresses around those of an access.
-
-    Parameters
-    ----------
-    access : MemoryAccess
-        Its address is known.
-    launch : ModelledLaunch
-        Gives the index space and the buffer's alignment.
-    bound : mapping of Symbol to value
-        From `bind_sizes`.
-
-    Returns
-    -------
-    BoxAccess or None
-        None if the address is not affine behind its clamps and remainders, or a loop has no end.
-    """
+    """Find a box of addresses around those of an access."""
     if access.offset_bytes is None:
         return None
     ids = _list_corners(Grid.of(launch.ndrange), launch.ndrange.global_offset)

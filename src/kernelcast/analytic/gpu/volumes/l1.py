@@ -9,8 +9,7 @@ from kernelcast.analytic.gpu.occupancy import Occupancy
 from kernelcast.analytic.gpu.volumes.affine import Clip, Grid
 from kernelcast.analytic.gpu.volumes.families import Family
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
-from kernelcast.analytic.gpu.volumes.reuse import share_reused_lines
-from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE
+from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE, share_reused_lines
 from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps
 from kernelcast.analytic.gpu.volumes.work_groups import (
     count_per_group,
@@ -57,13 +56,7 @@ class FamilyCosts:
 
 
 def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: bool) -> FamilyCosts:
-    """Cost the accesses of one family.
-
-    Parameters
-    ----------
-    is_kept : bool
-        Whether L1 keeps the data: loads, not stores.
-    """
+    """Cost the accesses of one family."""
     classes = list_classes(family, grid)
     full = max(classes, key=lambda one: one.work_groups)
     warps = -(-(grid.local[0] * grid.local[1] * grid.local[2]) // machine.warp_width)
@@ -130,15 +123,7 @@ def sum_l1(
     machine: GpuMachine,
     reloads: tuple[Reload, ...],
 ) -> L1Volumes:
-    """Add up families to the volumes of an average work-group.
-
-    Parameters
-    ----------
-    occupancy : Occupancy
-        Warps of a work-group, and work-groups that share the cache.
-    reloads : tuple of Reload
-        From `list_reloads`, or of loads that are spread over time.
-    """
+    """Add up families to the volumes of an average work-group."""
     line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
     warps = occupancy.warps_per_work_group
     depth = len(reloads) - 1

@@ -7,21 +7,136 @@ were recorded. Pairs of neighbouring work-groups tell how much a further work-gr
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, groupby
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
+from kernelcast.analytic.gpu.volumes.footprints import (
+    PAGE_BYTES,
+    BoxFootprint,
+    Footprint,
+    Level,
+    list_stretches,
+)
 from kernelcast.analytic.gpu.volumes.hulls import find_hull
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
-from kernelcast.analytic.gpu.volumes.listing import evaluate_groups, read_recorded
 from kernelcast.analytic.gpu.volumes.unions import IntArray
 from kernelcast.analytic.gpu.volumes.warps import ABSENT, measure_addresses
-from kernelcast.expressions import Expr, Symbol
-from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind, Value
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.records.errors import InputError
+
+_PLACES = (1 / 6, 1 / 2, 5 / 6)
+_ITERATIONS = 256
+"""Iterations of all loops together that are listed; more are extrapolated."""
+
+
+def evaluate_groups(
+    access: MemoryAccess, launch: ModelledLaunch, width: int
+) -> tuple[dict[int, IntArray], dict[int, float]]:
+    """Evaluate an address for pairs of neighbouring work-groups at three places of the grid."""
+    count = launch.ndrange.work_group_count
+    chosen = {min(count - 1, int(place * count) + by) for place in _PLACES for by in (0, 1)}
+    groups: dict[int, IntArray] = {}
+    repeats: dict[int, float] = {}
+    for group in sorted(chosen):
+        try:
+            groups[group], repeats[group] = _evaluate(access, launch, group, width)
+        except EvaluationError as error:
+            name = access.text or access.buffer or "an access"
+            msg = f"{launch.kernel}, line {access.line}: address of {name}: {error}"
+            raise InputError(msg) from error
+    return (groups, repeats) if any(one.size for one in groups.values()) else ({}, {})
+
+
+def read_recorded(access: MemoryAccess, launch: ModelledLaunch, width: int) -> dict[int, IntArray]:
+    """Sort the recorded addresses of an access into warp instructions."""
+    recorded = launch.recorded
+    if recorded is None or not (recorded.sites == access.site).any():
+        return {}
+    own = recorded.sites == access.site
+    shift = launch.alignments.get(access.buffer or "", 0)
+    groups, items = recorded.groups[own], recorded.local_ids[own]
+    keys = np.stack([groups, recorded.sequences[own], items // width])
+    different, row = np.unique(keys, axis=1, return_inverse=True)
+    table = np.full((different.shape[1], width), ABSENT, dtype=np.int64)
+    table[row.ravel(), items % width] = recorded.offsets_bytes[own] + shift
+    found = {group: table[different[0] == group] for group in np.unique(groups).tolist()}
+    nothing = np.zeros((0, width), dtype=np.int64)
+    return {group: found.get(group, nothing) for group in recorded.work_groups}
+
+
+def _evaluate(
+    access: MemoryAccess, launch: ModelledLaunch, group: int, width: int
+) -> tuple[IntArray, float]:
+    bound, size = _bind(launch, group)
+    active = np.ones((size, 1), dtype=np.bool_)
+    shares = 1.0
+    columns = 1
+    for loop in access.loops:
+        bound, active, share = _unroll(loop, bound, active, max(1, _ITERATIONS // columns))
+        shares *= share
+        columns = active.shape[1]
+    assert access.offset_bytes is not None
+    offsets = np.asarray(access.offset_bytes.evaluate(bound)) + launch.alignments.get(
+        access.buffer or "", 0
+    )
+    met = np.logical_and(active, access.guard.evaluate(bound))
+    offsets, met = np.broadcast_arrays(offsets, met)
+    whole = -(-size // width) * width
+    table = np.full((whole, met.shape[1]), ABSENT, dtype=np.int64)
+    table[:size] = np.where(met, offsets, ABSENT)
+    rows = table.reshape(-1, width, met.shape[1]).transpose(0, 2, 1).reshape(-1, width)
+    return rows[(rows != ABSENT).any(axis=1)], shares
+
+
+def _unroll(
+    loop: LoopFacts,
+    bound: Mapping[Symbol, Value],
+    active: npt.NDArray[np.bool_],
+    most: int,
+) -> tuple[dict[Symbol, Value], npt.NDArray[np.bool_], float]:
+    """Add a loop's iterations as columns; the last factor says how many each listed one means."""
+    trips = most
+    if loop.trip_count is not None:
+        trips = max(1, int(np.max(np.where(active, loop.trip_count.evaluate(bound), 0))))
+    listed = min(trips, most)
+    numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
+    wide: dict[Symbol, Value] = {
+        symbol: np.repeat(value, listed, axis=1)
+        if isinstance(value, np.ndarray) and value.shape[1] > 1
+        else value
+        for symbol, value in bound.items()
+    }
+    wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
+    runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
+    return wide, runs, trips / listed
+
+
+def _bind(launch: ModelledLaunch, group: int) -> tuple[dict[Symbol, Value], int]:
+    """Give the values of all symbols for the work-items of a work-group, and their number."""
+    axes = list_axes(launch.ndrange)
+    places = []
+    for axis in axes:
+        places.append(group % axis.groups)
+        group //= axis.groups
+    sizes = [
+        min(axis.local, axis.items - place * axis.local)
+        for axis, place in zip(axes, places, strict=True)
+    ]
+    count = prod(sizes)
+    items = np.arange(count, dtype=np.int64)[:, None]
+    bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
+    for axis, place, size in zip(axes, places, sizes, strict=True):
+        bound |= axis.bind(place, items % size, size)
+        items = items // size
+    return bound, count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,27 +286,7 @@ def list_access(
     machine: GpuMachine,
     bound: Mapping[Symbol, Expr | Symbol | int],
 ) -> ListedAccess | None:
-    """List the addresses of an access for some work-groups.
-
-    Parameters
-    ----------
-    access : MemoryAccess
-        Not a box.
-    launch : ModelledLaunch
-        Index space, scalar arguments and recorded addresses.
-    bound : mapping of Symbol to value
-        From `bind_sizes`.
-
-    Returns
-    -------
-    ListedAccess or None
-        None if its address is known and no sampled work-group executes it.
-
-    Raises
-    ------
-    InputError
-        If the address is not known and was not recorded either.
-    """
+    """List the addresses of an access for some work-groups."""
     is_known = access.offset_bytes is not None
     if is_known:
         groups, repeats = evaluate_groups(access, launch, machine.warp_width)
@@ -230,3 +325,120 @@ def _list_units(tables: Sequence[IntArray], size: int, granularity: int) -> IntA
     flat = np.concatenate([one.ravel() for one in tables])
     kept: npt.NDArray[np.int64] = flat[flat != ABSENT]
     return np.unique(np.concatenate([kept // granularity, (kept + size - 1) // granularity]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferFootprint:
+    """Footprint in one buffer, of which no access is a box or not all are."""
+
+    listed: tuple[ListedAccess, ...]
+    """Those that are no boxes."""
+    boxes: BoxFootprint
+    """The others, and boxes around those that have one."""
+    work_groups: int
+
+    def count_run(self, work_groups: int, granularity: int) -> float:
+        """Estimate the unique bytes of so many consecutive work-groups, mid launch."""
+        boxes = self.boxes.count_run(work_groups, granularity)
+        return self._bound(work_groups, boxes / granularity, granularity) * granularity
+
+    def count_pages(self, work_groups: int) -> float:
+        """Estimate the pages of so many consecutive work-groups, mid launch."""
+        return self._bound(work_groups, self.boxes.count_pages(work_groups), PAGE_BYTES)
+
+    def list_levels(self, wave: int, granularity: int) -> list[Level]:
+        """Add up footprints of ever longer stretches of work-groups."""
+        levels = []
+        smallest = float("inf")
+        for name, length in list_stretches(self.boxes.grid, wave):
+            # From the middle: at the edges, clamps and guards leave less.
+            found = self.count_run(length, granularity)
+            smallest = min(smallest, found * self.work_groups / length)
+            levels.append(Level(name=name, work_groups=length, bytes=smallest))
+        if any(one.is_random for one in self.listed):
+            # Data is met again anywhere, not a row or a layer later: see `Scatter`.
+            levels = [Level(name=one.name, work_groups=one.work_groups, bytes=smallest)
+                      for one in levels]  # fmt: skip
+        return levels
+
+    def _bound(self, work_groups: int, boxes: float, granularity: int) -> float:
+        """Give sectors: no more than in boxes and estimates together, each alone, the buffer."""
+        without = [one for one in self.listed if one.hull is None]
+        found = boxes + sum(
+            one.share * one.count_stretch(work_groups, granularity) for one in without
+        )
+        if len(self.boxes.accesses) + len(without) == len(self.listed):
+            alone = sum(one.share * one.count_largest(granularity) for one in self.listed)
+            found = min(found, alone * work_groups)
+        return min(found, self.listed[0].count_buffer(granularity))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """Accesses to data that any work-group may have touched before."""
+
+    accesses: tuple[ListedAccess, ...]
+    """Addresses depend on data and mix."""
+    work_groups: int
+
+    def count_repeated(self, granularity: int) -> float:
+        """Give the bytes that a work-group touches and another one as well, whole launch."""
+        return granularity * sum(
+            one.count_group(granularity) * self.work_groups
+            - one.count_stretch(self.work_groups, granularity)
+            for one in self.accesses
+        )
+
+    def share_touched(self, work_groups: float, granularity: int) -> float:
+        """Give the share of all that scattered accesses touch that so many work-groups touch."""
+        if work_groups < 1:
+            return work_groups * self.share_touched(1, granularity)
+        every = sum(one.count_stretch(self.work_groups, granularity) for one in self.accesses)
+        own = sum(one.count_stretch(work_groups, granularity) for one in self.accesses)
+        return min(1.0, own / every)
+
+
+def share_windows(
+    listed: Sequence[ListedAccess],
+    costs: Sequence[FamilyCosts],
+    grid: Grid,
+    machine: GpuMachine,
+) -> list[FamilyCosts]:
+    """Let accesses that lead all work-groups to the same part of a buffer count as common."""
+    found = list(costs)
+    first = len(costs) - len(listed)
+    for name in {one.access.buffer for one in listed}:
+        places = [n for n, one in enumerate(listed) if one.access.buffer == name]
+        hulls = [listed[place].hull for place in places]
+        windows = tuple(one for one in hulls if one is not None and not any(one.group_strides))
+        if len(windows) < len(places):
+            continue
+        touched = BoxFootprint(accesses=windows, grid=grid)
+        lines, sectors = (
+            touched.count_run(1, unit) / unit / len(places)
+            for unit in (machine.l1_line_bytes, machine.l1_sector_bytes)
+        )
+        for place in places:
+            own = found[first + place]
+            found[first + place] = replace(
+                own, is_common=True, lines=(*own.lines[:-1], lines),
+                sectors=(*own.sectors[:-1], sectors),
+            )  # fmt: skip
+    return found
+
+
+def divide_by_buffer(
+    boxes: Sequence[BoxAccess], listed: Sequence[ListedAccess], grid: Grid
+) -> tuple[Footprint, ...]:
+    """Divide accesses by their buffers: what is no box may touch what boxes of it touch."""
+    names = {one.access.buffer for one in listed}
+    buffers = []
+    by_name = sorted(listed, key=lambda one: one.access.buffer or "")
+    for name, members in groupby(by_name, key=lambda one: one.access.buffer):
+        own = tuple(members)
+        around = [one.hull for one in own if one.hull is not None]
+        exact = [one for one in boxes if one.access.buffer == name]
+        footprint = BoxFootprint(accesses=(*exact, *around), grid=grid)
+        buffers.append(BufferFootprint(listed=own, boxes=footprint, work_groups=grid.work_groups))
+    rest = tuple(one for one in boxes if one.access.buffer not in names)
+    return (BoxFootprint(accesses=rest, grid=grid), *buffers)

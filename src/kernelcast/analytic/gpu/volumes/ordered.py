@@ -52,21 +52,7 @@ class OrderedLoads:
         capacity_bytes: float,
         hit_rate: Callable[[float], float],
     ) -> float:
-        """Give what DRAM sends again, in bytes of the whole launch.
-
-        Parameters
-        ----------
-        wave : int
-            Work-groups that run at once.
-        granularity : int
-            Bytes that a miss fetches.
-        stored_bytes : float
-            Unique bytes that the launch writes.
-        capacity_bytes : float
-            Of all L2 caches.
-        hit_rate : callable
-            By what is touched meanwhile over the capacity.
-        """
+        """Give what DRAM sends again, in bytes of the whole launch."""
         life = wave * self.layers / self.grid.work_groups
         families = group_families(self.loads)
         gaps = [self._list_gaps(one, life) for one in families]

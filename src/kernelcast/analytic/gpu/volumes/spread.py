@@ -15,13 +15,61 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange
 from kernelcast.analytic.gpu.volumes.families import group_families
-from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.record import Reload
-from kernelcast.analytic.gpu.volumes.reuse import list_lanes
 from kernelcast.analytic.gpu.volumes.unions import BoolArray, IntArray, divide
+from kernelcast.analytic.gpu.volumes.work_groups import spread_alignments
 from kernelcast.expressions.modelled_launch import ModelledLaunch
+
+_ALIGNMENTS = 4
+
+
+def share_reused_lines(
+    accesses: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine
+) -> float:
+    """Give the share of a work-group's lines that several of its warp instructions need.
+
+    Loops run once: what an iteration shares with the next is looked at elsewhere.
+    """
+    line = machine.l1_line_bytes
+    lanes = list_lanes(accesses, grid, machine.warp_width)
+    shifts, _ = spread_alignments(accesses[0].group_strides, box, line)
+    chosen = shifts[:: max(1, -(-shifts.size // _ALIGNMENTS))]
+    reused = total = 0
+    for shift in chosen:
+        touched = np.sort(_touch_lines(lanes + shift, line))
+        again = touched[1:] == touched[:-1]
+        lines = touched.size - int(again.sum())
+        # Of a line's repetitions, the first says that it is needed again.
+        more = int(again[0]) + int((again[1:] & ~again[:-1]).sum()) if again.size else 0
+        reused, total = reused + more, total + lines
+    return reused / total
+
+
+def list_lanes(accesses: Sequence[BoxAccess], grid: Grid, width: int) -> IntArray:
+    """Give addresses of shape (instructions, lanes); the last warp repeats its last work-item."""
+    first = accesses[0]
+    size = grid.local[0] * grid.local[1] * grid.local[2]
+    items = np.minimum(np.arange(-(-size // width) * width, dtype=np.int64), size - 1)
+    x, rest = items % grid.local[0], items // grid.local[0]
+    strides = first.local_strides
+    own = x * strides[0] + rest % grid.local[1] * strides[1] + rest // grid.local[1] * strides[2]
+    bases = np.array([one.base_bytes for one in accesses], dtype=np.int64)
+    lanes: IntArray = (bases[:, None] + own).reshape(-1, width)
+    return lanes
+
+
+def _touch_lines(lanes: IntArray, line: int) -> IntArray:
+    """List the lines of every instruction, each once per instruction."""
+    ordered = divide(lanes, line)
+    if (ordered[:, 1:] < ordered[:, :-1]).any():
+        ordered.sort(axis=1)
+    is_new = np.ones(ordered.shape, dtype=np.bool_)
+    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    touched: IntArray = ordered[is_new]
+    return touched
+
 
 FloatArray = npt.NDArray[np.float64]
 USABLE_SHARE = 0.75
@@ -42,25 +90,7 @@ def is_spread(launch: ModelledLaunch, loads: Sequence[BoxAccess]) -> bool:
 
 
 def exceed_room(room: FloatArray | float, gap: FloatArray | float = 0.0) -> FloatArray:
-    """Give the probability that two uses of data lie further apart than a cache remembers.
-
-    Parameters
-    ----------
-    room : float or ndarray
-        What the cache remembers, in lives of a work-group.
-    gap : float or ndarray
-        Distance between the two uses if nobody ran ahead, in lives.
-
-    Returns
-    -------
-    ndarray
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> exceed_room(np.array([0.0, 0.5, 1.0])).tolist()
-    [1.0, 0.25, 0.0]
-    """
+    """Give the probability that two uses of data lie further apart than a cache remembers."""
     beyond: FloatArray = _tail(np.asarray(room - gap)) + _tail(np.asarray(room + gap))
     return beyond
 
@@ -90,17 +120,7 @@ class _Touches:
 def lose_in_l1(
     loads: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine, work_groups: int
 ) -> Reload:
-    """Give what an L1 cache loses of a work-group between two of its loads.
-
-    Parameters
-    ----------
-    loads : sequence of BoxAccess
-        In the order of the program.
-    box : GroupRange
-        Full work-groups; the first one stands for all.
-    work_groups : int
-        Those that share the cache.
-    """
+    """Give what an L1 cache loses of a work-group between two of its loads."""
     count = len(loads)
     sectors = _list_touches(loads, box, grid, machine)
     lines = _merge(sectors, machine.l1_line_bytes // machine.l1_sector_bytes)

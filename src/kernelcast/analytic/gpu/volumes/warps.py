@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
-from kernelcast.analytic.gpu.volumes.ranges import GroupRange
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange
 from kernelcast.analytic.gpu.volumes.unions import IntArray
 from kernelcast.analytic.gpu.volumes.work_groups import spread_alignments
 
@@ -48,18 +47,7 @@ class WarpCosts:
 def cost_warps(
     family: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine
 ) -> WarpCosts:
-    """Average the costs of all instructions of a family over warps and work-groups.
-
-    Parameters
-    ----------
-    box : GroupRange
-        Full work-groups over which to average.
-
-    Returns
-    -------
-    WarpCosts
-        Per instruction.
-    """
+    """Average the costs of all instructions of a family over warps and work-groups."""
     lanes, warps_of, firsts = _list_patterns(family[0].local_strides, grid, machine.warp_width)
     rows, weights = _spread(family, box, warps_of, firsts, len(lanes))
     addresses = lanes[rows[:, 0]] + rows[:, 1][:, None]
@@ -79,15 +67,7 @@ def _measure_known(
 
 
 def measure_addresses(addresses: IntArray, size: int, machine: GpuMachine) -> WarpCosts:
-    """Average the costs of instructions whose addresses are listed.
-
-    Parameters
-    ----------
-    addresses : ndarray of int64, shape (instructions, warp width)
-        Byte addresses; `ABSENT` for a lane that takes no part.
-    size : int
-        Bytes per lane.
-    """
+    """Average the costs of instructions whose addresses are listed."""
     return _measure(addresses, np.ones(addresses.shape[0]), size, machine)
 
 

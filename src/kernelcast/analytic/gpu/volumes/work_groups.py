@@ -8,9 +8,8 @@ from math import gcd, prod
 
 import numpy as np
 
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, Range
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, GroupRange, Range
 from kernelcast.analytic.gpu.volumes.families import Family, count_box
-from kernelcast.analytic.gpu.volumes.ranges import GroupRange
 from kernelcast.analytic.gpu.volumes.unions import IntArray
 
 _AXES = 3
@@ -40,18 +39,7 @@ class GroupClass:
 
 
 def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupClass]:
-    """Split the grid where the domain or a guard cuts through work-groups.
-
-    Parameters
-    ----------
-    accesses : sequence of BoxAccess
-        Their guards cut.
-
-    Returns
-    -------
-    list of GroupClass
-        Together all work-groups.
-    """
+    """Split the grid where the domain or a guard cuts through work-groups."""
     return _split_grid(frozenset(one.clip for one in accesses), grid)
 
 
@@ -73,20 +61,7 @@ def _split_grid(clips: frozenset[Clip], grid: Grid) -> list[GroupClass]:
 def count_per_group(
     family: Family, classes: Sequence[GroupClass], grid: Grid, granularity: int
 ) -> float:
-    """Count the sectors of an average work-group.
-
-    Parameters
-    ----------
-    classes : sequence of GroupClass
-        From `list_classes`.
-    granularity : int
-        Bytes of a sector.
-
-    Returns
-    -------
-    float
-        Unique sectors, mean over all work-groups of the classes.
-    """
+    """Count the sectors of an average work-group."""
     total, work_groups = 0, 0
     every = sum(one.work_groups for one in classes)
     for one in classes:
@@ -102,26 +77,7 @@ def count_per_group(
 def spread_alignments(
     strides: tuple[int, int, int], box: GroupRange, granularity: int
 ) -> tuple[IntArray, IntArray]:
-    """Give the alignments that the work-groups of a box have, and how many have each.
-
-    Parameters
-    ----------
-    strides : tuple of int
-        Bytes from one work-group to the next, by dimension.
-    granularity : int
-        Bytes of a sector.
-
-    Returns
-    -------
-    shifts, weights : ndarray of int64
-        Bytes by which a work-group is shifted against the first one of the box, and work-groups.
-
-    Examples
-    --------
-    >>> shifts, weights = spread_alignments((16, 640, 0), ((0, 5), (0, 2), (0, 1)), 32)
-    >>> shifts.tolist(), weights.tolist()
-    ([0, 16], [6, 4])
-    """
+    """Give the alignments that the work-groups of a box have, and how many have each."""
     unit = reduce(gcd, strides, granularity)
     phases = granularity // unit
     if phases == 1:
