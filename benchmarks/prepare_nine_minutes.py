@@ -9,7 +9,7 @@ without a GPU. FOLDER then holds
 - ``compiled.tar.xz``: kernelcast's cache of compiled code, with PTX of the corpus, the examples,
   the stencils, the configurations and all that probes, microbenchmarks and traces are made of. The
   latter is what a run on a stand-in for a GPU asked for;
-- ``plan.json``: two sizes per kernel of the corpus, by the work-groups that fill a GPU.
+- ``plan.json``: two sizes per kernel of the corpus, by the work-groups that fill the GPU.
 
 ``--only`` makes some of the three anew. The sum of what travels with the repository is printed.
 """
@@ -39,12 +39,14 @@ from nine_minutes_kernels import (
 from packaging.requirements import Requirement
 
 from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.compiling import Target, assemble_ptx, compile_kernel
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.arguments import BufferArgument
+from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices
+from kernelcast.sampling.occupancy import KernelResources, compute_p_sat, find_limits
 from kernelcast.sampling.session import open_session
 from kernelcast.training_data.applications import load_input_maker
 from kernelcast.training_data.applications.loading import find_kernels
@@ -57,11 +59,10 @@ _THERE = frozenset({
 _ALSO = ("joblib", "nvidia-ml-py")
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014",
               "manylinux2010", "manylinux1")  # fmt: skip
-_UNITS, _WORK_ITEMS, _MOST_GROUPS = 132, 2048, 32
-"""Of an H100: compute units, work-items and work-groups that are active on one."""
+_ENOUGH = 16
 _FILLS = (24, 72)
 """How often the two sizes of a kernel fill the device."""
-_MOST_BYTES = {False: 1 << 30, True: 192 << 20}
+_MOST_BYTES = {False: 4 << 30, True: 512 << 20}
 """Of all buffers, by whether a program of the corpus makes their contents."""
 _RECORDED_STEPS = ("device", "ladders", "memory", "dispatch", "answers")
 _TRAVELS_BYTES = 64 << 20
@@ -197,17 +198,42 @@ def build_all(cache: Path) -> None:
     print(f"{built} kernels built, {len(failures)} failed", *failures, sep="\n", flush=True)
 
 
-def plan_sizes(kernel: CorpusKernel, cache: Path) -> dict[str, Any]:
+def count_active(problem: Problem, processor: str) -> int:
+    """Count the work-groups of a launch that are active at once on a unit of a GPU of NVIDIA's.
+
+    Registers and local memory are the assembler's, what they leave room for is by the rules.
+    """
+    kernel, major = problem.kernel, int(processor[3:]) // 10
+    compiled = compile_kernel(
+        kernel.source, kernel.build_options, Target.ptx(processor), source_name=kernel.source_name
+    )
+    facts = assemble_ptx(compiled.text, processor)[kernel.name]
+    limits = find_limits("NVIDIA Corporation", "", (major, int(processor[3:]) % 10))
+    assert limits is not None, processor
+    given = (one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
+    resources = KernelResources(
+        work_group_size=problem.ndrange.work_group_size,
+        registers_per_work_item=facts.registers,
+        local_memory_bytes=facts.shared_bytes + sum(given),
+        uses_barriers=facts.barriers > 0,
+    )
+    return compute_p_sat(limits, resources).p_sat
+
+
+def plan_sizes(kernel: CorpusKernel, cache: Path, processor: str, units: int) -> dict[str, Any]:
     """Plan two sizes of a kernel that fill a GPU several times, as far as memory allows.
 
     Where a program makes the inputs, sizes beyond the least two are foretold from these.
     """
     size, has_maker = kernel.size, load_input_maker(kernel) is not None
 
-    def look(value: int) -> tuple[float, float]:
-        problem: Problem = prepare_launch(
+    def make(value: int) -> Problem:
+        return prepare_launch(
             kernel, {size.parameter: value}, local_size=kernel.local_sizes[0], cache_folder=cache
         ).problem
+
+    def look(value: int) -> tuple[float, float]:
+        problem = make(value)
         buffers = (one for one in problem.arguments if isinstance(one, BufferArgument))
         return float(problem.ndrange.work_group_count), float(sum(one.bytes for one in buffers))
 
@@ -222,8 +248,7 @@ def plan_sizes(kernel: CorpusKernel, cache: Path) -> dict[str, Any]:
             return look(value)
         return groups * (value / first) ** growth[0], bytes_ * (value / first) ** growth[1]
 
-    items = math.prod(kernel.local_sizes[0])
-    unit = _UNITS * max(1, min(_MOST_GROUPS, _WORK_ITEMS // items))
+    unit = units * count_active(make(first), processor)
     chosen: list[int] = []
     best = first
     values = dict.fromkeys(
@@ -252,17 +277,21 @@ def plan_sizes(kernel: CorpusKernel, cache: Path) -> dict[str, Any]:
     }
 
 
-def plan_all(target: Path, cache: Path) -> None:
-    """Plan the sizes of every kernel."""
+def plan_all(target: Path, cache: Path, processor: str, units: int) -> None:
+    """Plan the sizes of every kernel for a device."""
     plan = {}
     for kernel in find_kernels():
         try:
-            plan[kernel.name] = plan_sizes(kernel, cache)
+            plan[kernel.name] = plan_sizes(kernel, cache, processor, units)
         except (KernelcastError, ValueError) as error:
             print(f"{kernel.name}: {error}")
     target.write_text(json.dumps(plan, indent=0) + "\n", encoding="utf-8")
     filled = sum(one["fills"][0] >= _FILLS[0] for one in plan.values())
-    print(f"{len(plan)} kernels planned, {filled} fill the device {_FILLS[0]} times")
+    enough = sum(max(one["fills"]) >= _ENOUGH for one in plan.values())
+    print(
+        f"{len(plan)} kernels planned for {units} units of {processor}: {filled} fill these "
+        f"{_FILLS[0]} times, {enough} at least {_ENOUGH} times"
+    )
 
 
 def main() -> None:
@@ -271,6 +300,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", action="append", choices=["packages", "compiled", "plan"])
     parser.add_argument("--python", default="3.12", help="version of the GPU machine's Python")
+    parser.add_argument("--processor", default="sm_90", help="the GPU, as clang names it")
+    parser.add_argument("--units", type=int, default=132, help="its compute units")
     parser.add_argument("--trial", type=float, default=600.0, help="seconds on the stand-in")
     parser.add_argument("--build", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -282,7 +313,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
         makers: dict[str, Callable[[], None]] = {
-            "plan": lambda: plan_all(folder / "plan.json", Path(cache)),
+            "plan": lambda: plan_all(
+                folder / "plan.json", Path(cache), options.processor, options.units
+            ),
             "packages": lambda: pack_packages(folder / "packages.tar.xz", options.python),
             "compiled": lambda: compile_all(folder / "compiled.tar.xz", trial_s=options.trial),
         }
