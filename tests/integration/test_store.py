@@ -23,14 +23,12 @@ from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, Store, StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.launches import (
-    find_last_change,
     find_newest_samples,
-    list_changed,
     list_newest,
     read_newest_times,
     sum_up_launches,
 )
-from kernelcast.training_data.store.schema import METADATA, VERSION_TABLE
+from kernelcast.training_data.store.schema import LAUNCHES, METADATA, VERSION_TABLE
 from support.observations import insert_as_then, make_failure, make_observation
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -261,9 +259,10 @@ def test_launches_follow_every_change(url: str) -> None:
             (lambda: store.add_failures([make_failure(1)]), []),
         ]  # fmt: skip
         for step, marked in steps:
-            since = find_last_change(store)
+            before = _list_marks(store)
             step()
-            found = {one.launch_key for one in list_changed(store, since=since, most=9)}
+            marks = _list_marks(store)
+            found = {key for key, mark in marks.items() if mark != before.get(key)}
             assert found == {rows[place].launch.key for place in marked}
         assert rows[4].launch.key not in _list_launches(store)
 
@@ -297,31 +296,13 @@ def test_a_launch_is_summed_up_alike_in_every_database(url: str) -> None:
         assert one.observations == 6  # the one without a time too
 
 
-def test_marks_of_writers_at_work_are_not_missed(url: str) -> None:
-    """Who reads while two processes write has every launch in the end, told by changes alone."""
-    open_store(url).close()
-    share = 150
-    writers = [start_writer(url, number * share, share, 10) for number in range(2)]
-    assert [read_line(one) for one in writers] == ["ready"] * 2
-    for one in writers:
-        tell(one)
-    known: set[str] = set()
-    since, is_last = 0, False
-    with open_store(url) as store:
-        while not is_last:
-            is_last = all(one.poll() is not None for one in writers)
-            found = list_changed(store, since=since, most=10_000)
-            since = max([since, *(one.changed for one in found)])
-            known |= {one.launch_key for one in found}
-            time.sleep(0.005)
-    for one in writers:
-        one.communicate()
-    assert known == {make_observation(number).launch.key for number in range(2 * share)}
-
-
 def _list_launches(store: Store) -> list[str]:
     collected = Selection(origins=(Origin.COLLECTED,))
     return [one.launch_key for one in list_newest(store, collected, most=9)]
+
+
+def _list_marks(store: Store) -> dict[str, int]:
+    return {one.launch_key: one.changed for one in store.select(sa.select(LAUNCHES))}
 
 
 def change(store: Store, statement: str) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,11 +15,7 @@ from kernelcast.records.observed_times import RunTimes
 from kernelcast.training_data.store import Selection, Store, open_store
 from kernelcast.training_data.store.launches import (
     SUMMED,
-    find_last_change,
-    find_launches,
     find_newest_samples,
-    list_changed,
-    list_newest,
     read_newest_times,
     sum_up_launches,
 )
@@ -52,56 +47,6 @@ def observe(number: int, count: int, *, seconds: float = 0.1) -> list[Observatio
         )
         for place in range(count)
     ]
-
-
-def test_every_change_marks_its_launch(store: Store) -> None:
-    """Adding, replacing, removing, and changing by hand; the launch that changed last is first."""
-    first, second = observe(1, 2), observe(2, 2)
-    store.add_many(first + second)
-    order = [second[0].launch.key, first[0].launch.key]
-    assert [one.launch_key for one in list_changed(store, since=0, most=9)] == order
-    since = find_last_change(store)
-    assert list_changed(store, since=since, most=9) == []
-    store.add(first[0], replace=True)
-    assert [one.launch_key for one in list_changed(store, since=since, most=9)] == order[1:]
-    since = find_last_change(store)
-    store.remove([second[0].key])
-    assert [one.launch_key for one in list_changed(store, since=since, most=9)] == order[:1]
-    since = find_last_change(store)
-    with store._write() as connection:
-        connection.execute(sa.text("update observations set seconds = 9 where launch_key = :key"),
-                           {"key": order[1]})  # fmt: skip
-    assert [one.launch_key for one in list_changed(store, since=since, most=9)] == order[1:]
-
-
-def test_a_launch_without_observations_is_told_once(store: Store) -> None:
-    """To those who knew it; nobody else hears of it."""
-    (one,) = observe(1, 1)
-    store.add(one)
-    since = find_last_change(store)
-    store.remove([one.key])
-    assert [found.launch_key for found in list_changed(store, since=since, most=9)] == [
-        one.launch.key
-    ]
-    assert list_newest(store, Selection(), most=9) == []
-
-
-def test_imported_observations_mark_nothing(store: Store) -> None:
-    """They are of other machines."""
-    store.add_many([replace(one, origin=Origin.IMPORTED) for one in observe(1, 3)])
-    assert find_last_change(store) == 0
-
-
-def test_what_is_taken_back_marks_nothing(store: Store) -> None:
-    """The mark is of the same transaction as the observation."""
-
-    def fail() -> Iterator[Observation]:
-        yield from observe(1, 600)
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        store.add_many(fail())
-    assert find_last_change(store) == 0
 
 
 @settings(max_examples=20)
@@ -148,13 +93,12 @@ def test_the_sum_is_of_the_newest_that_count(
 
 
 def test_the_samples_of_a_launch_that_was_observed_often_since(store: Store) -> None:
-    """Are those of its newest sampled observation, and observations know their launch."""
+    """Are those of its newest sampled observation, however often it was observed since."""
     sampled = make_observation(1)
     store.add_many([sampled, *observe(1, 100)])
     (one,) = find_newest_samples(store, [sampled.launch.key], WANTED)
     assert (one.key, one.launch_key) == (sampled.key, sampled.launch.key)
     assert one.linear_s == sampled.samples[0].linear_s
-    assert find_launches(store, [sampled.key, "none"]) == {sampled.key: sampled.launch.key}
 
 
 def _count_steps(store: Store, key: str) -> int:

@@ -4,7 +4,7 @@ A launch may have been observed a hundred thousand times, and thousands of launc
 once: of each, a fixed number of observations are read, by an index that holds all that is needed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -12,26 +12,12 @@ import sqlalchemy as sa
 from kernelcast.training_data.store.schema import LAUNCHES, OBSERVATIONS, load_ndrange
 from kernelcast.training_data.store.selection import Selection, list_conditions
 from kernelcast.training_data.store.store import Store
-from kernelcast.training_data.store.writing import split
 
 SUMMED: Final = 20
 """Newest observations of a launch that its median and its noise are of; others of the last one's
 moment count too."""
-# Databases take 32,766 values in a statement and more.
-_KEYS_AT_ONCE: Final = 5000
 # Before all times: a launch of fewer observations is read whole.
 _EVER: Final = -(2**62)
-
-
-def list_changed(store: Store, *, since: int, most: int) -> list[sa.Row[Any]]:
-    """Give launches with a higher `changed`, with their labels, that changed last first.
-
-    Launches that have lost all their observations are among them.
-    """
-    later = sa.select(LAUNCHES).where(LAUNCHES.c.changed > since)
-    return store.select(
-        later.order_by(LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key).limit(most)
-    )
 
 
 def list_newest(
@@ -47,11 +33,6 @@ def list_newest(
     if kernel is not None:
         query = query.where(LAUNCHES.c.kernel == kernel)
     return [one for one in store.select(query) if one.newest_us is not None]
-
-
-def find_last_change(store: Store) -> int:
-    """Give the highest `changed` of a store; 0 where nothing was ever added."""
-    return int(store.select(sa.select(sa.func.max(LAUNCHES.c.changed)))[0][0] or 0)
 
 
 def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> list[sa.Row[Any]]:
@@ -138,17 +119,6 @@ def find_sizes(store: Store, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
     query = sa.select(held.launch_key, held.ndrange).where(held.key.in_(chosen))
     found = {row.launch_key: load_ndrange(row.ndrange) for row in store.select(query)}
     return {key: one.global_size for key, one in found.items() if one is not None}
-
-
-def find_launches(store: Store, keys: Iterable[str]) -> dict[str, str]:
-    """Give the launch of each observation that the store holds, by the observation's key."""
-    held = OBSERVATIONS.c
-    query = sa.select(held.key, held.launch_key)
-    return {
-        row.key: row.launch_key
-        for batch in split(keys, _KEYS_AT_ONCE)
-        for row in store.select(query.where(held.key.in_(batch)))
-    }
 
 
 def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.CompoundSelect[Any]:
