@@ -38,7 +38,7 @@ from kernelcast.records.samples import join_moments
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.training_data.applications.loading import find_applications
+from kernelcast.training_data.applications import find_applications
 
 ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "results" / "busy_machine"

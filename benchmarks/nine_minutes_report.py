@@ -33,7 +33,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.problem import Problem
 from kernelcast.records.training_table import make_table
-from kernelcast.training_data.applications.loading import find_kernels
+from kernelcast.training_data.applications import find_kernels
 from support.simulated_gpu import SimulatedKernel, load_simulated_kernels
 from support.simulated_gpu.runs import CLOCK_HZ, SECTOR_BYTES
 

@@ -51,7 +51,7 @@ from kernelcast.sampling.machine_state import read_gpu_clock
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.windows import box_near, position_of, spread_positions
-from kernelcast.training_data.applications.loading import find_kernels, load_input_maker
+from kernelcast.training_data.applications import find_kernels, load_input_maker
 
 # Streams, stencils, products, borders, uneven work, data-dependent work: what matters first.
 FIRST = (

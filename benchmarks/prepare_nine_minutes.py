@@ -48,9 +48,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.occupancy import KernelResources, compute_p_sat, find_limits
 from kernelcast.sampling.session import open_session
-from kernelcast.training_data.applications import load_input_maker
-from kernelcast.training_data.applications.loading import find_kernels
-from kernelcast.training_data.applications.records import CorpusKernel
+from kernelcast.training_data.applications import CorpusKernel, find_kernels, load_input_maker
 
 ROOT = Path(__file__).resolve().parents[1]
 _THERE = frozenset({

@@ -6,8 +6,12 @@ from pathlib import Path
 
 from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.training_data.applications import CorpusKernel, SizeRange
-from kernelcast.training_data.applications.description import DESCRIPTION, read_application
+from kernelcast.training_data.applications import (
+    DESCRIPTION,
+    CorpusKernel,
+    SizeRange,
+    read_application,
+)
 
 _ENDINGS = frozenset({".yaml", ".yml"})
 # How far sizes are searched beyond the file's own; what no device can hold ends it before.

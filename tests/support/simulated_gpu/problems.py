@@ -11,7 +11,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.training_data.applications.loading import find_kernels
+from kernelcast.training_data.applications import find_kernels
 from support.simulated_gpu.runs import SimulatedKernel
 
 

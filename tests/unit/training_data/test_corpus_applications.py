@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.errors import InputError
-from kernelcast.training_data.applications import SizeRange, find_kernels
-from kernelcast.training_data.applications.description import read_application
+from kernelcast.training_data.applications import SizeRange, find_kernels, read_application
 
 SIZE = {"parameter": "N", "least": 64, "most": 4096}
 KERNEL = {"problem": "k.yaml", "size": SIZE, "local_sizes": [[64], [256]]}

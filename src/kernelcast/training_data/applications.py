@@ -1,0 +1,338 @@
+"""The applications of the benchmark corpus: their kernels, sizes, inputs and reference checks.
+
+``application.yaml`` of each folder says what there is (format: README.md of the corpus).
+"""
+
+import fnmatch
+import importlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
+
+import yaml
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.ndrange import MAX_DIMENSIONS
+from kernelcast.training_data import corpus
+from kernelcast.training_data.reference import Reference
+
+DESCRIPTION = "application.yaml"
+_KEYS = ("name", "suite", "title", "kernels")
+_KERNEL_KEYS = ("problem", "table_2", "size", "local_sizes", "fp64", "note")
+_SIZE_KEYS = ("parameter", "least", "most", "multiple_of", "power_of_two", "exponent")
+_REQUIRED = object()
+
+Value = TypeVar("Value")
+InputMaker: TypeAlias = Callable[[Mapping[str, int], Path], dict[str, int]]
+"""Writes .npy files into a folder; gives the parameters that depend on their content."""
+
+
+class Suite(StrEnum):
+    """Where an application's namesake comes from."""
+
+    AMD = "AMD"
+    NVIDIA = "NVIDIA"
+    PARBOIL = "Parboil"
+    SHOC = "SHOC"
+    SNU_NPB = "SNU NPB"
+    OWN = "own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRange:
+    """The parameter that makes a kernel's launch larger, and how far it goes."""
+
+    parameter: str
+    """Name of the problem's parameter."""
+    least: int
+    most: int
+    """First and last value; both can be taken."""
+    multiple_of: int = 1
+    """Values are multiples of this."""
+    is_power_of_two: bool = False
+    """Whether values are powers of two."""
+    exponent: float = 1.0
+    """The launch's time grows about as value ** exponent."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least < self.most:
+            msg = f"size: least {self.least} and most {self.most}; give 1 <= least < most"
+            raise InputError(msg)
+        if self.multiple_of < 1 or not (math.isfinite(self.exponent) and self.exponent > 0):
+            msg = (
+                f"size: multiple_of {self.multiple_of} and exponent {self.exponent}; give a "
+                "whole number of at least 1 and a number above 0"
+            )
+            raise InputError(msg)
+        for value in (self.least, self.most):
+            if not self.can_be(value):
+                kind = "power of two and " if self.is_power_of_two else ""
+                msg = f"size: {value} is no {kind}multiple of {self.multiple_of}; give one"
+                raise InputError(msg)
+
+    def can_be(self, value: int) -> bool:
+        """Tell whether the parameter can have a value."""
+        is_fine = not self.is_power_of_two or value & (value - 1) == 0
+        return self.least <= value <= self.most and value % self.multiple_of == 0 and is_fine
+
+    def fit(self, value: float) -> int:
+        """Give the allowed value nearest to a wanted one.
+
+        Examples
+        --------
+        >>> SizeRange(parameter="N", least=64, most=4096, multiple_of=64).fit(1000)
+        1024
+        >>> SizeRange(parameter="N", least=64, most=4096, is_power_of_two=True).fit(1500)
+        2048
+        """
+        wanted = min(max(value, self.least), self.most)
+        if self.is_power_of_two:
+            return 1 << round(math.log2(wanted))
+        # a multiple beyond the ends is never nearer than the end, which is a multiple itself
+        return int(wanted / self.multiple_of + 0.5) * self.multiple_of
+
+    def scale(self, value: float, time_factor: float) -> int:
+        """Give the allowed value at which the launch takes about `time_factor` times as long.
+
+        Examples
+        --------
+        >>> square = SizeRange(parameter="N", least=16, most=8192, multiple_of=16, exponent=2.0)
+        >>> square.scale(512, 4.0)
+        1024
+        """
+        return self.fit(value * time_factor ** (1.0 / self.exponent))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusKernel:
+    """A kernel of the corpus with its problem file."""
+
+    application: str
+    """Name of the application's folder."""
+    problem_path: Path
+    """The problem file; its stem names the kernel within the application."""
+    size: SizeRange
+    """What makes it larger."""
+    local_sizes: tuple[tuple[int, ...], ...]
+    """Local sizes it is meant for, usual one first."""
+    suite: str = ""
+    """Its application's suite; empty for kernels of one's own."""
+    sizes: tuple[int, ...] = ()
+    """Values of the size parameter that it is collected at; empty: searched on each device."""
+    table_2: str | None = None
+    """Its name in Table 2 of the sampling paper."""
+    uses_fp64: bool = False
+    """Whether the device needs double precision."""
+    note: str = ""
+    """What is special about it, or empty."""
+
+    def __post_init__(self) -> None:
+        dimensions = {len(one) for one in self.local_sizes}
+        is_sound = all(extent >= 1 for one in self.local_sizes for extent in one)
+        if len(dimensions) != 1 or not (is_sound and 1 <= min(dimensions) <= MAX_DIMENSIONS):
+            msg = (
+                f"local_sizes: found {[list(one) for one in self.local_sizes]}, expected lists of "
+                "one to three whole numbers, all of the same length, for example [[64], [256]]"
+            )
+            raise InputError(msg)
+
+    @property
+    def stem(self) -> str:
+        """Name within the application."""
+        return self.problem_path.stem
+
+    @property
+    def name(self) -> str:
+        """Name within the corpus: ``application/stem``; the stem of a kernel without one."""
+        return f"{self.application}/{self.stem}".lstrip("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """An application of the corpus."""
+
+    folder: Path
+    """Where it lies; the folder's name is that of its package."""
+    name: str
+    """How its suite calls it."""
+    suite: Suite
+    """Where its namesake comes from."""
+    title: str
+    """What it computes, in a few words."""
+    kernels: tuple[CorpusKernel, ...]
+    """In the order of application.yaml."""
+
+
+class _Section:
+    """A mapping of the file, read key by key; every complaint names the file and the key."""
+
+    def __init__(self, content: Any, known: tuple[str, ...], place: str) -> None:  # noqa: ANN401 - YAML
+        self._place = place
+        if not isinstance(content, Mapping):
+            self.fail(f"expected the keys {', '.join(known)}, found {content!r}")
+        unknown = [str(key) for key in content if key not in known]
+        if unknown:
+            self.fail(f"unknown key {', '.join(unknown)}; the keys here are {', '.join(known)}")
+        self._content = content
+
+    def fail(self, complaint: str) -> NoReturn:
+        """Raise an error that names the place."""
+        msg = f"{self._place}: {complaint}"
+        raise InputError(msg)
+
+    def take(self, key: str, kind: type[Value], default: Any = _REQUIRED) -> Value:  # noqa: ANN401
+        """Give a value of a kind; whole numbers are numbers, truth values are not."""
+        if key not in self._content and default is not _REQUIRED:
+            return default  # type: ignore[no-any-return]  # the caller's own
+        if key not in self._content:
+            self.fail(f"the key `{key}` is missing")
+        value = self._content[key]
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            self.fail(f"{key}: expected {kind.__name__}, found {value!r}")
+        return value
+
+
+def read_application(folder: Path) -> Application:
+    """Read an application's folder."""
+    path = folder / DESCRIPTION
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        msg = f"{path}: cannot be read: {error}"
+        raise InputError(msg) from error
+    section = _Section(content, _KEYS, str(path))
+    suite = section.take("suite", str)
+    if suite not in set(Suite):
+        section.fail(f"suite: expected one of {', '.join(Suite)}; found {suite!r}")
+    kernels = tuple(_read_kernel(item, folder, suite) for item in section.take("kernels", list))
+    if not kernels:
+        section.fail("kernels: expected at least one, found none")
+    return Application(
+        folder=folder,
+        name=section.take("name", str),
+        suite=Suite(suite),
+        title=section.take("title", str),
+        kernels=kernels,
+    )
+
+
+def _read_kernel(content: Any, folder: Path, suite: str) -> CorpusKernel:  # noqa: ANN401 - YAML
+    section = _Section(content, _KERNEL_KEYS, f"{folder / DESCRIPTION}: kernels")
+    problem_path = folder / section.take("problem", str)
+    if not problem_path.is_file():
+        section.fail(f"problem: there is no file {problem_path}")
+    try:
+        return CorpusKernel(
+            application=folder.name,
+            suite=suite,
+            problem_path=problem_path,
+            size=_read_size(section.take("size", dict), folder),
+            local_sizes=_read_local_sizes(section),
+            table_2=section.take("table_2", str, None),
+            uses_fp64=section.take("fp64", bool, default=False),
+            note=section.take("note", str, ""),
+        )
+    except InputError as error:
+        place = f"{folder / DESCRIPTION}: "
+        if str(error).startswith(place):
+            raise
+        msg = f"{place}{problem_path.name}: {error}"
+        raise InputError(msg) from error
+
+
+def _read_size(content: Any, folder: Path) -> SizeRange:  # noqa: ANN401 - YAML
+    section = _Section(content, _SIZE_KEYS, f"{folder / DESCRIPTION}: size")
+    return SizeRange(
+        parameter=section.take("parameter", str),
+        least=section.take("least", int),
+        most=section.take("most", int),
+        multiple_of=section.take("multiple_of", int, 1),
+        is_power_of_two=section.take("power_of_two", bool, default=False),
+        exponent=section.take("exponent", float, 1.0),
+    )
+
+
+def _read_local_sizes(section: _Section) -> tuple[tuple[int, ...], ...]:
+    sizes = section.take("local_sizes", list)
+    for one in sizes:
+        if not isinstance(one, list) or not all(type(extent) is int for extent in one):
+            section.fail(f"local_sizes: expected lists such as [64] or [16, 16], found {one!r}")
+    return tuple(tuple(one) for one in sizes)
+
+
+def find_applications() -> tuple[Application, ...]:
+    """Read every application of the corpus, in the order of their folders' names.
+
+    Examples
+    --------
+    >>> [one.suite.value for one in find_applications() if one.name == "Nbody"]
+    ['NVIDIA']
+    """
+    folder = Path(corpus.__path__[0])
+    return tuple(read_application(path.parent) for path in sorted(folder.glob(f"*/{DESCRIPTION}")))
+
+
+def find_kernels(*patterns: str) -> tuple[CorpusKernel, ...]:
+    """Give the kernels whose name, ``application/stem``, matches a pattern, each once.
+
+    Parameters
+    ----------
+    *patterns : str
+        As in shells (``nbody/*``); without a slash one names an application, a kernel's stem or a
+        kernel of Table 2. Without any all kernels are meant.
+
+    Examples
+    --------
+    >>> [one.name for one in find_kernels("blackscholes")]
+    ['blackscholes/blackscholes']
+    """
+    kernels = tuple(kernel for one in find_applications() for kernel in one.kernels)
+    return choose_kernels(kernels, patterns, "the corpus", "; `kernelcast corpus ls` lists them")
+
+
+def choose_kernels(
+    kernels: Sequence[CorpusKernel], patterns: Sequence[str], where: str, advice: str = ""
+) -> tuple[CorpusKernel, ...]:
+    """Choose the kernels that match a pattern, as `find_kernels` does; none takes all."""
+    found: dict[str, CorpusKernel] = {}
+    for pattern in patterns or ("*",):
+        matching = {one.name: one for one in kernels if _matches(one, pattern)}
+        if not matching:
+            msg = f"no kernel of {where} matches {pattern!r}{advice}"
+            raise InputError(msg)
+        found |= matching
+    return tuple(found.values())
+
+
+def load_reference(kernel: CorpusKernel) -> Reference:
+    """Import what a kernel must compute."""
+    references = _import(kernel.application, "reference").REFERENCES
+    if kernel.stem not in references:
+        msg = f"{kernel.name}: reference.py holds {sorted(references)}; add {kernel.stem!r}"
+        raise InputError(msg)
+    return cast("Reference", references[kernel.stem])
+
+
+def load_input_maker(kernel: CorpusKernel) -> InputMaker | None:
+    """Import what makes the .npy files of a kernel's application; None if it has none."""
+    folder = kernel.problem_path.parent
+    if folder.parent != Path(corpus.__path__[0]) or not (folder / "inputs.py").is_file():
+        return None
+    return cast("InputMaker", _import(kernel.application, "inputs").make)
+
+
+def _import(application: str, module: str) -> ModuleType:
+    return importlib.import_module(f"{corpus.__name__}.{application}.{module}")
+
+
+def _matches(kernel: CorpusKernel, pattern: str) -> bool:
+    names = [kernel.name]
+    if "/" not in pattern:
+        names += [kernel.application, kernel.stem, kernel.table_2 or ""]
+    return any(fnmatch.fnmatchcase(name, pattern) for name in names)
