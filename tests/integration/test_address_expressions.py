@@ -14,8 +14,9 @@ import pytest
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AddressPattern, LoopFacts, MemoryAccess
-from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.parsing import parse_source
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
@@ -128,7 +129,7 @@ def test_touches_what_the_expressions_say(session: DeviceSession, name: str) -> 
     parsed = parse_source(source, _AS_IT_IS)
     assert parsed.errors == ()
     by_line: dict[int, list[MemoryAccess]] = {}
-    for access in analyse_parsed(parsed, "k").facts.accesses:
+    for access in read_facts(Kernel(name="k", source=source, build_options=_AS_IT_IS)).accesses:
         if "AT(" in access.text:
             by_line.setdefault(access.line, []).append(access)
     touched = run(session, source)
@@ -152,6 +153,6 @@ def test_kernels_cover_every_pattern() -> None:
     found = {
         access.pattern
         for source in KERNELS.values()
-        for access in analyse_parsed(parse_source(source, _AS_IT_IS), "k").facts.accesses
+        for access in read_facts(Kernel(name="k", source=source, build_options=_AS_IT_IS)).accesses
     }
     assert found >= set(AddressPattern) - {AddressPattern.UNKNOWN}

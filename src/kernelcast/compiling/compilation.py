@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kernelcast.compiling import cache
 from kernelcast.compiling.compiler import Compiler, find_compiler, list_processors, run_limited
+from kernelcast.compiling.inlining import inline_calls
 from kernelcast.compiling.libraries import (
     BASE_HEADER,
     digest_room,
@@ -36,6 +37,8 @@ _LINES: Final = (
     "-dwarf-version=4",
     "-fdebug-compilation-dir=.",
 )
+# With types and names of parameters and members, which line tables lack.
+_NOTES: Final = ("-debug-info-kind=limited", "-disable-lifetime-markers")
 _CRASHING: Final = "-vectorize-slp"
 _PROFILES: Final = {
     True: ("-O1", "-fno-unroll-loops"),
@@ -251,11 +254,18 @@ class _Job:
     ) -> dict[str, Any]:
         """Compile with these libraries."""
         linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
-        how = (*linked, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
+        debug = _NOTES if self.target.is_unoptimised else ()
+        how = (*linked, *debug, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
         log = self._start(folder, compiler, how, libraries)
         front = folder / "front.ll"
         code = front.read_text(encoding="utf-8")
         opened = _open_up(code)
+        if self.target.is_unoptimised:
+            kernels = read_kernels(code, "", self.target)
+            return {
+                "text": inline_calls(opened), "log": log, "missing": (),
+                "kernels": [asdict(kernel) for kernel in kernels],
+            }
         if self.target.as_written:
             opened = _UNROLL.sub('{!"llvm.loop.unroll.disable"}', opened)
         front.write_text(opened, encoding="utf-8")

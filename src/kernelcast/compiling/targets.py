@@ -73,6 +73,8 @@ class Target:
     as_written : bool
         Whether loops and accesses stay those of the source (-O1, nothing unrolled, line numbers),
         or become those of fully optimised code (-O3).
+    is_unoptimised : bool
+        Whether nothing was done but to inline functions and to keep variables in registers.
 
     Raises
     ------
@@ -88,6 +90,7 @@ class Target:
     format: CodeFormat
     processor: str = ""
     as_written: bool = False
+    is_unoptimised: bool = False
 
     def __post_init__(self) -> None:
         pattern, example = {
@@ -104,6 +107,11 @@ class Target:
     def ir(cls, *, as_written: bool = True) -> Self:
         """Make the target of LLVM IR."""
         return cls(format=CodeFormat.IR, as_written=as_written)
+
+    @classmethod
+    def unoptimised(cls) -> Self:
+        """Make the target of LLVM IR that holds each operation of the source, with its types."""
+        return cls(format=CodeFormat.IR, as_written=True, is_unoptimised=True)
 
     @classmethod
     def ptx(cls, processor: str) -> Self:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kernelcast.expressions import Condition, Expr
 from kernelcast.expressions.accesses import AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.operations import MemorySpace, OperationCounts
+from kernelcast.records.source_lines import LineFacts
 
 ONCE = -1
 """The counter of the work-item itself: it is 1."""
@@ -112,6 +113,13 @@ class KernelFacts:
     """Of the kernel and the functions it calls."""
     counter_count: int
     """Number of counters."""
+    counter_places: tuple[tuple[int, int], ...] = ()
+    """By counter, line and column of code that is executed as often; (0, 0) where there is none.
+    Counters of a helper function's code that is called at several places share one."""
+    site_places: tuple[tuple[int, int], ...] = ()
+    """By site of accesses, its line and column."""
+    lines: tuple[LineFacts, ...] = ()
+    """What each line with code executes."""
     reaches: tuple[CounterReach, ...]
     """How counters are reached; a counter's value is the sum over them."""
     accesses: tuple[MemoryAccess, ...]

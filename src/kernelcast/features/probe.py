@@ -4,7 +4,7 @@ import json
 import sys
 from contextlib import suppress
 
-from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.analysis import divide_source
 from kernelcast.features.parsing import list_kernels, parse_unchecked
 from kernelcast.records.errors import KernelcastError
 
@@ -19,7 +19,7 @@ def main() -> None:
         parsed = parse_unchecked(request["source"], request["options"])
         for name in list_kernels(parsed):
             with suppress(KernelcastError):
-                analyse_parsed(parsed, name)
+                divide_source(parsed, name)
 
 
 def _limit_memory() -> None:

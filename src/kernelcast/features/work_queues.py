@@ -5,27 +5,25 @@ everybody's. What tells them is the loop's end: it depends on what an atomic add
 of global memory has returned.
 """
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.analysis import Analysis
-from kernelcast.features.dependence import CallEffects, Dependence, condition_of, list_reached
-from kernelcast.features.syntax import kinds
-from kernelcast.features.syntax.semicolons import split_for
-from kernelcast.features.syntax.tree import Node, SyntaxTree, strip
+from kernelcast.features.ir.control import Loop
+from kernelcast.features.ir.module import Instruction
+from kernelcast.features.ir.scalars import name_called
+from kernelcast.features.ir.slices import Code
+from kernelcast.features.ir.values import Pointer, places_of
+from kernelcast.features.wait_loops import COUNTING
 from kernelcast.records.operations import MemorySpace
 
-_COUNTING = re.compile(r"atom(?:ic)?_(?:fetch_)?(inc|dec|add|sub)(?:_explicit)?")
 _DOWN = ("dec", "sub")
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 _OWN = frozenset((SymbolKind.GLOBAL_ID, SymbolKind.CONTENT))
 _GROUPS_TRIED_EACH = 64  # in each dimension
-_LABEL = re.compile(r"goto\s+(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +51,15 @@ class WorkQueue:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Counter:
+    """An atomic addition to a place that all work-groups share."""
+
+    call: Instruction
+    place: Pointer
+    is_down: bool
+
+
 def find_work_queue(analysis: Analysis) -> WorkQueue | None:
     """Find a loop that fetches work from a counter which all work-groups share.
 
@@ -63,156 +70,88 @@ def find_work_queue(analysis: Analysis) -> WorkQueue | None:
         is not followed, or one that is advanced by compare-and-swap. Locks are none: what they
         take they give back. A loop over inputs that ends early where an output is full is none.
     """
-    shared = _find_counters(analysis)
-    if not shared:
+    atomics = (one for one in analysis.facts.accesses if one.kind is AccessKind.ATOMIC)
+    if not any(one.space in _SHARED for one in atomics):
         return None
-    for function in list_reached(analysis.tree, [analysis.function]):
-        for loop in _list_loops(function):
-            for one in _choose(shared, loop, analysis.tree):
-                if _ends_by(loop, one, analysis):
-                    call = one.call
-                    return WorkQueue(
-                        line=loop.line, operation=call.spelling, operation_line=call.line
-                    )
+    code = analysis.code
+    for loop in code.flow.loops:
+        counters = [
+            found for one in code.list_instructions(loop)
+            if (found := _read_counter(code, one, loop)) is not None
+        ]  # fmt: skip
+        ways = {(one.place, one.is_down) for one in counters}
+        for counter in counters:
+            gives_back = (counter.place, not counter.is_down) in ways
+            if not gives_back and _ends_by(code, loop, counter, analysis):
+                return WorkQueue(
+                    line=code.evaluator.loop_line(loop.header),
+                    operation=name_called(counter.call), operation_line=code.line_of(counter.call),
+                )  # fmt: skip
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Loop:
-    """A loop statement, or what lies between a label and a jump back to it."""
-
-    line: int
-    statements: tuple[Node, ...]
-    condition: Node | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Counter:
-    """An atomic addition to a place that all work-groups share."""
-
-    call: Node
-    access: MemoryAccess
-    is_down: bool
-
-    @property
-    def place(self) -> tuple[str | None, Expr | None]:
-        """Buffer and offset."""
-        return self.access.buffer, self.access.offset_bytes
+def _read_counter(code: Code, one: Instruction, loop: Loop) -> _Counter | None:
+    """Read an atomic addition to one place."""
+    operation = COUNTING.fullmatch(name_called(one)) if one.opcode == "call" else None
+    if operation is None:
+        return None
+    places = [*places_of(code.evaluator.operand(one.operands[0], one.block))]
+    place = places[0][1]
+    numbers = [value for kind, value in one.operands[1:] if not kind.startswith("ptr")]
+    step = numbers[0] if numbers and operation[1] in ("add", "sub") else "1"
+    if len(places) > 1 or not isinstance(place, Pointer) or place.memory.space not in _SHARED:
+        return None
+    if step == "0" or not _is_shared(place.offset, code, loop):  # adding 0 is reading
+        return None
+    is_down = (operation[1] in _DOWN) != step.startswith("-")
+    return _Counter(call=one, place=place, is_down=is_down)
 
 
-def _find_counters(analysis: Analysis) -> list[_Counter]:
-    found = []
-    for access in analysis.facts.accesses:
-        if access.kind is not AccessKind.ATOMIC or access.space not in _SHARED:
-            continue
-        call = analysis.blocks.sites[access.site].node
-        operation = _COUNTING.fullmatch(call.spelling)
-        step = call.children[2].constant if len(call.children) > 2 else 1
-        if operation is None or step == 0 or not _is_shared(access):  # adding 0 is reading
-            continue
-        is_down = (operation[1] in _DOWN) != (step is not None and step < 0)
-        found.append(_Counter(call=call, access=access, is_down=is_down))
-    return found
-
-
-def _is_shared(access: MemoryAccess) -> bool:
+def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
     """Tell whether an address is known to be the same for several work-groups, again and again."""
-    offset = access.offset_bytes
-    if offset is None:
+    if not isinstance(offset, Expr):
         return False
     symbols = offset.symbols()
-    innermost = access.loops[-1].name if access.loops else None
-    if any(one.kind in _OWN or one == Symbol(SymbolKind.LOOP, innermost or "-") for one in symbols):
+    if any(one.kind in _OWN or one == code.evaluator.symbol(loop) for one in symbols):
         return False
     groups = [one for one in symbols if one.kind is SymbolKind.GROUP_ID]
     if not groups:
         return True
     # Queues that some work-groups share, as by `get_group_id(0) % queues`.
     places = np.indices((_GROUPS_TRIED_EACH,) * len(groups)).reshape(len(groups), -1)
+    bindings: dict[Symbol, np.ndarray] = dict(zip(groups, places, strict=True))
     try:
-        values = offset.evaluate(dict(zip(groups, places, strict=True)))
+        values = offset.evaluate(bindings)
     except EvaluationError:
         return False
     return bool(np.unique(np.asarray(values)).size < places.shape[1])
 
 
-def _list_loops(function: Node) -> Iterator[_Loop]:
-    for node in function.walk():
-        if node.kind in kinds.LOOPS:
-            condition = condition_of(node)
-            if condition is not None and condition.constant == 0:
-                continue  # the braces of a macro, no loop
-            head = split_for(node).initial if node.kind == kinds.FOR else None
-            parts = tuple(one for one in node.children if one is not head)
-            yield _Loop(line=node.line, statements=parts, condition=condition)
-        elif node.kind == kinds.COMPOUND:
-            yield from _list_jumps_back(node)
-
-
-def _list_jumps_back(block: Node) -> Iterator[_Loop]:
-    """Give what is repeated by a `goto` to a label of a block."""
-    for first, child in enumerate(block.children):
-        if child.kind != kinds.LABEL:
-            continue
-        for last in range(len(block.children) - 1, first - 1, -1):
-            jumps = (one for one in block.children[last].walk() if one.kind == kinds.GOTO)
-            if any(_target_of(one) == child.spelling for one in jumps):
-                yield _Loop(line=child.line, statements=tuple(block.children[first : last + 1]))
-                break
-
-
-def _target_of(jump: Node) -> str:
-    match = _LABEL.match(jump.text())
-    return match[1] if match else ""
-
-
-def _choose(counters: list[_Counter], loop: _Loop, tree: SyntaxTree) -> list[_Counter]:
-    """Give the counters that a loop changes; not those that it changes back, as locks do."""
-    reached = list_reached(tree, list(loop.statements))
-    keys = {node.key for one in reached for node in one.walk() if node.kind == kinds.CALL}
-    own = [one for one in counters if one.call.key in keys]
-    ways = {(one.place, one.is_down) for one in own}
-    return [one for one in own if (one.place, not one.is_down) not in ways]
-
-
-def _ends_by(loop: _Loop, counter: _Counter, analysis: Analysis) -> bool:
-    flow = Dependence(CallEffects(analysis.tree, {counter.call.key}), loop.statements)
-    test = loop.condition
-    if test is not None and flow.depends(test):
+def _ends_by(code: Code, loop: Loop, counter: _Counter, analysis: Analysis) -> bool:
+    """Tell whether a loop ends by what a counter returned."""
+    dependent = code.find_dependent(loop, (counter.call.name,))
+    labels = _find_leaving(code, loop)
+    asking = [
+        label for label in labels
+        if any(value in dependent for _, value in code.flow.terminator(label).operands[:1])
+    ]  # fmt: skip
+    if loop.test in asking:
         return True
-    return flow.leaves and (not _ends_itself(loop) or _chooses_input(counter, analysis))
-
-
-def _chooses_input(counter: _Counter, analysis: Analysis) -> bool:
-    """Tell whether the counter says what is read, and not only where results are put."""
-    return any(
-        one.kind is AccessKind.LOAD and counter.access.buffer in one.sources
+    if not asking:
+        return False
+    # Where the loop counts by itself, what a counter returns may end it early, as where an output
+    # is full, and is not what keeps it going.
+    ends_itself = bool(loop.test) and code.changes_itself(loop, (loop.test,))
+    return not ends_itself or any(
+        one.kind is AccessKind.LOAD and counter.place.memory.name in one.sources
         for one in analysis.facts.accesses
     )
 
 
-def _ends_itself(loop: _Loop) -> bool:
-    """Tell whether a loop's condition asks for a variable that the loop changes.
-
-    Then what a counter returns may end it early, as where an output is full, and is not what
-    keeps it going.
-    """
-    if loop.condition is None:
-        return False
-    asked = {
-        one.referenced_key
-        for one in loop.condition.walk()
-        if one.kind == kinds.DECLARATION_REFERENCE
-    }
-    return any(_changed_by(one) in asked for part in loop.statements for one in part.walk())
-
-
-def _changed_by(node: Node) -> int:
-    """Give the key of the variable that an expression changes; 0 if it changes none."""
-    is_step = node.kind == kinds.UNARY and node.operator in kinds.STEPS
-    is_set = node.kind == kinds.COMPOUND_ASSIGNMENT or (
-        node.kind == kinds.BINARY and node.operator == kinds.ASSIGN
-    )
-    target = strip(node.children[0]) if is_step or is_set else None
-    is_variable = target is not None and target.kind == kinds.DECLARATION_REFERENCE
-    return target.referenced_key if target is not None and is_variable else 0
+def _find_leaving(code: Code, loop: Loop) -> set[str]:
+    """Find the blocks whose branches decide whether a loop is left."""
+    found = {label for label, _ in loop.exits}
+    for label in [*found]:
+        for term in code.flow.terms(label) or ():
+            found.update(key for key in term if key in loop.blocks)
+    return found

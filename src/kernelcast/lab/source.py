@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
-from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.parsing import ParsedSource, list_kernels, parse_source
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.features import KernelFeatures, read_source_features
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.reports.source.expressions import explain
 from kernelcast.reports.source.lines import AnnotatedLine, annotate
@@ -76,7 +77,7 @@ def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
     """Read a source; runs in a child process."""
     report("reading the source")
     parsed = parse_source(task.source, task.build_options)
-    kernels = tuple(_list_kernels(parsed))
+    kernels = tuple(_list_kernels(parsed, task))
     errors = tuple(map(_read_error, parsed.errors))
     if errors or task.problem is None:
         return SourceReport(kernels=kernels, errors=errors)
@@ -88,10 +89,11 @@ def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
     return _annotate(features, kernels)
 
 
-def _list_kernels(parsed: ParsedSource) -> Iterator[SourceKernel]:
+def _list_kernels(parsed: ParsedSource, task: SourceTask) -> Iterator[SourceKernel]:
     for name in list_kernels(parsed):
+        kernel = Kernel(name=name, source=task.source, build_options=task.build_options)
         try:
-            facts = analyse_parsed(parsed, name).facts
+            facts = read_facts(kernel)
         except KernelcastError:  # what is wrong with it is told where it is asked about
             continue
         yield SourceKernel(name=name, parameters=facts.parameters)

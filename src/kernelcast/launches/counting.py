@@ -8,6 +8,7 @@ from typing import TypeVar
 from kernelcast.features.analysis import Analysis, analyse
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.instrumentation.source import instrument
+from kernelcast.features.instrumentation.translation import translate_sample
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
@@ -127,6 +128,7 @@ def count_launch(
         sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
     else:
         sample, instrumented_s, plain_s = copy.count(boxes), 0.0, 0.0
+    sample = translate_sample(analysis, sample)
     report("recording addresses")
     addresses, is_complete = copy.record(analysis, choose_recorded(boxes))
     return Counted(

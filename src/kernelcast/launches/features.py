@@ -7,7 +7,6 @@ from functools import cached_property
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
-from kernelcast.features.source_lines import split_by_line
 from kernelcast.features.vector.catalogue import Source, combine
 from kernelcast.features.vector.compiler import CompilerSource
 from kernelcast.features.vector.sampled import SampledSource
@@ -144,7 +143,7 @@ def read_source_features(
     costs_s: dict[str, float] = {}
     started_s = time.perf_counter()
     analysis = analyse(problem.kernel)
-    lines = split_by_line(analysis) if with_lines else ()
+    lines = analysis.facts.lines if with_lines else ()
     costs_s["analysis of the source"] = time.perf_counter() - started_s
     ndrange, notes = choose_local_size(problem.ndrange)
     started_s = time.perf_counter()

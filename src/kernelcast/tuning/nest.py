@@ -93,12 +93,12 @@ class Nest:
             return False
         if block.parent in self.loops and block.kind == _STEP:
             return self.loops[block.parent].is_unrolled
-        # A test stands behind its loop's body, beside it.
-        before = [
+        # A test stands ahead of its loop's body, beside it.
+        behind = [
             one for body, one in self.loops.items()
-            if body < block.id and self.facts.blocks[body].parent == block.parent
+            if body > block.id and self.facts.blocks[body].parent == block.parent
         ]  # fmt: skip
-        return bool(before) and max(before, key=lambda one: one.body).is_unrolled
+        return bool(behind) and min(behind, key=lambda one: one.body).is_unrolled
 
 
 def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:

@@ -1,8 +1,8 @@
 import pytest
 
-from kernelcast.features.analysis import analyse, analyse_parsed, read_facts
+from kernelcast.features.analysis import analyse, read_facts
 from kernelcast.features.parsing import parse_source
-from kernelcast.records.errors import KernelNotFoundError
+from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace
 
@@ -67,19 +67,11 @@ def test_facts_can_be_had_without_the_tree() -> None:
         read_facts(Kernel(name="absent", source=SOURCE))
 
 
-def test_kernels_of_a_source_share_its_tree() -> None:
-    """Reads a parsed source once for all its kernels."""
-    parsed = parse_source(SOURCE)
-    one, two = (analyse_parsed(parsed, name) for name in ("scale", "other"))
-    assert one.tree is two.tree
-
-
-def test_errors_are_gaps() -> None:
-    """Gives what is around an error, and the error."""
-    source = "kernel void k(global int *a) { a[1] = 2; a[2] = nothing_known(3) +; a[3] = 4; }"
-    facts = analyse(Kernel(name="k", source=source)).facts
-    assert {str(one.offset_bytes) for one in facts.accesses} >= {"4", "12"}
-    assert any(gap.reason.startswith("error in the source") for gap in facts.gaps)
+def test_a_source_with_errors_has_no_facts() -> None:
+    """Hands on what the compiler says, with the name of the source."""
+    source = "kernel void k(global int *a) { a[1] = 2; a[2] = 3 +; }"
+    with pytest.raises(CompileError, match=r"one\.cl:1:52: error: expected expression"):
+        analyse(Kernel(name="k", source=source, source_name="one.cl"))
 
 
 def test_sums_of_many_terms_are_analysed() -> None:

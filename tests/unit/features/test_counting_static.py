@@ -73,6 +73,11 @@ def count_one(
     return sample.counts[..., 0].reshape(-1), sample.is_exact[0]
 
 
+def counter_of(facts: KernelFacts, kind: str) -> int:
+    """Give the counter of the first block that is executed so."""
+    return next(one.count[0][0] for one in facts.blocks if one.kind == kind)
+
+
 def test_a_triangular_loop_makes_n_times_n_plus_1_over_2_iterations() -> None:
     """All work-items together execute the triangle's area."""
     facts = facts_of(
@@ -81,8 +86,8 @@ def test_a_triangular_loop_makes_n_times_n_plus_1_over_2_iterations() -> None:
     )
     ndrange = NDRange(global_size=(192,), local_size=(64,))
     sample = count_statically(facts, ndrange, {}, range(3))
-    assert sample.counts.sum() == 192 * 193 / 2
-    assert sample.is_exact == (True,)
+    assert sample.counts[..., counter_of(facts, "loop body")].sum() == 192 * 193 / 2
+    assert all(sample.is_exact)
 
 
 def test_a_nest_whose_inner_loop_depends_on_the_outer_one_is_added_up() -> None:
@@ -92,7 +97,8 @@ def test_a_nest_whose_inner_loop_depends_on_the_outer_one_is_added_up() -> None:
         " for (int i = 0; i < n; i++) for (int j = 0; j <= i; j++) x[j] += 1; }"
     )
     sample = count_statically(facts, LINE, {"n": 1000}, [0, 1])
-    assert np.all(sample.counts == [1000, 1000 * 1001 / 2])
+    inner = max(one.count[0][0] for one in facts.blocks if one.kind == "loop body")
+    assert np.all(sample.counts[..., inner] == 1000 * 1001 / 2)
     assert all(sample.is_exact)
 
 
@@ -119,7 +125,7 @@ def test_a_tree_reduction_makes_log2_steps_and_n_minus_1_sums(size: int) -> None
     )
     ndrange = NDRange(global_size=(2 * size,), local_size=(size,))
     sample = count_statically(facts, ndrange, {}, [0, 1])
-    steps, sums = sample.counts[..., 0], sample.counts[..., 1]
+    steps, sums = (sample.counts[..., counter_of(facts, one)] for one in ("loop body", "then"))
     assert np.all(steps == math.log2(size))
     assert np.all(sums.sum(axis=1) == size - 1)
     assert all(sample.is_exact)
@@ -132,8 +138,10 @@ def test_data_makes_counters_estimates_that_say_so() -> None:
         " for (int i = 0; i < x[g]; i++) x[i] = 0; for (int i = 0; i < n; i++) x[i] = 2; }"
     )
     sample = count_statically(facts, LINE, {"n": 5}, [1])
-    assert np.all(sample.counts == [0.5, ASSUMED_TRIPS, 5])
-    assert sample.is_exact == (False, False, True)
+    bodies = [one.count[0][0] for one in facts.blocks if one.kind == "loop body"]
+    asked = [counter_of(facts, "then"), *bodies]
+    assert np.all(sample.counts[..., asked] == [0.5, ASSUMED_TRIPS, 5])
+    assert [sample.is_exact[one] for one in asked] == [False, False, True]
 
 
 def test_a_loop_that_may_break_counts_as_running_to_its_bound() -> None:
@@ -143,8 +151,9 @@ def test_a_loop_that_may_break_counts_as_running_to_its_bound() -> None:
         " for (int i = 0; i < n; i++) { if (x[i] > 3) break; x[i] = 2; } }"
     )
     sample = count_statically(facts, LINE, {"n": 40}, [0])
-    assert sample.counts[0, 0, 0] == 40
-    assert sample.is_exact[0] is False
+    body = counter_of(facts, "loop body")
+    assert sample.counts[0, 0, body] == 40
+    assert sample.is_exact[body] is False
 
 
 def test_a_test_s_right_side_runs_once_more_than_the_body() -> None:
@@ -154,9 +163,11 @@ def test_a_test_s_right_side_runs_once_more_than_the_body() -> None:
         " int i = 0; while (i < n && i < m) { x[i] = 2; i++; } }"
     )
     sample = count_statically(facts, LINE, {"n": 9, "m": 4}, [0])
-    body = next(block for block in facts.blocks if block.kind == "loop body").count[0][0]
-    right = next(block for block in facts.blocks if block.kind == "right side").count[0][0]
-    assert (sample.counts[0, 0, body], sample.counts[0, 0, right]) == (4, 5)
+    body, *tests = (
+        one.count[0][0] for kind in ("loop body", "loop condition")
+        for one in facts.blocks if one.kind == kind
+    )  # fmt: skip
+    assert sample.counts[0, 0, [body, *tests]].tolist() == [4, 5, 5]
 
 
 def test_a_missing_scalar_is_no_error() -> None:
@@ -166,9 +177,11 @@ def test_a_missing_scalar_is_no_error() -> None:
         " for (int i = 0; i < n; i++) x[i] = 0; if (g < 3) x[g] = 2; }"
     )
     sample = count_statically(facts, LINE, {}, [0])
-    assert sample.is_exact == (False, False, True)
-    assert np.all(sample.counts[0, :, :2] == [0.5, ASSUMED_TRIPS])
-    assert sample.counts[..., 2].sum() == 3
+    first, last = (one.count[0][0] for one in facts.blocks if one.kind == "then")
+    body = counter_of(facts, "loop body")
+    assert [sample.is_exact[one] for one in (first, body, last)] == [False, False, True]
+    assert np.all(sample.counts[0, :, [first, body]].T == [0.5, ASSUMED_TRIPS])
+    assert sample.counts[..., last].sum() == 3
 
 
 def test_work_items_that_a_remainder_work_group_lacks_are_nan() -> None:

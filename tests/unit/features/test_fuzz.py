@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.features import parser_limits
-from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.parser_limits import describe_excess
 from kernelcast.features.parsing import list_kernels, parse_source
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.kernel import Kernel
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/*.cl"))
 _OPERATORS = ["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "<", "==", "&&", "||"]
@@ -56,7 +57,7 @@ def analyse_all(source: str) -> None:
     try:
         parsed = parse_source(source)
         for name in list_kernels(parsed):
-            assert analyse_parsed(parsed, name).facts.kernel == name
+            assert read_facts(Kernel(name=name, source=parsed.source)).kernel == name
     except KernelcastError as error:
         if not str(error):
             pytest.fail("an error without a message")
@@ -141,5 +142,5 @@ def test_any_index_is_taken(index: str) -> None:
     """Gives an expression or a reason for any index, and raises nothing."""
     body = f"int x = get_global_id(0); a[{index}] = 1;"
     parsed = parse_source(f"kernel void k(global int *a, int n, uint u) {{ {body} }}")
-    [access] = [one for one in analyse_parsed(parsed, "k").facts.accesses if one.buffer == "a"]
+    [access] = [one for one in read_facts(Kernel(name="k", source=parsed.source)).accesses if one.buffer == "a"]
     assert access.offset_bytes is not None or access.reason or access.sources

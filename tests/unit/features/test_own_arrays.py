@@ -2,11 +2,12 @@
 
 import pytest
 
-from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.parsing import parse_source
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationKind, OwnElement
 
@@ -20,7 +21,7 @@ def find_own(body: str) -> set[str]:
     assert parsed.errors == ()
     return {
         operation.name
-        for block in analyse_parsed(parsed, "k").facts.blocks
+        for block in read_facts(Kernel(name="k", source=parsed.source)).blocks
         for operation in block.operations.operations
         if operation.kind is OperationKind.ADDRESS and operation.name
     }
@@ -58,7 +59,7 @@ def test_loops_that_data_end_leave_answers_in_doubt(
 ) -> None:
     """Doubts counts by factors, names line and cause, and nothing where the source tells all."""
     parsed = parse_source(f"kernel void k({_PARAMETERS}) {{ {body} }}")
-    facts = analyse_parsed(parsed, "k").facts
+    facts = read_facts(Kernel(name="k", source=parsed.source))
     doubt = doubt_counts(facts, summarise(facts, count_statically(facts, LAUNCH, {"n": 4}, [0])))
     assert least <= doubt.half_width <= most
     assert bool(doubt.notes) == bool(note)
@@ -72,7 +73,7 @@ def test_work_beside_a_loop_that_data_end_is_not_doubted() -> None:
     for trips in (1, 100_000):
         text = body.replace("{}", str(trips))
         parsed = parse_source(f"kernel void k({_PARAMETERS}) {{ {text} }}")
-        facts = analyse_parsed(parsed, "k").facts
+        facts = read_facts(Kernel(name="k", source=parsed.source))
         sample = count_statically(facts, LAUNCH, {}, [0])
         found.append(doubt_counts(facts, summarise(facts, sample)).half_width)
     assert found[1] < found[0] / 2

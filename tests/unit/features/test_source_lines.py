@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.analysis import analyse
-from kernelcast.features.source_lines import split_by_line
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace, OperationKind, add_weighted
@@ -33,14 +32,14 @@ kernel void k(global float *a, int n)
 
 def lines_of(source: str) -> dict[int, LineFacts]:
     """Split a source by its lines."""
-    return {one.line: one for one in split_by_line(analyse(Kernel(name="k", source=source)))}
+    return {one.line: one for one in analyse(Kernel(name="k", source=source)).facts.lines}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_lines_add_up_to_their_blocks(path: Path) -> None:
     """Gives every operation of every block to one line, and none to two."""
     analysis = analyse(read_problem(path).kernel)
-    lines = split_by_line(analysis)
+    lines = analysis.facts.lines
     for block in analysis.facts.blocks:
         total = add_weighted(
             (counts, 1) for one in lines for place, counts in one.parts if place == block.id
@@ -64,7 +63,7 @@ def test_operations_are_on_the_line_where_they_begin() -> None:
 
 def test_lines_without_code_are_left_out() -> None:
     """Has nothing to say of braces, declarations of memory and blank lines."""
-    assert lines_of(SOURCE).keys() == {3, 9, 10, 11, 12, 13, 14}
+    assert lines_of(SOURCE).keys() == {3, 9, 10, 12, 13, 14}
 
 
 def test_executions_are_those_of_the_most_frequent_part() -> None:

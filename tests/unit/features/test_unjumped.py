@@ -2,11 +2,12 @@
 
 import pytest
 
-from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting.unjumped import count_unjumped
 from kernelcast.features.parsing import parse_source
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationKind
 
@@ -37,7 +38,7 @@ def test_both_sides_of_conditions_are_gone_through(
         "float f(float x) { return sin(x); }"
         f"kernel void k(global float *a, int n, float x) {{ int i = get_global_id(0); {body} }}"
     )
-    facts = analyse_parsed(parsed, "k").facts
+    facts = read_facts(Kernel(name="k", source=parsed.source))
     counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 0}, [0]))
     assert counters.executed.count(OperationKind.SPECIAL) == pytest.approx(executed)
     found = count_unjumped(facts, counters)
@@ -50,7 +51,7 @@ def test_masked_lanes_load_and_do_not_store() -> None:
         "kernel void k(global int *a) { int i = get_global_id(0);"
         " if (i < 16) { a[i] = a[i + 1]; atomic_inc(a); } }"
     )
-    facts = analyse_parsed(parsed, "k").facts
+    facts = read_facts(Kernel(name="k", source=parsed.source))
     counters = summarise(facts, count_statically(facts, LAUNCH, {}, [0]))
     found = count_unjumped(facts, counters)
     assert found.memory[LOAD] == pytest.approx(1)

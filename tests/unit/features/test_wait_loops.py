@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.analysis import analyse, analyse_parsed
+from kernelcast.features.analysis import analyse
 from kernelcast.features.parsing import list_kernels, parse_source
 from kernelcast.features.wait_loops import find_wait_loop
 from kernelcast.records.kernel import Kernel
@@ -66,4 +66,4 @@ def test_no_kernel_of_the_corpus_waits() -> None:
     for path in sorted((_ROOT / "src/kernelcast/training_data/corpus").rglob("*.cl")):
         parsed = parse_source(path.read_text(), [f"-I{path.parent}"])
         for name in list_kernels(parsed):
-            assert find_wait_loop(analyse_parsed(parsed, name)) is None, f"{path.name}: {name}"
+            assert find_wait_loop(analyse(Kernel(name=name, source=parsed.source, build_options=(f"-I{path.parent}",)))) is None, f"{path.name}: {name}"

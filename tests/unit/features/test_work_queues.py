@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.features.analysis import analyse, analyse_parsed
+from kernelcast.features.analysis import analyse
 from kernelcast.features.parsing import list_kernels, parse_source
 from kernelcast.features.work_queues import find_work_queue
 from kernelcast.records.kernel import Kernel
@@ -241,7 +241,7 @@ def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work() -> None:
     for path in sorted(path for one in _FOLDERS for path in (_ROOT / one).rglob("*.cl")):
         parsed = parse_source(path.read_text(), [f"-I{path.parent}"])
         for name in list_kernels(parsed):
-            analysis = analyse_parsed(parsed, name)
+            analysis = analyse(Kernel(name=name, source=parsed.source, build_options=(f"-I{path.parent}",)))
             kernels += 1
             atomic += any(one.kind is AccessKind.ATOMIC for one in analysis.facts.accesses)
             if find_work_queue(analysis):

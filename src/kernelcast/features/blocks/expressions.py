@@ -61,6 +61,7 @@ class ExpressionCounter:
 
     def value(self, node: Node, block: Block) -> None:
         """Count an expression whose value is used, or that is a statement."""
+        self._found.note_place(node, block)
         handler = self._HANDLERS.get(node.kind)
         if handler is not None:
             handler(self, node, block)

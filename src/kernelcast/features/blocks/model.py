@@ -156,6 +156,14 @@ class BlockList:
     """Line and reason of what could not be understood."""
     counter_of: dict[int, int] = field(default_factory=dict)
     """Key of a counted statement or expression to its counter."""
+    places: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Block that a range of the source's bytes belongs to."""
+
+    def note_place(self, node: Node, block: Block) -> None:
+        """Note to which block a statement or an expression belongs."""
+        span = node.span
+        if span is not None:
+            self.places[span.start, span.end] = block.id
 
     def new_block(
         self, function: str, kind: BlockKind, count: LinearCount, node: Node, parent: Block | None

@@ -78,6 +78,7 @@ class StatementWalker:
 
     def _statement(self, node: Node, block: Block) -> Block:
         """Walk a statement; give the block that its end belongs to."""
+        self._found.note_place(node, block)
         handler = self._HANDLERS.get(node.kind)
         if handler is not None:
             return handler(self, node, block)

@@ -1,7 +1,7 @@
 """Buffers whose contents decide how much work-items do: row pointers, edge lists, bins."""
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.addresses.values import sources_of
+from kernelcast.features.ir.values import sources_of
 
 
 def depends_on_contents(facts: KernelFacts) -> bool:

@@ -1,6 +1,8 @@
 """Makes each access write its address down."""
 
-from kernelcast.features.analysis import Analysis, find_local_arrays
+from collections.abc import Sequence
+
+from kernelcast.features.analysis import DividedSource, find_local_arrays
 from kernelcast.features.blocks import builtins
 from kernelcast.features.blocks.model import Site
 from kernelcast.features.instrumentation.edits import exact_span
@@ -33,19 +35,23 @@ class AddressEdits:
     Attributes
     ----------
     places : tuple of tuple of int
-        Sites of each place: a compound assignment is one place, a load and a store.
+        Sites of each place, as the facts number them: a compound assignment is one place, a load and a store.
     bases : tuple of str
         Buffers and arrays whose address is noted at the kernel's start.
     """
 
-    def __init__(self, analysis: Analysis, edits: SourceEdits) -> None:
+    def __init__(
+        self, analysis: DividedSource, edits: SourceEdits, numbers: Sequence[int]
+    ) -> None:
         self._analysis = analysis
         self._edits = edits
         self._sites: dict[int, list[Site]] = {}
         for site in analysis.blocks.sites:
             if site.space != "private":
                 self._sites.setdefault(site.node.key, []).append(site)
-        self.places = tuple(tuple(site.id for site in sites) for sites in self._sites.values())
+        self.places = tuple(
+            tuple(numbers[site.id] for site in sites) for sites in self._sites.values()
+        )
         self.bases = tuple(self._find_bases())
 
     def spans(self) -> list[Span]:

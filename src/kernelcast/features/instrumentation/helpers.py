@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kernelcast.features.analysis import Analysis
+from kernelcast.features.analysis import DividedSource
 from kernelcast.features.instrumentation.edits import (
     add_argument,
     add_parameter,
@@ -15,7 +15,7 @@ from kernelcast.features.syntax.tree import Node, SyntaxTree
 
 
 def hand_on(
-    edits: SourceEdits, analysis: Analysis, spans: Sequence[Span], *, parameter: str, argument: str
+    edits: SourceEdits, analysis: DividedSource, spans: Sequence[Span], *, parameter: str, argument: str
 ) -> None:
     """Add a parameter to every helper function that counts, and an argument to every call of it.
 

@@ -5,13 +5,15 @@ it in registers. Helper functions that count are handed a pointer to it. At the 
 work-item writes its counters into a buffer; `return` in the kernel goes there first.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from kernelcast.features.analysis import Analysis, analyse_parsed
+from kernelcast.features.analysis import Analysis, DividedSource, divide_source
 from kernelcast.features.blocks.model import CounterForm, CounterPlace
 from kernelcast.features.instrumentation.addresses import AddressEdits
 from kernelcast.features.instrumentation.edits import add_parameter, expand_functions, mark_body
 from kernelcast.features.instrumentation.helpers import hand_on
+from kernelcast.features.instrumentation.translation import number_sites
 from kernelcast.features.parsing import parse_source
 from kernelcast.features.rewriting import SourceEdits
 from kernelcast.records.errors import InputError
@@ -54,7 +56,7 @@ def instrument(
     Returns
     -------
     InstrumentedKernel
-        Counters have the numbers that `analysis` gives them.
+        Counters have the numbers of the divided source; see `translate_sample`.
 
     Raises
     ------
@@ -65,21 +67,21 @@ def instrument(
     if errors:
         msg = f"kernel {kernel.name}: cannot be counted; {errors[0]}"
         raise InputError(msg)
+    numbers = number_sites(analysis) if records_addresses else None
     try:
-        return _Writer(kernel, analysis, records_addresses=records_addresses).write()
+        return _Writer(kernel, analysis.divided, numbers).write()
     except InputError:
-        expanded = _expand(kernel, analysis)
-        return _Writer(kernel, expanded, records_addresses=records_addresses).write()
+        return _Writer(kernel, _expand(kernel, analysis.divided), numbers).write()
 
 
-def _expand(kernel: Kernel, analysis: Analysis) -> Analysis:
+def _expand(kernel: Kernel, analysis: DividedSource) -> DividedSource:
     """Analyse the kernel without its macros; blocks and sites must come out the same."""
     text = expand_functions(analysis.tree, kernel.source)
     parsed = parse_source(
         text, kernel.build_options, source_name=kernel.source_name,
         dialect=kernel.dialect,
     )  # fmt: skip
-    expanded = analyse_parsed(parsed, kernel.name, source_name=kernel.source_name)
+    expanded = divide_source(parsed, kernel.name, source_name=kernel.source_name)
     old, new = analysis.blocks, expanded.blocks
     if len(old.counters) != len(new.counters) or len(old.sites) != len(new.sites):
         msg = (
@@ -93,13 +95,17 @@ def _expand(kernel: Kernel, analysis: Analysis) -> Analysis:
 class _Writer:
     """Edits one source."""
 
-    def __init__(self, kernel: Kernel, analysis: Analysis, *, records_addresses: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, analysis: DividedSource, numbers: Sequence[int] | None
+    ) -> None:
         self._kernel = kernel
         self._analysis = analysis
         self._source = analysis.tree.places.source.decode()
         self._edits = SourceEdits(self._source)
         self._counters = analysis.blocks.counters
-        self._addresses = AddressEdits(analysis, self._edits) if records_addresses else None
+        self._addresses = (
+            None if numbers is None else AddressEdits(analysis, self._edits, numbers)
+        )
 
     def write(self) -> InstrumentedKernel:
         """Apply all edits."""

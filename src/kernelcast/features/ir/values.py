@@ -1,7 +1,8 @@
-"""What an expression's value can be known as."""
+"""What a value of the code can be known as, and the numbers within it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, TypeAlias
 
 from kernelcast.expressions import (
@@ -14,6 +15,7 @@ from kernelcast.expressions import (
     not_equal,
     select,
 )
+from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 
 _MOST_PLACES = 4
@@ -31,14 +33,26 @@ class Opaque:
     """Whether nothing has been written there yet: reading it would be an error of the kernel's."""
 
 
+class Role(StrEnum):
+    """What a memory is to the kernel."""
+
+    SHARED = "shared"
+    """A buffer, or an array that other work-items see."""
+    OWN = "own"
+    """An array or a structure of the work-item's own."""
+    ARGUMENT = "argument"
+    """A structure that the host passes by value."""
+    INITIAL = "initial"
+    """What variables of a function are set to at first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A buffer, an array, or a variable of the work-item's own."""
+    """A buffer, an array, or a structure."""
 
     name: str
     space: MemorySpace
-    variable: int = 0
-    """Declaration of a private variable; 0 for all else."""
+    role: Role = Role.SHARED
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +79,9 @@ class Lanes:
     lanes: tuple["Value", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """A structure or an array of the work-item's own."""
-
-    cells: Mapping[tuple[int, int], "Value"]
-    """What is known, by offset and size in bytes."""
-    rest: Opaque
-    """What all else holds."""
-    name: str = ""
-    """Name of the kernel's argument that the rest was given as; empty for all else."""
-
-
 Place: TypeAlias = Pointer | Choice
-Value: TypeAlias = Expr | Pointer | Choice | Lanes | Cells | Condition | Opaque
+Leaf: TypeAlias = Expr | Opaque
+Value: TypeAlias = Expr | Pointer | Choice | Lanes | Condition | Opaque
 
 # Made once: `Pointer | Choice` within a function is an object of its own at each call.
 NUMBERS: Final = (Expr, Opaque)
@@ -97,8 +100,6 @@ def parts_of(value: Value) -> Iterable[Value]:
         return (value.offset,)
     if isinstance(value, Choice):
         return value.condition, value.then, value.otherwise
-    if isinstance(value, Cells):
-        return *value.cells.values(), value.rest
     return ()
 
 
@@ -117,9 +118,9 @@ def sources_of(*values: Value) -> frozenset[str]:
     return found
 
 
-def stand_in_for(key: int, at: int) -> Symbol:
-    """Give a symbol for a number of a variable as it was before an iteration."""
-    return Symbol(SymbolKind.SCALAR, f"{_BEFORE}{key}.{at}")
+def stand_in_for(name: str, at: int) -> Symbol:
+    """Give a symbol for a number of a value as it was before an iteration."""
+    return Symbol(SymbolKind.SCALAR, f"{_BEFORE}{name}.{at}")
 
 
 def is_stand_in(symbol: Symbol) -> bool:
@@ -193,8 +194,6 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
         return otherwise
     if isinstance(otherwise, Opaque) and otherwise.is_unset:
         return then
-    if isinstance(then, Cells) and isinstance(otherwise, Cells):
-        return _merge_cells(condition, then, otherwise)
     if isinstance(then, PLACES) or isinstance(otherwise, PLACES):
         return _merge_places(condition, then, otherwise)
     return _merge_numbers(condition, then, otherwise)
@@ -210,18 +209,6 @@ def _merge_numbers(condition: Condition, then: Value, otherwise: Value) -> Value
     if isinstance(one, Expr) and isinstance(two, Expr) and condition.is_exact:
         return select(condition, one, two)
     return blur(condition, then, otherwise)
-
-
-def _merge_cells(condition: Condition, then: Cells, otherwise: Cells) -> Cells:
-    sides = (then, otherwise)
-    cells = {
-        key: merge(condition, *(side.cells.get(key, side.rest) for side in sides))
-        for key in {**then.cells, **otherwise.cells}
-        if all(key in side.cells or not side.name for side in sides)
-    }
-    is_kept = then.name == otherwise.name and len(cells) == len({**then.cells, **otherwise.cells})
-    rest = merge(condition, then.rest, otherwise.rest)
-    return Cells(cells, rest if isinstance(rest, Opaque) else blur(rest), then.name * is_kept)
 
 
 def _merge_places(condition: Condition, then: Value, otherwise: Value) -> Value:
@@ -242,6 +229,59 @@ def _merge_places(condition: Condition, then: Value, otherwise: Value) -> Value:
 def _merge_with_number(condition: Condition, place: Value, number: Value) -> Value:
     is_null = isinstance(number, Expr) and number.is_zero
     return place if is_null else blur(condition, place, number, reason="one of several pointers")
+
+
+def split(value: Value) -> Iterator[Leaf]:
+    """Give the numbers in a value, in a fixed order."""
+    if isinstance(value, Lanes):
+        for lane in value.lanes:
+            yield from split(lane)
+    elif isinstance(value, Pointer):
+        yield value.offset
+    else:
+        yield as_number(value)
+
+
+def rebuild(value: Value, leaves: Iterator[Leaf]) -> Value:
+    """Give a value of the same shape with other numbers."""
+    if isinstance(value, Lanes):
+        return Lanes(tuple(rebuild(lane, leaves) for lane in value.lanes))
+    if isinstance(value, Pointer):
+        return Pointer(value.memory, next(leaves))
+    return next(leaves)
+
+
+def has_same_shape(one: Value, two: Value) -> bool:
+    """Tell whether two values consist of the same parts; any number is like any other."""
+    if isinstance(one, Lanes) and isinstance(two, Lanes):
+        pairs = zip(one.lanes, two.lanes, strict=False)
+        return len(one.lanes) == len(two.lanes) and all(has_same_shape(*pair) for pair in pairs)
+    if isinstance(one, Pointer) and isinstance(two, Pointer):
+        return one.memory == two.memory
+    numbers = (Expr, Opaque, Condition)
+    return isinstance(one, numbers) and isinstance(two, numbers)
+
+
+def change_numbers(value: Value, change: Callable[[Expr], Leaf]) -> Value:
+    """Apply a change to each number and condition in a value."""
+    if isinstance(value, Expr):
+        return change(value)
+    if isinstance(value, Condition):
+        number = as_number(value)
+        return change(number) if isinstance(number, Expr) else value
+    if isinstance(value, Opaque):
+        return value
+    if isinstance(value, Choice):
+        return blur(value)
+    return rebuild(value, (one if isinstance(one, Opaque) else change(one) for one in split(value)))
+
+
+def put_in(expr: Expr, replacements: dict[Symbol, Expr]) -> Leaf:
+    """Put expressions in the place of symbols; what then divides by zero is not known."""
+    try:
+        return expr.substitute(replacements)
+    except InputError:
+        return Opaque(reason="a division by zero")
 
 
 def _condition_sources(condition: Condition) -> Iterable[str]:

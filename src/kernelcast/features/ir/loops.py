@@ -1,8 +1,12 @@
-"""How many iterations a loop has."""
+"""How often loops run, from the conditions on which they are left."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from kernelcast.expressions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
     And,
     Comparison,
     Condition,
@@ -11,15 +15,98 @@ from kernelcast.expressions import (
     Geometric,
     Relation,
     Symbol,
+    conjunction,
+    disjunction,
+    equal,
     floor_div,
+    less,
     maximum,
     minimum,
-)  # fmt: skip
+)
+from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.polynomials import Monomial, holds
-from kernelcast.features.addresses.ranges import is_non_negative, range_of
+from kernelcast.features.ir.ranges import is_non_negative, range_of
 
 _MOST_TRIED = 4096
 _ONE = Expr.constant(1)
+
+
+def describe_top(
+    symbol: Symbol, line: int, test: Condition, breaks: Sequence[Condition], *, leaves: bool,
+    limits: Mapping[str, int],
+) -> LoopFacts:  # fmt: skip
+    """Describe a loop that is tested before each iteration.
+
+    Parameters
+    ----------
+    test : Condition
+        On which the iteration of that number runs, if all before it did.
+    breaks : sequence of Condition
+        On which an iteration that runs is not the last; each is asked in all iterations.
+    leaves : bool
+        Whether some iterations may leave it otherwise.
+    limits : mapping of str to int
+        Greatest values of scalar arguments and contents that cannot be negative.
+    """
+    count, is_counted = count_iterations(test, symbol, limits)
+    is_exact = is_counted or (test != TRUE and ends_for_good(test, symbol))
+    condition = test
+    if is_counted and count is not None and not ends_for_good(test, symbol):
+        condition = less(symbol, count)
+    for again in breaks:
+        more, is_known = count_iterations(again, symbol, limits)
+        if again == FALSE:
+            more, is_known = Expr.constant(0), True
+        if more is not None and is_known:
+            count = more + 1 if count is None else minimum(count, more + 1)
+            condition = conjunction(condition, less(symbol, more + 1))
+        else:
+            is_exact = False
+    return LoopFacts(
+        name=symbol.name, line=line, condition=condition, trip_count=count,
+        is_exact=is_exact and not leaves,
+    )  # fmt: skip
+
+
+def describe_bottom(
+    symbol: Symbol, line: int, stays: Sequence[Condition], *, leaves: bool,
+    limits: Mapping[str, int],
+) -> LoopFacts:  # fmt: skip
+    """Describe a loop whose first iteration always begins.
+
+    Parameters
+    ----------
+    stays : sequence of Condition
+        On which another iteration follows the one of that number.
+    """
+    again = conjunction(*stays)
+    if not stays:
+        return LoopFacts(
+            name=symbol.name, line=line, condition=UNKNOWN if leaves else TRUE, trip_count=None,
+            is_exact=False,
+        )  # fmt: skip
+    count, is_counted = count_iterations(again, symbol, limits)
+    if again == FALSE:
+        count, is_counted = Expr.constant(0), True
+    total = None if count is None else count + 1
+    if is_counted and total is not None:
+        condition = less(symbol, total)
+    else:
+        earlier = again.substitute({symbol: Expr.symbol(symbol) - 1})
+        condition = disjunction(equal(symbol, 0), earlier)
+    is_exact = is_counted or (again != TRUE and ends_for_good(again, symbol))
+    return LoopFacts(
+        name=symbol.name, line=line, condition=condition, trip_count=total,
+        is_exact=is_exact and not leaves,
+    )  # fmt: skip
+
+
+def describe_test(facts: LoopFacts, symbol: Symbol) -> LoopFacts:
+    """Describe how often a loop's test runs: once more than its body."""
+    if not facts.is_exact or facts.trip_count is None:
+        return replace(facts, condition=UNKNOWN, trip_count=None, is_exact=False)
+    total = facts.trip_count + 1
+    return replace(facts, condition=less(symbol, total), trip_count=total)
 
 
 def count_iterations(

@@ -5,8 +5,9 @@ The expectations are those of its machine code, as read with version 0.2.
 
 import pytest
 
-from kernelcast.features.analysis import analyse_parsed
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.parsing import parse_source
+from kernelcast.records.kernel import Kernel
 
 _IDS = "const int x = get_global_id(0), y = get_global_id(1), lane = get_local_id(0);"
 _PARAMETERS = "global float *a, global float *o, local float *t, int w, int n, uint u"
@@ -17,7 +18,7 @@ def find_narrowed(body: str) -> set[str]:
     helper = "float pick(global const float *from, int at) { return from[at]; }"
     parsed = parse_source(f"{helper} kernel void k({_PARAMETERS}) {{ {_IDS} {body} }}")
     assert parsed.errors == ()
-    return {one.text for one in analyse_parsed(parsed, "k").facts.accesses if one.is_narrowed}
+    return {one.text for one in read_facts(Kernel(name="k", source=parsed.source)).accesses if one.is_narrowed}
 
 
 @pytest.mark.parametrize(

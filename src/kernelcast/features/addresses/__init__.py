@@ -1,1 +1,0 @@
-"""Follows whole numbers and pointers through a kernel, to its addresses."""

@@ -1,0 +1,346 @@
+"""How blocks follow each other: dominators, loops, and the choices on which a block is reached."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from kernelcast.features.ir.module import Function, Instruction
+
+_MOST_TERMS: Final = 32
+
+Choice: TypeAlias = tuple[str, int]
+"""Terminator of a block and the number of the edge that is taken; for a loop that may be left to
+several places, its header with `_LEFT` before it and the number of the place."""
+Term: TypeAlias = dict[str, frozenset[int]]
+"""Edges of which one is taken, by block: all must be met."""
+
+LEFT: Final = "left "
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """A natural loop."""
+
+    header: str
+    blocks: set[str]
+    latches: list[str]
+    parent: "Loop | None" = None
+    exits: list[tuple[str, int]] = field(default_factory=list)
+    """Edges that leave it: block and number of the edge."""
+    test: str = ""
+    """Block whose branch is tested before each iteration; empty where a body runs first."""
+    testing: frozenset[str] = frozenset()
+    """Blocks that run once more than the body: the test and what it computes."""
+
+    def encloses(self, other: "Loop | None") -> bool:
+        """Tell whether another loop is this one or within it."""
+        while other is not None:
+            if other is self:
+                return True
+            other = other.parent
+        return False
+
+
+class ControlFlow:
+    """The control flow of a function."""
+
+    def __init__(
+        self, function: Function, is_written_in: Callable[[Instruction, Instruction], bool]
+    ) -> None:
+        self._is_written_in = is_written_in
+        self.blocks = function.blocks
+        self.entry = next(iter(function.blocks))
+        self.successors = {
+            label: self.blocks[label][-1].labels for label in self.blocks
+        }  # fmt: skip
+        self.order = self._sort()
+        self.place = {label: number for number, label in enumerate(self.order)}
+        self.predecessors: dict[str, list[tuple[str, int]]] = {label: [] for label in self.order}
+        for label in self.order:
+            for number, successor in enumerate(self.successors[label]):
+                self.predecessors[successor].append((label, number))
+        self.dominators = self._find_dominators()
+        self.dominating = frozenset(self.dominators.values())
+        self.is_irreducible = False
+        self.loops = self._find_loops()
+        self.loop_of: dict[str, Loop | None] = dict.fromkeys(self.order)
+        for loop in sorted(self.loops, key=lambda one: -len(one.blocks)):
+            for label in loop.blocks:
+                self.loop_of[label] = loop
+        self._describe_loops()
+        for loop in self.loops:
+            self._add_ends(loop)
+        self._terms: dict[str, list[Term] | None] = {}
+        for label in self.order:
+            self._terms[label] = self._find_terms(label)
+
+    def terminator(self, label: str) -> Instruction:
+        """The last instruction of a block."""
+        return self.blocks[label][-1]
+
+    def dominates(self, one: str, other: str) -> bool:
+        """Tell whether every way to a block leads through another."""
+        while self.place[other] > self.place[one]:
+            other = self.dominators[other]
+        return one == other
+
+    def loops_around(self, label: str) -> list[Loop]:
+        """List the loops that hold a block, outermost first."""
+        found, loop = [], self.loop_of[label]
+        while loop is not None:
+            found.append(loop)
+            loop = loop.parent
+        return found[::-1]
+
+    def terms(self, label: str) -> list[Term] | None:
+        """Choices on which a block is reached from the header of its loop; None if too many."""
+        return self._terms[label]
+
+    def _sort(self) -> list[str]:
+        """List the blocks that are reached in reverse postorder."""
+        seen, finished = {self.entry}, []
+        # What comes first in the source is visited last, so that it is listed first.
+        stack = [(self.entry, reversed(self.successors[self.entry]))]
+        while stack:
+            label, rest = stack[-1]
+            following = next((one for one in rest if one not in seen), None)
+            if following is None:
+                finished.append(label)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, reversed(self.successors[following])))
+        return finished[::-1]
+
+    def _find_dominators(self) -> dict[str, str]:
+        """Find immediate dominators (Cooper, Harvey, Kennedy 2001)."""
+        found = {self.entry: self.entry}
+        place = self.place
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for label in self.order[1:]:
+                best = None
+                for other, _ in self.predecessors[label]:
+                    if other not in found:
+                        continue
+                    if best is None:
+                        best = other
+                        continue
+                    one = other
+                    while one != best:
+                        while place[one] > place[best]:
+                            one = found[one]
+                        while place[best] > place[one]:
+                            best = found[best]
+                if best is not None and found.get(label) != best:
+                    found[label] = best
+                    has_changed = True
+        return found
+
+    def _find_loops(self) -> list[Loop]:
+        loops: dict[str, Loop] = {}
+        for label in self.order:
+            for other, _ in self.predecessors[label]:
+                if self.place[other] < self.place[label]:
+                    continue
+                if not self.dominates(label, other):
+                    self.is_irreducible = True
+                    continue
+                loop = loops.setdefault(label, Loop(label, {label}, []))
+                if other not in loop.latches:
+                    loop.latches.append(other)
+                stack = [other]
+                while stack:
+                    inner = stack.pop()
+                    if inner not in loop.blocks:
+                        loop.blocks.add(inner)
+                        stack.extend(before for before, _ in self.predecessors[inner])
+        ordered = sorted(loops.values(), key=lambda one: len(one.blocks))
+        for number, loop in enumerate(ordered):
+            loop.parent = next(
+                (one for one in ordered[number + 1 :] if loop.header in one.blocks), None
+            )
+            loop.exits = self._find_exits(loop)
+        return ordered
+
+    def _describe_loops(self) -> None:
+        for loop in self.loops:
+            for label, edge in loop.exits:
+                is_choice = len(set(self.successors[label])) == 2 and self.loop_of[label] is loop
+                if not is_choice or any(not self.dominates(label, one) for one in loop.latches):
+                    continue
+                stay = self.successors[label][1 - edge]
+                testing = {
+                    one for one in loop.blocks
+                    if one == label or not self.dominates(stay, one)
+                } if stay in loop.blocks and label != stay else set()  # fmt: skip
+                is_test = testing and not testing & set(loop.latches) and all(
+                    self.loop_of[one] is loop and _only_tests(self.blocks[one]) for one in testing
+                )
+                if is_test:
+                    loop.test, loop.testing = label, frozenset(testing)
+                break
+
+    def _find_terms(self, label: str) -> list[Term] | None:
+        loop = self.loop_of[label]
+        if label == self.entry or (loop is not None and loop.header == label):
+            return [{}]
+        found: list[Term] = []
+        for before, edge in self.predecessors[label]:
+            if self.place[before] >= self.place[label]:
+                continue  # a jump back where loops are no natural ones
+            more = self.terms_into(before, edge, label)
+            if more is None:
+                return None
+            found = self._simplify([*found, *more])
+            if len(found) > _MOST_TERMS:
+                return None
+        return found or None
+
+    def terms_into(
+        self, before: str, edge: int, label: str, loop: Loop | None | str = ""
+    ) -> list[Term] | None:
+        """Choices on which a block is reached by an edge, from the header of the loop around."""
+        around = self.loop_of[label] if isinstance(loop, str) else loop
+        inner = self.loop_of[before]
+        while inner is not None and inner is not around and inner.parent is not around:
+            inner = inner.parent
+        if inner is around or inner is None:
+            return self._extend(self._terms.get(before), before, edge)
+        return self._leave(inner, label)
+
+    def _extend(self, terms: list[Term] | None, label: str, edge: int) -> list[Term] | None:
+        """Add the choice of an edge, but for the test of a loop: its iterations are counted."""
+        loop = self.loop_of[label]
+        labels = self.successors[label]
+        if terms is None or len(set(labels)) == 1 or (loop is not None and loop.test == label):
+            return terms
+        edges = frozenset(
+            number for number, one in enumerate(labels) if one == labels[edge]
+        )
+        return [{**term, label: edges} for term in terms]
+
+    def _leave(self, loop: Loop, target: str) -> list[Term] | None:
+        """Give the choices on which a loop is left to one of its exits' targets."""
+        terms = self._reach_header(loop)
+        targets, others = self._targets(loop)
+        if terms is None or (len(targets) == 1 and not others):
+            return terms
+        number = targets.index(target) if target in targets else len(targets)
+        return [{**term, LEFT + loop.header: frozenset((number,))} for term in terms]
+
+    def _reach_header(self, loop: Loop) -> list[Term] | None:
+        """Give the choices on which a loop is entered, from the header of the loop around it."""
+        found: list[Term] = []
+        for before, edge in self.predecessors[loop.header]:
+            if before in loop.blocks:
+                continue
+            more = self.terms_into(before, edge, loop.header, loop.parent)
+            if more is None:
+                return None
+            found = self._simplify([*found, *more])
+        return found
+
+    def terms_of_header(self, loop: Loop) -> list[Term] | None:
+        """Choices on which a loop is entered."""
+        return self._reach_header(loop)
+
+    def _add_ends(self, loop: Loop) -> None:
+        """Take what is written in a loop and leaves it, as ``if (found) { ...; break; }`` does."""
+        latch = self.terminator(loop.latches[0])
+        if latch.loop_note < 0 or len(loop.exits) < 2:
+            return
+        behind = {self.successors[label][edge] for label, edge in loop.exits if label == loop.test}
+        waiting = [self.successors[label][edge] for label, edge in loop.exits if label != loop.test]
+        while waiting:
+            label = waiting.pop()
+            if (
+                label in loop.blocks
+                or label in behind
+                or any(before not in loop.blocks for before, _ in self.predecessors[label])
+                or not self.successors[label]
+                or not all(self._is_written_in(one, latch) for one in self.blocks[label])
+            ):
+                continue
+            outer: Loop | None = loop
+            while outer is not None:
+                outer.blocks.add(label)
+                outer = outer.parent
+            self.loop_of[label] = loop
+            waiting.extend(self.successors[label])
+        for one in self.loops:
+            one.exits = self._find_exits(one)
+
+    def _find_exits(self, loop: Loop) -> list[tuple[str, int]]:
+        return [
+            (label, edge) for label in self.order if label in loop.blocks
+            for edge, successor in enumerate(self.successors[label])
+            if successor not in loop.blocks
+        ]  # fmt: skip
+
+    def _all_edges(self, key: str) -> frozenset[int]:
+        """Give all edges that a choice is among; none where not all lead to one loop's blocks."""
+        if not key.startswith(LEFT):
+            return frozenset(range(len(self.successors[key])))
+        loop = next(one for one in self.loops if one.header == key[len(LEFT) :])
+        targets, has_others = self._targets(loop)
+        return frozenset() if has_others else frozenset(range(len(targets)))
+
+    def _targets(self, loop: Loop) -> tuple[list[str], bool]:
+        """List where a loop is left to within the loop around it, and whether it is left farther."""
+        parent = loop.parent
+        targets = dict.fromkeys(self.successors[one][edge] for one, edge in loop.exits)
+        within = [one for one in targets if parent is None or one in parent.blocks]
+        return within, len(within) < len(targets)
+
+    def _simplify(self, terms: Iterable[Term]) -> list[Term]:
+        """Join terms: ``a and b or a and not b`` is ``a``, ``a or not a and b`` is ``a or b``."""
+        waiting = list(terms)
+        has_changed = len(waiting) > 1
+        while has_changed:
+            has_changed = False
+            for number, one in enumerate(waiting):
+                for place, other in enumerate(waiting):
+                    if place == number:
+                        continue
+                    if all(key in other and other[key] <= edges for key, edges in one.items()):
+                        del waiting[place]  # the other asks for more
+                        has_changed = True
+                        break
+                    joined = self._join(one, other)
+                    if joined is not None and joined != other:
+                        waiting[place] = joined
+                        has_changed = True
+                        break
+                if has_changed:
+                    break
+        return waiting
+
+    def _join(self, one: Term, other: Term) -> Term | None:
+        """Let a term be met on the edges of another as well, where that is met in all else."""
+        differing = None
+        for key, edges in one.items():
+            if key in other and other[key] <= edges:
+                continue
+            if differing is not None or key not in other:
+                return None
+            differing = key
+        if differing is None:
+            return None
+        edges = other[differing] | one[differing]
+        if edges == self._all_edges(differing):
+            return {key: each for key, each in other.items() if key != differing}
+        return {**other, differing: edges}
+
+
+def _only_tests(block: Sequence[Instruction]) -> bool:
+    """Tell whether a block changes nothing that others see."""
+    return all(
+        one.opcode not in ("store", "atomicrmw", "cmpxchg", "fence")
+        and (one.opcode != "call" or "barrier" not in one.detail)
+        and (one.opcode != "call" or not one.detail.startswith("llvm.mem"))
+        and (one.opcode != "call" or "atom" not in one.detail)
+        for one in block
+    )
+

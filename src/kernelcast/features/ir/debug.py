@@ -1,0 +1,242 @@
+"""What the compiler notes of a source: lines, types of parameters, names of members."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from kernelcast.features.ir.module import Instruction, Module
+
+_FIELD: Final = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|([^,()]+))')
+_REFERENCE: Final = re.compile(r"!(\d+)")
+_UNSIGNED: Final = frozenset(("DW_ATE_unsigned", "DW_ATE_unsigned_char", "DW_ATE_boolean"))
+_SIGNED: Final = frozenset(("DW_ATE_signed", "DW_ATE_signed_char"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place in the source."""
+
+    line: int
+    """0 in an included file."""
+    column: int
+    function: str
+    at: int
+    """Number of the call that it was inlined at; 0 for none."""
+    is_main: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeNote:
+    """A type as the source names it."""
+
+    name: str = ""
+    bits: int = 0
+    is_unsigned: bool = False
+    is_signed: bool = False
+    lanes: int = 1
+    is_const: bool = False
+    is_volatile: bool = False
+    is_restrict: bool = False
+    target: int | None = None
+    """Note of what a pointer points to."""
+    members: tuple[tuple[str, int, int], ...] = ()
+    """Name, offset in bytes and note of the type of each."""
+    element: int = 0
+    """Note of an array's elements."""
+    count: int = 0
+    """Of those of an array."""
+
+
+class DebugNotes:
+    """Reads the notes of one module."""
+
+    def __init__(self, module: Module, file_name: str) -> None:
+        self._module = module
+        self._file_name = file_name
+        self._fields: dict[int, dict[str, str]] = {}
+        self._places: dict[int, Place | None] = {}
+        self._types: dict[int, TypeNote] = {}
+
+    def fields(self, number: int) -> dict[str, str]:
+        """Give the fields of a note."""
+        found = self._fields.get(number)
+        if found is None:
+            body = self._module.notes.get(number, "")
+            found = {"": body.partition("(")[0]}
+            for name, text, other in _FIELD.findall(body):
+                found[name] = text or other.strip()
+            self._fields[number] = found
+        return found
+
+    def reference(self, number: int, name: str) -> int:
+        """Give the number of the note that a field names; -1 for none."""
+        match = _REFERENCE.fullmatch(self.fields(number).get(name, ""))
+        return int(match[1]) if match else -1
+
+    def numbers(self, number: int) -> list[int]:
+        """Give the numbers in a tuple of notes."""
+        body = self._module.notes.get(number, "")
+        return [int(one) for one in _REFERENCE.findall(body)] if body.startswith("!{") else []
+
+    def place(self, number: int) -> Place | None:
+        """Give the place of a debug location; None where there is none."""
+        if number not in self._places:
+            self._places[number] = self._find_place(number)
+        return self._places[number]
+
+    def _find_place(self, number: int) -> Place | None:
+        fields = self.fields(number)
+        if fields[""] != "!DILocation":
+            return None
+        scope = self.reference(number, "scope")
+        file_number = -1
+        while scope >= 0 and self.fields(scope)[""] != "!DISubprogram":
+            if file_number < 0:
+                file_number = self.reference(scope, "file")
+            scope = self.reference(scope, "scope")
+        if file_number < 0 and scope >= 0:
+            file_number = self.reference(scope, "file")
+        name = self.fields(file_number).get("filename", "") if file_number >= 0 else ""
+        is_main = name in (self._file_name, f"./{self._file_name}")
+        line = int(fields.get("line", 0))
+        return Place(
+            line=line if is_main else 0, column=int(fields.get("column", 0)),
+            function=self.fields(scope).get("name", "") if scope >= 0 else "",
+            at=max(0, self.reference(number, "inlinedAt")), is_main=is_main,
+        )  # fmt: skip
+
+    def is_written_in(self, one: Instruction, latch: Instruction) -> bool:
+        """Tell whether an instruction stands in the source of the loop that a jump closes."""
+        lines = self.loop_lines(latch)
+        place = self.place(one.note)
+        around = self.place(latch.note)
+        if lines is None or around is None:
+            return False
+        if place is None or not place.line:
+            return one.opcode == "phi"
+        while place is not None and place.at != around.at and place.at:
+            place = self.place(place.at)
+        return place is not None and place.at == around.at and lines[0] <= place.line <= lines[1]
+
+    def loop_lines(self, latch: Instruction) -> tuple[int, int] | None:
+        """Give the first and the last line of a loop."""
+        places = [self.place(one) for one in self.numbers(latch.loop_note)]
+        lines = [one.line for one in places if one is not None]
+        return (lines[0], lines[-1]) if len(lines) > 1 else None
+
+    def type_of(self, number: int) -> TypeNote:
+        """Give a type."""
+        if number not in self._types:
+            self._types[number] = TypeNote()
+            self._types[number] = self._find_type(number)
+        return self._types[number]
+
+    def _find_type(self, number: int) -> TypeNote:
+        fields = self.fields(number)
+        kind, tag, name = fields[""], fields.get("tag", ""), fields.get("name", "")
+        base = self.reference(number, "baseType")
+        if kind == "!DIBasicType":
+            encoding = fields.get("encoding", "")
+            return TypeNote(
+                name=name, bits=int(fields.get("size", 0)),
+                is_unsigned=encoding in _UNSIGNED, is_signed=encoding in _SIGNED,
+            )  # fmt: skip
+        if tag == "DW_TAG_pointer_type" and (opaque := self._name_opaque(base)):
+            return TypeNote(name=opaque, bits=64)
+        if tag == "DW_TAG_pointer_type":
+            return TypeNote(bits=64, target=base, name=f"{self._spell(base)} *")
+        if kind == "!DICompositeType" and tag == "DW_TAG_array_type":
+            return self._find_array(number, base)
+        if kind == "!DICompositeType":
+            return TypeNote(
+                name=name, bits=int(fields.get("size", 0)), members=self._find_members(number)
+            )
+        if tag == "DW_TAG_enumeration_type":
+            return TypeNote(name=name, bits=32, is_unsigned=True)
+        if base < 0:
+            return TypeNote(name=name)
+        inner = self.type_of(base)
+        own = {one: getattr(inner, one) for one in TypeNote.__dataclass_fields__}
+        if tag == "DW_TAG_typedef":
+            own["name"] = name
+        elif tag in ("DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type"):
+            own[f"is_{tag[7:-5]}"] = True
+        return TypeNote(**own)
+
+    def _name_opaque(self, number: int) -> str:
+        """Name an image, a sampler or an event as the source does."""
+        name = self.fields(number).get("name", "")
+        if not name.startswith("opencl_"):
+            return ""
+        return f"{re.sub('_(?:ro|wo|rw)_t$', '_t', name[len('opencl_') :]).removesuffix('_t')}_t"
+
+    def _spell(self, number: int) -> str:
+        note = self.type_of(number) if number >= 0 else TypeNote(name="void")
+        return f"{'const ' if note.is_const else ''}{'volatile ' if note.is_volatile else ''}" + (
+            note.name or "struct"
+        )
+
+    def _find_array(self, number: int, base: int) -> TypeNote:
+        fields, element = self.fields(number), self.type_of(base)
+        bits = int(fields.get("size", 0))
+        if "DIFlagVector" in fields.get("flags", ""):
+            lanes = 1
+            for one in self.numbers(self.reference(number, "elements")):
+                lanes *= int(self.fields(one).get("count", 1))
+            return TypeNote(
+                name=f"{element.name}{lanes}", bits=bits, lanes=lanes,
+                is_unsigned=element.is_unsigned, is_signed=element.is_signed, element=base,
+            )  # fmt: skip
+        return TypeNote(
+            name=f"{element.name}[]", bits=bits, element=base,
+            count=bits // element.bits if element.bits else 0,
+        )  # fmt: skip
+
+    def _find_members(self, number: int) -> tuple[tuple[str, int, int], ...]:
+        found = []
+        for one in self.numbers(self.reference(number, "elements")):
+            fields = self.fields(one)
+            if fields.get("tag") == "DW_TAG_member":
+                offset = int(fields.get("offset", 0)) // 8
+                found.append((fields.get("name", ""), offset, self.reference(one, "baseType")))
+        return tuple(found)
+
+    def name_part(self, number: int, offset: int, bits: int) -> tuple[str, TypeNote] | None:
+        """Name the part of a type that lies at an offset: ``.size.x``, ``[2]``, ``.s1``."""
+        note = self.type_of(number)
+        if note.members:
+            for name, start, member in reversed(note.members):
+                if start <= offset:
+                    inner = self.name_part(member, offset - start, bits)
+                    return inner and (f".{name}{inner[0]}", inner[1])
+            return None
+        element = self.type_of(note.element) if note.element else None
+        if element is not None and element.bits and note.lanes > 1:
+            if offset == 0 and bits == note.bits:
+                return "", note
+            return f".s{8 * offset // element.bits:x}", element
+        if element is not None and element.bits:
+            index, rest = divmod(8 * offset, element.bits)
+            inner = self.name_part(note.element, rest // 8, bits)
+            return inner and (f"[{index}]{inner[0]}", inner[1])
+        return ("", note) if offset == 0 else None
+
+    @cached_property
+    def variables(self) -> dict[int, dict[int, int]]:
+        """By subprogram, the notes of the types of its parameters."""
+        found: dict[int, dict[int, int]] = {}
+        for number, body in self._module.notes.items():
+            if "!DILocalVariable(" in body and " arg: " in body:
+                fields = self.fields(number)
+                scope = self.reference(number, "scope")
+                found.setdefault(scope, {})[int(fields["arg"])] = self.reference(number, "type")
+        return found
+
+    def parameter_types(self, subprogram: int) -> dict[int, int]:
+        """Give notes of the types of a function's parameters, from 1."""
+        listed = self.numbers(self.reference(self.reference(subprogram, "type"), "types"))
+        body = self._module.notes.get(self.reference(self.reference(subprogram, "type"), "types"), "")
+        if body.startswith("!{null"):
+            return {number: one for number, one in enumerate(listed, start=1)}
+        return self.variables.get(subprogram, {})

@@ -1,0 +1,725 @@
+"""Facts about a kernel from the module that holds it."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from kernelcast.expressions import FALSE, TRUE, Condition, Expr, conjunction
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.kernel_facts import (
+    ONCE,
+    BlockFacts,
+    ContentRead,
+    CounterReach,
+    Gap,
+    KernelFacts,
+    LocalArray,
+    ParameterFacts,
+)
+from kernelcast.features.blocks import builtins
+from kernelcast.features.blocks.operators import make_operation
+from kernelcast.features.ir.control import LEFT, Loop
+from kernelcast.features.ir.debug import Place
+from kernelcast.features.ir.loops import describe_test
+from kernelcast.features.ir.module import Instruction, Operand, is_vector, split_sequence
+from kernelcast.features.ir.narrowing import Form, Forms, find_narrowed
+from kernelcast.features.ir.operations import atomic_number, count_instruction
+from kernelcast.features.ir.scalars import (
+    lanes_of,
+    mangled_types,
+    move_place,
+    name_called,
+)
+from kernelcast.features.ir.slices import Code
+from kernelcast.features.ir.values import Opaque, Pointer, Role, Value, as_number, blur, places_of
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    NumberClass,
+    Operation,
+    OperationCounts,
+    OperationKind,
+    OwnElement,
+    add_weighted,
+)
+from kernelcast.records.source_lines import LineFacts
+
+_GIVEN: Final = (Role.ARGUMENT, Role.INITIAL)
+_LONGEST_TEXT: Final = 80
+_EXPRESSION: Final = re.compile(r"[\w.]+|->|\s+(?=\[|->|\.\w)")
+_POINTER: Final = re.compile(r"P(?:U3AS\d+)?(?:U7_Atomic)?V?(K?)")
+_LANE: Final = re.compile(r"i32 (\d+)")
+_BEGINNING: Final = re.compile(r"[A-Za-z_(*]")
+_OPENING: Final = {"(": ")", "[": "]"}
+
+
+@dataclass(slots=True)
+class _Block:
+    """Blocks of the code that are executed equally often."""
+
+    id: int
+    function: str
+    kind: str
+    parent: int | None
+    counter: int
+    line: int = 0
+    last_line: int = 0
+    lines: dict[int, tuple[Counter[Operation], Counter[MemoryOperation]]] = field(
+        default_factory=dict
+    )
+    """What is executed, by line of the source; 0 for included files."""
+    at: int = 0
+    """The line at work."""
+
+    @property
+    def operations(self) -> Counter[Operation]:
+        """What is executed in the line at work."""
+        return self.lines.setdefault(self.at, (Counter(), Counter()))[0]
+
+    @property
+    def memory(self) -> Counter[MemoryOperation]:
+        """What is loaded and stored in the line at work."""
+        return self.lines.setdefault(self.at, (Counter(), Counter()))[1]
+
+    def sum_up(self) -> OperationCounts:
+        """Add up what is executed."""
+        return add_weighted((_count(*each), 1) for each in self.lines.values())
+
+
+def read_kernel_facts(code: Code, source: str, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
+    """Read the facts of a kernel from its code.
+
+    Parameters
+    ----------
+    source : str
+        What it was compiled from.
+    gaps : tuple of Gap
+        What is known to be missing.
+    """
+    return _Reader(code, source).read(gaps)
+
+
+class _Reader:
+    """Reads one kernel."""
+
+    def __init__(self, code: Code, source: str) -> None:
+        self._flow, self._evaluator, self._notes = code.flow, code.evaluator, code.notes
+        self._module, self._function = code.evaluator.module, code.evaluator.function
+        self._lines = source.splitlines()
+        self._blocks: list[_Block] = []
+        self._block_of: dict[str, _Block] = {}
+        self._accesses: list[MemoryAccess] = []
+        self._reaches: list[CounterReach] = []
+        self._counters = 0
+        self._sites: dict[object, int] = {}
+        self._times_met: Counter[object] = Counter()
+        self._site_places: list[tuple[int, int]] = []
+        self._counter_places: list[tuple[int, int]] = []
+        self._gaps: list[Gap] = []
+        self._dead: set[str] = set()
+        self._forms = Forms(code)
+        self._form_of: dict[int, Form] = {}
+        self._steps: dict[str, _Block] = {}
+        self._indices = self._find_indices()
+
+    def read(self, gaps: tuple[Gap, ...]) -> KernelFacts:
+        flow, evaluator = self._flow, self._evaluator
+        self._find_dead()
+        groups: dict[object, _Block] = {}
+        for label in flow.order:
+            guard = evaluator.guard(label)
+            if guard == FALSE:
+                continue
+            loops = self._loops_around(label)
+            if any(one.trip_count == Expr.constant(0) and one.is_exact for one in loops):
+                continue
+            key = self._key(label)
+            if key not in groups and self._is_empty(label):
+                continue  # nothing is executed but a jump
+            block = groups.get(key)
+            if block is None:
+                block = groups[key] = self._start_block(label, guard, loops)
+            self._block_of[label] = block
+            step = self._find_step(label)
+            for one in flow.blocks[label]:
+                if one.name in step:
+                    self._read_instruction(one, self._step_of(label, block), guard, loops)
+                else:
+                    self._read_instruction(one, block, guard, loops)
+        if flow.is_irreducible:
+            self._gaps.append(Gap(line=0, reason="goto: what follows is not followed exactly"))
+        looping = (one.site for one in self._accesses if one.loops)
+        narrowed = find_narrowed(self._form_of, looping)
+        place = self._notes.fields(self._function.note)
+        return KernelFacts(
+            kernel=self._function.name, line=int(place.get("line", 0)),
+            parameters=tuple(
+                self._describe_parameter(number, kind, name[1:])
+                for number, (kind, name) in enumerate(self._function.parameters)
+            ),
+            local_arrays=self._find_local_arrays(),
+            blocks=tuple(
+                BlockFacts(
+                    id=one.id, function=one.function or self._function.name, kind=one.kind, line=one.line,
+                    last_line=max(one.line, one.last_line), parent=one.parent,
+                    count=((one.counter, 1),),
+                    operations=one.sum_up(),
+                )
+                for one in self._blocks
+            ),
+            counter_count=self._counters, counter_places=tuple(self._counter_places),
+            site_places=tuple(self._site_places), reaches=tuple(self._reaches),
+            accesses=tuple(
+                replace(one, is_narrowed=True) if one.site in narrowed else one
+                for one in self._accesses
+            ),
+            loops=tuple(evaluator.loop_facts(one) for one in self._loops_in_order()),
+            lines=self._split_by_line(),
+            gaps=tuple(dict.fromkeys((*self._gaps, *gaps))), contents=self._find_used_contents(),
+        )  # fmt: skip
+
+    def _split_by_line(self) -> tuple[LineFacts, ...]:
+        found: dict[int, list[tuple[int, OperationCounts]]] = {}
+        for block in self._blocks:
+            for line, counts in block.lines.items():
+                if line and (counts[0] or counts[1]):
+                    found.setdefault(line, []).append((block.id, _count(*counts)))
+        return tuple(LineFacts(line=line, parts=tuple(found[line])) for line in sorted(found))
+
+    def _loops_in_order(self) -> list[Loop]:
+        headers = {loop.header: loop for loop in self._flow.loops}
+        return [headers[label] for label in self._flow.order
+                if label in headers and label in self._block_of]  # fmt: skip
+
+    def _is_empty(self, label: str) -> bool:
+        """Tell whether a block only jumps on, and nothing is reached by way of it alone."""
+        if label == self._flow.entry or label in self._flow.dominating:
+            return False
+        return all(
+            one.opcode == "phi" or (one.opcode == "br" and not one.operands)
+            or (one.opcode == "call" and one.detail.startswith("llvm.lifetime"))
+            for one in self._flow.blocks[label]
+        )  # fmt: skip
+
+    def _key(self, label: str) -> object:
+        flow = self._flow
+        loop = flow.loop_of[label]
+        terms = flow.terms(label)
+        own = label if terms is None else frozenset(frozenset(one.items()) for one in terms)
+        is_testing = loop is not None and label in loop.testing
+        return ("" if loop is None else loop.header, is_testing, own)
+
+    def _loops_around(self, label: str) -> tuple[LoopFacts, ...]:
+        found = []
+        evaluator = self._evaluator
+        for loop in self._flow.loops_around(label):
+            facts = evaluator.loop_facts(loop)
+            if label in loop.testing or any(
+                label in inner.blocks and inner.header in loop.testing
+                for inner in self._flow.loops if inner.parent is loop
+            ):  # fmt: skip
+                facts = describe_test(facts, evaluator.symbol(loop))
+            found.append(facts)
+        return tuple(found)
+
+    def _start_block(self, label: str, guard: Condition, loops: tuple[LoopFacts, ...]) -> _Block:
+        flow = self._flow
+        counter = ONCE
+        if label != flow.entry and (guard != TRUE or loops):
+            counter = self._counters
+            self._counters += 1
+            places = (self._place(one) for one in flow.blocks[label] if one.opcode != "phi")
+            self._counter_places.append(next(
+                ((one.line, one.column) for one in places if one is not None and one.line), (0, 0)
+            ))  # fmt: skip
+            self._reaches.append(CounterReach(counter=counter, guard=guard, loops=loops))
+        loop = flow.loop_of[label]
+        parent = self._parent(label, loop)
+        block = _Block(
+            id=len(self._blocks), function="", kind=self._kind(label, loop),
+            parent=parent, counter=counter,
+        )  # fmt: skip
+        self._blocks.append(block)
+        return block
+
+    def _find_step(self, label: str) -> frozenset[str]:
+        """Find what only counts a loop's iterations."""
+        loop = self._flow.loop_of[label]
+        if loop is None or not loop.test or label not in loop.latches:
+            return frozenset()
+        found = set()
+        for phi in self._flow.blocks[loop.header]:
+            if phi.opcode == "phi" and label in phi.labels:
+                _, value = phi.operands[phi.labels.index(label)]
+                one = self._evaluator.instructions.get(value)
+                if one is not None and one.block == label and phi.name in {
+                    each for _, each in one.operands
+                } and one.opcode in ("add", "sub", "shl", "lshr", "ashr", "mul", "sdiv", "udiv"):
+                    found.add(value)
+        return frozenset(found)
+
+    def _step_of(self, label: str, block: _Block) -> _Block:
+        """Give the block of what counts the iterations of a loop."""
+        found = self._steps.get(label)
+        if found is None:
+            loop = self._flow.loop_of[label]
+            stays = self._flow.successors[loop.test] if loop is not None else ()
+            bodies = [self._block_of[one].id for one in stays
+                      if loop is not None and one in loop.blocks and one in self._block_of]
+            found = self._steps[label] = _Block(
+                id=len(self._blocks), function=block.function, kind="loop step",
+                parent=bodies[0] if bodies else block.id, counter=block.counter,
+            )  # fmt: skip
+            self._blocks.append(found)
+        return found
+
+    def _kind(self, label: str, loop: Loop | None) -> str:
+        """Say how a block comes to be executed, as its source has it."""
+        flow = self._flow
+        if label == flow.entry:
+            return "entry"
+        if loop is not None and label in loop.testing:
+            return "loop condition"
+        terms = flow.terms(label)
+        if loop is not None and terms == [{}]:
+            return "loop body"
+        above = flow.terms(flow.dominators[label]) if terms is not None else None
+        if terms is None or len(terms) != 1 or above is None or len(above) != 1:
+            return "after"
+        new = [(key, edges) for key, edges in terms[0].items() if above[0].get(key) != edges]
+        if len(new) != 1 or new[0][0].startswith(LEFT):
+            return "after"
+        key, edges = new[0]
+        if flow.terminator(key).opcode == "switch":
+            return "case"
+        side = self._block_of.get(flow.successors[key][0])
+        has_then = side is not None and side.kind == "then"
+        return "else" if 0 not in edges and has_then else "then"
+
+    def _parent(self, label: str, loop: Loop | None) -> int | None:
+        flow = self._flow
+        if label == flow.entry:
+            return None
+        above = flow.dominators[label]
+        if loop is not None and (flow.terms(label) == [{}] or label in loop.testing):
+            # A loop's parts belong to the block that the loop stands in.
+            above = flow.dominators[loop.header]
+        while above not in self._block_of and above != flow.entry:
+            above = flow.dominators[above]
+        found = self._block_of.get(above)
+        return None if found is None else found.id
+
+    # Instructions
+
+    def _place(self, one: Instruction) -> Place | None:
+        return self._notes.place(one.note)
+
+    def _read_instruction(
+        self, one: Instruction, block: _Block, guard: Condition, loops: tuple[LoopFacts, ...]
+    ) -> None:
+        place = self._place(one)
+        if place is not None and (place.line or not place.is_main):
+            block.at = place.line
+        if place is not None and place.line:
+            kernel = self._function.name
+            if not block.function or (block.function != kernel == place.function):
+                block.function, block.line, block.last_line = place.function, 0, 0
+            while place is not None and place.function != block.function:
+                place = self._notes.place(place.at) if place.at else None
+            line = place.line if place is not None else 0
+            block.line = min(block.line or line, line)
+            block.last_line = max(block.last_line, line)
+        if one.opcode == "getelementptr":
+            self._count_address(one, block, loops)
+            return
+        if one.name not in self._indices:
+            count_instruction(one, self._module, block.operations)
+        if one.opcode == "load":
+            self._note(one, one.operands[0], one.type, AccessKind.LOAD, block, guard, loops)
+        elif one.opcode == "store":
+            self._note(one, one.operands[1], one.type, AccessKind.STORE, block, guard, loops)
+        elif one.opcode in ("atomicrmw", "cmpxchg"):
+            self._note(one, one.operands[0], one.type, AccessKind.ATOMIC, block, guard, loops)
+        elif one.opcode == "call":
+            self._read_call(one, block, guard, loops)
+
+    def _count_address(
+        self, one: Instruction, block: _Block, loops: tuple[LoopFacts, ...]
+    ) -> None:
+        roots = self._evaluator.roots(one.operands[0][1])
+        if not roots:
+            if one.operands[0][1].startswith("%") or one.operands[0][1].startswith("@"):
+                count_instruction(one, self._module, block.operations)
+            return
+        place = self._evaluator.value(one.name)
+        offset = place.offset if isinstance(place, Pointer) else place
+        steady = {
+            loop.name for loop in loops if loop.trip_count is not None
+        }
+        by_data = not isinstance(offset, Expr) or any(
+            not each.is_parameter and each.name not in steady for each in offset.symbols()
+        )
+        name = ""
+        if by_data:
+            used = {user.opcode for user in self._users.get(one.name, ())}
+            name = (
+                OwnElement.UPDATE if {"load", "store"} <= used
+                else OwnElement.STORE if "store" in used else OwnElement.LOAD
+            ).value  # fmt: skip
+        operation = make_operation(OperationKind.ADDRESS, NumberClass.NONE, 0, 1, name)
+        block.operations[operation] += 1
+
+    def _read_call(
+        self, one: Instruction, block: _Block, guard: Condition, loops: tuple[LoopFacts, ...]
+    ) -> None:
+        if one.detail.startswith(("llvm.memcpy", "llvm.memmove")):
+            self._read_copy(one, block, guard, loops)
+            return
+        if one.detail.startswith("llvm."):
+            return
+        name = name_called(one)
+        access = builtins.find_vector_access(name)
+        if access is not None:
+            is_store, lanes, is_half = access
+            pointer, index = one.operands[-1], one.operands[-2]
+            if is_store and not pointer[0].startswith("ptr"):  # a rounding mode comes last
+                pointer, index = one.operands[2], one.operands[1]
+            moved = one.operands[0][0] if is_store else one.type
+            sequence = split_sequence(moved) if is_vector(moved) else None
+            element = 2 if is_half else self._module.size_of(sequence[1] if sequence else moved)
+            # Three lanes are packed by vload3 and vstore3, four apart by the aligned ones.
+            apart = 4 if lanes == 3 and "a_half" in name else lanes
+            number = as_number(self._evaluator.operand(index, one.block))
+            distance = number * (apart * element) if isinstance(number, Expr) else number
+            place = move_place(self._evaluator.operand(pointer, one.block), distance)
+            kind = AccessKind.STORE if is_store else AccessKind.LOAD
+            self._record(one, pointer, place, lanes * element, lanes, kind, block, guard, loops)
+            if self._accesses:
+                self._form_of[self._accesses[-1].site] = self._forms.combine((pointer, index))
+            return
+        pointers = [each for each in one.operands if each[0].startswith("ptr")]
+        if builtins.is_atomic(name) and pointers:
+            place = self._evaluator.operand(pointers[0], one.block)
+            size = atomic_number(one)[1] // 8
+            self._record(one, pointers[0], place, size, 1, AccessKind.ATOMIC, block, guard, loops)
+            return
+        line = self._line(one)
+        if one.detail in self._module.functions:
+            self._gaps.append(Gap(line=line, reason=f"{name} calls itself: OpenCL C forbids it"))
+        elif "async_work_group" in name:
+            self._gaps.append(Gap(line=line, reason=f"the memory that {name} copies is not "
+                                                    "described"))  # fmt: skip
+        elif any(
+            self._may_share(each, one)
+            for each, const in zip(pointers, _POINTER.findall(mangled_types(one)), strict=False)
+            if not const
+        ):
+            self._gaps.append(Gap(line=line, reason=f"the memory that {name} writes is not "
+                                                    "described"))  # fmt: skip
+
+    def _may_share(self, operand: Operand, one: Instruction) -> bool:
+        """Tell whether a builtin like `modf` may write to memory that other work-items see."""
+        place = self._evaluator.operand(operand, one.block)
+        return not one.detail.startswith("_Z6printf") and "printf" not in one.detail and any(
+            not isinstance(each, Pointer)
+            or each.memory.space not in (MemorySpace.PRIVATE, MemorySpace.CONSTANT)
+            for _, each in places_of(place)
+        )  # fmt: skip
+
+    def _read_copy(
+        self, one: Instruction, block: _Block, guard: Condition, loops: tuple[LoopFacts, ...]
+    ) -> None:
+        """Read the copy of a structure: a load and a store."""
+        length = one.operands[2][1]
+        if not length.isdigit() or self._evaluator.roots(one.operands[0][1]) & self._dead:
+            return
+        for operand, kind in ((one.operands[1], AccessKind.LOAD), (one.operands[0],
+                                                                   AccessKind.STORE)):  # fmt: skip
+            place = self._evaluator.operand(operand, one.block)
+            if any(isinstance(each, Pointer) and each.memory.space is MemorySpace.PRIVATE
+                   for _, each in places_of(place)):  # fmt: skip
+                continue
+            if operand[1].startswith("@__const"):
+                continue  # an array's initial value
+            self._record(one, operand, place, int(length), 1, kind, block, guard, loops)
+
+    def _find_indices(self) -> frozenset[str]:
+        """Find what is part of others: indices that are widened, signs of what is subtracted."""
+        found: set[str] = set()
+        used: set[str] = set()
+        for block in self._function.blocks.values():
+            for one in block:
+                is_index = one.opcode in ("sext", "zext") and one.type == "i64"
+                if is_index or one.opcode == "fneg":
+                    found.add(one.name)
+                takes_index = one.opcode == "getelementptr"
+                fuses = one.opcode == "call" and one.detail.startswith("llvm.fmuladd")
+                for _, value in one.operands:
+                    instruction = self._evaluator.instructions.get(value)
+                    if instruction is not None and not (
+                        takes_index if instruction.opcode != "fneg" else fuses
+                    ):
+                        used.add(value)
+        return frozenset(found - used)
+
+    def _find_dead(self) -> None:
+        """Find arrays of the work-item's own that are written and never read."""
+        read: set[str] = set()
+        evaluator = self._evaluator
+        for label in self._flow.order:
+            for one in self._flow.blocks[label]:
+                if one.opcode == "alloca" or (
+                    one.opcode == "call" and one.detail.startswith("llvm.lifetime")
+                ):
+                    continue
+                operands = one.operands
+                if one.opcode == "store":
+                    operands = one.operands[:1]
+                elif one.opcode == "call" and one.detail.startswith("llvm.mem"):
+                    operands = one.operands[1:]
+                elif one.opcode in ("getelementptr", "bitcast", "addrspacecast", "phi", "select"):
+                    continue
+                for kind, value in operands:
+                    if kind.startswith("ptr"):
+                        read |= evaluator.roots(value)
+        self._dead = {
+            one.name for label in self._flow.order for one in self._flow.blocks[label]
+            if one.opcode == "alloca" and one.name not in read
+        }  # fmt: skip
+
+    def _note(
+        self, one: Instruction, operand: Operand, kind_of: str, kind: AccessKind, block: _Block,
+        guard: Condition, loops: tuple[LoopFacts, ...],
+    ) -> None:  # fmt: skip
+        place = self._evaluator.operand(operand, one.block)
+        size = self._module.size_of(kind_of)
+        lanes = self._count_lanes(one, lanes_of(kind_of))
+        self._record(one, operand, place, size, lanes, kind, block, guard, loops)
+
+    def _count_lanes(self, one: Instruction, lanes: int) -> int:
+        """Count the lanes of a vector that are used, or set."""
+        if lanes == 1:
+            return 1
+        if one.opcode == "store":
+            return self._count_set(one, lanes)
+        used: set[str] = set()
+        for user in self._users.get(one.name, ()):
+            if user.opcode == "extractelement" and user.operands[1][1].isdigit():
+                used.add(user.operands[1][1])
+            elif user.opcode == "shufflevector" and user.operands[0][1] == one.name:
+                used.update(_LANE.findall(user.operands[2][1]))
+            elif user.opcode != "insertelement" or user.operands[0][1] != one.name:
+                return lanes
+        return len(used & {str(lane) for lane in range(lanes)}) or lanes
+
+    def _count_set(self, one: Instruction, lanes: int) -> int:
+        """Count the lanes of a stored vector that are not as they were loaded, or not set at all."""
+        instructions, count = self._evaluator.instructions, 0
+        value = instructions.get(one.operands[0][1])
+        if value is not None and value.opcode == "shufflevector":
+            return min(lanes, len(_LANE.findall(value.operands[2][1]))) or lanes
+        while value is not None and value.opcode == "insertelement":
+            count += 1
+            value = instructions.get(value.operands[0][1])
+        is_update = value is not None and value.opcode == "load" and count < lanes
+        return count if is_update else lanes
+
+    @cached_property
+    def _users(self) -> dict[str, list[Instruction]]:
+        found: dict[str, list[Instruction]] = {}
+        for block in self._function.blocks.values():
+            for one in block:
+                for _, value in one.operands:
+                    found.setdefault(value, []).append(one)
+        return found
+
+    def _record(
+        self, one: Instruction, operand: Operand, place: Value, size: int, lanes: int,
+        kind: AccessKind, block: _Block, guard: Condition, loops: tuple[LoopFacts, ...],
+    ) -> None:  # fmt: skip
+        unknown = re.search(r"addrspace\((\d+)\)", operand[0])
+        written_space = {"1": MemorySpace.GLOBAL, "2": MemorySpace.CONSTANT,
+                         "3": MemorySpace.LOCAL, "4": MemorySpace.GENERIC}.get(
+            unknown[1] if unknown else "", MemorySpace.PRIVATE)  # fmt: skip
+        places = list(places_of(place))
+        spaces = [
+            each.memory.space if isinstance(each, Pointer) else written_space for _, each in places
+        ]
+        if any(isinstance(each, Pointer) and each.memory.role in _GIVEN for _, each in places):
+            return  # an argument, or what a variable is set to at first
+        if kind is not AccessKind.ATOMIC:
+            operation = MemoryOperation(
+                space=spaces[0], is_store=kind is AccessKind.STORE, bytes=size
+            )
+            block.memory[operation] += 1
+        where = self._find_object(one, operand)
+        site = self._site(one, where, kind, size)
+        line, text = self._line(one), self._text(where)
+        if kind is not AccessKind.ATOMIC and MemorySpace.PRIVATE not in spaces:
+            self._form_of[site] = self._forms.combine((operand,))
+        for (conditions, each), space in zip(places, spaces, strict=True):
+            whole = conjunction(guard, *conditions) if conditions else guard
+            if space is MemorySpace.PRIVATE or whole == FALSE:
+                continue
+            memory = each.memory if isinstance(each, Pointer) else None
+            offset = each.offset if isinstance(each, Pointer) else each
+            known = offset if isinstance(offset, Expr) and memory is not None else None
+            blurred = offset if isinstance(offset, Opaque) else blur(offset)
+            self._accesses.append(MemoryAccess(
+                site=site, block=block.id, line=line, text=text, kind=kind, space=space,
+                buffer=None if memory is None else memory.name, bytes=size, lanes=lanes,
+                offset_bytes=known, pattern=_pattern(known, blurred), guard=whole, loops=loops,
+                sources=tuple(sorted(blurred.sources)), reason=_reason(known, blurred),
+            ))  # fmt: skip
+
+    def _site(
+        self, one: Instruction, where: Place | None, kind: AccessKind, size: int
+    ) -> int:
+        key: object = id(one)
+        if where is not None and where.line:
+            written = (where.line, where.column, where.function, kind, size)
+            # A macro may hold several; a function has each once wherever it is inlined.
+            number = self._times_met[written, where.at]
+            self._times_met[written, where.at] += 1
+            key = (written, number)
+        if key not in self._sites:
+            self._sites[key] = len(self._sites)
+            self._site_places.append((where.line, where.column) if where is not None else (0, 0))
+        return self._sites[key]
+
+    def _line(self, one: Instruction) -> int:
+        place = self._place(one)
+        return 0 if place is None else place.line
+
+    def _find_object(self, one: Instruction, operand: Operand) -> Place | None:
+        """Find where the accessed object stands in the source."""
+        address = self._evaluator.instructions.get(operand[1])
+        place = None
+        if address is not None and address.opcode == "getelementptr" and one.opcode != "call":
+            place = self._place(address)
+            if place is not None and not (
+                0 < place.line <= len(self._lines) and _BEGINNING.match(
+                    self._lines[place.line - 1][max(0, place.column - 1) :])
+            ):  # fmt: skip
+                place = None
+        return place or self._place(one)
+
+    def _text(self, place: Place | None) -> str:
+        """Give the accessed object as the source has it."""
+        if place is None or not 0 < place.line <= len(self._lines):
+            return ""
+        line = self._lines[place.line - 1]
+        if _BEGINNING.match(line[max(0, place.column - 1) :]):
+            return _read_expression(self._lines, place.line - 1, place.column - 1)
+        return _read_operand_before(line[: max(0, place.column - 1)])
+
+    # Parameters and the rest
+
+    def _describe_parameter(self, number: int, kind: str, name: str) -> ParameterFacts:
+        note = self._notes.type_of(self._evaluator.parameter_notes.get(number + 1, -1))
+        is_pointer = kind.startswith("ptr") and not self._function.by_value[number]
+        target = self._notes.type_of(note.target) if note.target is not None else note
+        space = MemorySpace.PRIVATE
+        if is_pointer:
+            found = re.search(r"addrspace\((\d+)\)", kind)
+            space = {"1": MemorySpace.GLOBAL, "2": MemorySpace.CONSTANT, "3": MemorySpace.LOCAL,
+                     "4": MemorySpace.GENERIC}.get(found[1] if found else "",
+                                                   MemorySpace.PRIVATE)  # fmt: skip
+        own = [one for one in self._accesses if one.buffer in (name, None)]
+        return ParameterFacts(
+            name=name, type_name=note.name, space=space, is_pointer=is_pointer,
+            is_const=target.is_const, is_restrict=note.is_restrict,
+            is_volatile=target.is_volatile,
+            element_bytes=-(-target.bits // 8) if is_pointer or note.bits else 0,
+            is_read=is_pointer and any(one.kind is not AccessKind.STORE for one in own),
+            is_written=is_pointer and any(one.kind is not AccessKind.LOAD for one in own),
+        )  # fmt: skip
+
+    def _find_local_arrays(self) -> tuple[LocalArray, ...]:
+        names: dict[str, None] = {}
+        for label in self._flow.order:
+            for one in self._flow.blocks[label]:
+                for _, value in one.operands:
+                    if "@" in value:
+                        for name in re.findall(r"@[\w.$]+", value):
+                            variable = self._module.globals.get(name)
+                            if variable is not None and variable.space == 3:
+                                names[name] = None
+        return tuple(
+            LocalArray(
+                name=self._evaluator.name_global(name),
+                bytes=self._module.size_of(self._module.globals[name].type),
+            )
+            for name in self._module.globals if name in names
+        )  # fmt: skip
+
+    def _find_used_contents(self) -> tuple[ContentRead, ...]:
+        """Give the contents that tell iterations or conditions exactly, and those that place them."""
+        contents = self._evaluator.contents
+        loops = [self._evaluator.loop_facts(one) for one in self._loops_in_order()]
+        counts = [one.trip_count for one in loops if one.is_exact]
+        guards = [one.guard for one in self._reaches if one.guard.is_exact]
+        waiting = [one.symbols() for one in (*counts, *guards) if one is not None]
+        used: set[str] = set()
+        while waiting:
+            names = {one.name for one in waiting.pop()} & contents.keys() - used
+            used |= names
+            waiting.extend(contents[name].offset_bytes.symbols() for name in names)
+        return tuple(one for name, one in contents.items() if name in used)
+
+
+def _count(
+    operations: Counter[Operation], memory: Counter[MemoryOperation]
+) -> OperationCounts:
+    return OperationCounts(operations=dict(operations), memory=dict(memory))
+
+
+def _pattern(known: Expr | None, blurred: Opaque) -> AddressPattern:
+    if known is not None:
+        is_affine = known.is_quasi_affine()
+        return AddressPattern.QUASI_AFFINE if is_affine else AddressPattern.POLYNOMIAL
+    return AddressPattern.INDIRECT if blurred.sources else AddressPattern.UNKNOWN
+
+
+def _reason(known: Expr | None, blurred: Opaque) -> str:
+    if known is not None or blurred.sources:
+        return ""
+    return blurred.reason or "a pointer that is not followed"
+
+
+def _read_expression(lines: list[str], line: int, column: int) -> str:
+    """Read the operand that begins at a place: ``a[i].x``, ``*p``, ``f(x)``."""
+    text = "\n".join(lines[line : line + 4])
+    start = place = max(0, column)
+    while place < len(text) and text[place] in "*&+-!~":
+        place += 1
+    while place < len(text):
+        if text[place] in _OPENING:
+            depth = 0
+            while place < len(text):
+                depth += (text[place] in "([") - (text[place] in ")]")
+                place += 1
+                if not depth:
+                    break
+            continue
+        match = _EXPRESSION.match(text, place)
+        if match is None:
+            break
+        place = match.end()
+    shown = " ".join(text[start:place].split())
+    return shown if len(shown) <= _LONGEST_TEXT else shown[: _LONGEST_TEXT - 3] + "..."
+
+
+def _read_operand_before(line: str) -> str:
+    """Read the operand that stands before an operator such as ``+=``."""
+    line = line.rstrip()
+    start, depth = len(line), 0
+    while start > 0:
+        letter = line[start - 1]
+        depth += (letter in "])") - (letter in "[(")
+        if depth < 0 or (not depth and not (letter.isalnum() or letter in "_.[(>-*")):
+            break
+        start -= 1
+    return line[start:]

@@ -1,0 +1,486 @@
+"""Reads the text of LLVM IR into light records: functions, blocks, instructions, notes."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+Operand = tuple[str, str]
+"""Type and value, both as in the text: ``("i32", "%x")``."""
+
+_INSTRUCTION: Final = re.compile(
+    r'\s+(?:(%[\w.$-]+|%"[^"]*") = )?(?:(?:tail|musttail|notail) )?(\w+) ?(.*)'
+)
+_ATTACHED: Final = re.compile(r"(?:, ![\w.]+ !\d+)+$")
+_NOTE_REFERENCE: Final = re.compile(r"!(dbg|llvm\.loop) !(\d+)")
+_LABEL: Final = re.compile(r'("[^"]*"|[\w.$-]+):')
+_DEFINE: Final = re.compile(r"define [^@]*?(\S+) @([\w.$]+|\"[^\"]*\")\(")
+_GLOBAL: Final = re.compile(
+    r"(@[\w.$]+|@\"[^\"]*\") = (.*?)\b(global|constant) (.*)$"
+)  # fmt: skip
+_SPACE: Final = re.compile(r"addrspace\((\d+)\)")
+_SCALAR_TYPE: Final = re.compile(
+    r'(?:void|i\d+|half|bfloat|float|double|fp128|x86_fp80|label|token|metadata|opaque'
+    r'|%[\w.$]+|%"[^"]*"|ptr(?: addrspace\(\d+\))?)'
+)
+_PARAMETER_ATTRIBUTE: Final = re.compile(
+    r"(?:noundef|nonnull|signext|zeroext|inreg|returned|immarg|noalias|nocapture|readonly"
+    r"|writeonly|readnone|nofree|allocptr|swiftself|dead_on_return|nest|noext"
+    r"|align \d+|captures\([^)]*\)|dereferenceable(?:_or_null)?\(\d+\)|initializes\(.*?\)\)"
+    r"|(?:byval|sret|elementtype|byref|inalloca|preallocated)\((?:[^()]|\([^()]*\))*\)"
+    r"|nofpclass\([^)]*\)|range\([^)]*\)|\"[^\"]*\"(?:=\"[^\"]*\")?) "
+)
+_BYVAL: Final = re.compile(r"\bbyval\(")
+_CLOSING: Final = {"[": "]", "{": "}", "<": ">", "(": ")"}
+_FLAGS: Final = re.compile(
+    r"(?:(?:nsw|nuw|exact|disjoint|inbounds|nusw|nneg|samesign|fast|nnan|ninf|nsz|arcp|contract"
+    r"|afn|reassoc|volatile|atomic|inrange\([^)]*\)) )*"
+)
+_CALL: Final = re.compile(r"@([\w.$]+|\"[^\"]*\")\(")
+_CASE: Final = re.compile(r"\s+(\S+) (\S+), label (%\S+)")
+_LABEL_OPERAND: Final = re.compile(r'label (%[\w.$-]+|%"[^"]*")')
+_PHI_EDGE: Final = re.compile(r'\[ (.*?), (%[\w.$-]+|%"[^"]*") \](?:, |$)')
+_NOTE: Final = re.compile(r"!(\d+) = (?:distinct )?(.*)$", re.MULTILINE)
+
+
+@dataclass(slots=True, eq=False)
+class Instruction:
+    """One instruction."""
+
+    opcode: str
+    name: str
+    """Its result, ``%x``; empty where it has none."""
+    type: str
+    """Of the result; of what is stored; of what is compared."""
+    operands: tuple[Operand, ...]
+    block: str = ""
+    note: int = -1
+    """Number of its debug location."""
+    loop_note: int = -1
+    detail: str = ""
+    """Predicate of a comparison, called function, source type of a getelementptr, operation of an
+    atomic, type of an alloca."""
+    labels: tuple[str, ...] = ()
+    """Successors of a terminator; blocks that a phi's values come from."""
+    flags: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """A function that the module defines."""
+
+    name: str
+    parameters: tuple[Operand, ...]
+    """Types and names."""
+    by_value: tuple[bool, ...]
+    """Whether a parameter points to a copy of the argument."""
+    note: int
+    """Number of its DISubprogram."""
+    blocks: dict[str, list[Instruction]] = field(default_factory=dict)
+    """By label, in order."""
+    returned: str = "void"
+
+
+@dataclass(slots=True, eq=False)
+class Global:
+    """A variable of the program."""
+
+    name: str
+    space: int
+    type: str
+    is_constant: bool
+    value: str
+    """Its initial value as written; empty where it has none."""
+    note: int = -1
+    """Number of what the compiler notes of it."""
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """What a text of LLVM IR holds."""
+
+    functions: dict[str, Function]
+    globals: dict[str, Global]
+    types: dict[str, str]
+    """Named types."""
+    notes: dict[int, str]
+    """Metadata by number."""
+    arguments: dict[str, dict[str, int]]
+    """By function, the numbers of what is noted of its arguments."""
+
+    def size_of(self, name: str) -> int:
+        """Size of a type in bytes, as arrays lay it out."""
+        return _measure(self, name)[0]
+
+    def member_offset(self, struct: str, index: int) -> tuple[int, str]:
+        """Offset in bytes and type of a member."""
+        struct = self.types.get(struct, struct)
+        packed = struct.startswith("<{")
+        offset = 0
+        for number, member in enumerate(_members(struct)):
+            size, align = _measure(self, member)
+            offset = offset if packed else -(-offset // align) * align
+            if number == index:
+                return offset, member
+            offset += size
+        return offset, "i8"
+
+    def members_of(self, struct: str) -> list[str]:
+        """Types of the members of a structure."""
+        return _members(self.types.get(struct, struct))
+
+
+_SIZES: Final = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "fp128": 16}
+_SEQUENCE: Final = re.compile(r"[\[<](\d+) x (.*)[\]>]$")
+
+
+def split_sequence(name: str) -> tuple[int, str] | None:
+    """Length and element of an array's or a vector's type."""
+    match = _SEQUENCE.match(name) if name[:1] in "[<" and not name.startswith("<{") else None
+    return (int(match[1]), match[2]) if match else None
+
+
+def is_vector(name: str) -> bool:
+    """Tell whether a type is a vector."""
+    return name.startswith("<") and not name.startswith("<{")
+
+
+def _measure(module: Module, name: str) -> tuple[int, int]:
+    """Size and alignment in bytes."""
+    name = module.types.get(name, name)
+    if name in _SIZES:
+        return _SIZES[name], _SIZES[name]
+    if name.startswith("i") and name[1:].isdigit():
+        size = max(1, 1 << max(0, (int(name[1:]) - 1)).bit_length() >> 3)
+        return size, size
+    if name.startswith("ptr"):
+        size = 4 if "(5)" in name else 8
+        return size, size
+    sequence = split_sequence(name)
+    if sequence is not None:
+        count, element = sequence
+        size, align = _measure(module, element)
+        if name.startswith("<"):
+            bits = count if element == "i1" else 8 * count * size
+            whole = 1 << max(0, -(-bits // 8) - 1).bit_length()
+            return whole, whole
+        return count * size, align
+    if name.startswith(("{", "<{")):
+        packed = name.startswith("<{")
+        offset, most = 0, 1
+        for member in _members(name):
+            size, align = _measure(module, member)
+            align = 1 if packed else align
+            offset = -(-offset // align) * align + size
+            most = max(most, align)
+        return -(-offset // most) * most, most
+    return 8, 8
+
+
+@lru_cache(maxsize=1024)
+def _members_of_text(struct: str) -> tuple[str, ...]:
+    inner = struct.strip("<>")[1:-1].strip()
+    return tuple(part.strip() for part in split_list(inner)) if inner else ()
+
+
+def _members(struct: str) -> list[str]:
+    return list(_members_of_text(struct)) if "{" in struct else []
+
+
+def split_list(text: str) -> list[str]:
+    """Split at the commas that no bracket holds."""
+    if not any(one in text for one in "[{<(\""):
+        return text.split(", ") if text else []
+    parts, depth, start, quoted = [], 0, 0, False
+    for place, letter in enumerate(text):
+        if letter == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif letter in "[{<(":
+            depth += 1
+        elif letter in "]}>)":
+            depth -= 1
+        elif letter == "," and not depth:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    last = text[start:].strip()
+    return [*parts, last] if last else parts
+
+
+def read_type(text: str, start: int = 0) -> int:
+    """Find where the type that begins at a place ends."""
+    opening = text[start]
+    if opening in _CLOSING:
+        depth = 0
+        for place in range(start, len(text)):
+            if text[place] in "[{<(":
+                depth += 1
+            elif text[place] in "]}>)":
+                depth -= 1
+                if not depth:
+                    return place + 1
+    if text.startswith("target(", start):
+        return read_type(text, start + 6)
+    match = _SCALAR_TYPE.match(text, start)
+    return match.end() if match else len(text)
+
+
+def read_operand(text: str) -> Operand:
+    """Read a type and a value; attributes of parameters are left out."""
+    end = read_type(text)
+    value = text[end:].strip()
+    while match := _PARAMETER_ATTRIBUTE.match(value):
+        value = value[match.end() :]
+    return text[:end], value
+
+
+def read_module(text: str) -> Module:
+    """Read a module's text."""
+    functions: dict[str, Function] = {}
+    arguments: dict[str, dict[str, int]] = {}
+    variables: dict[str, Global] = {}
+    types: dict[str, str] = {}
+    lines = iter(text.split("\n"))
+    for line in lines:
+        if line.startswith("define "):
+            function, notes = _read_header(line)
+            functions[function.name] = function
+            arguments[function.name] = notes
+            _read_body(function, lines)
+        elif line.startswith("@") and (match := _GLOBAL.match(line)):
+            variables[match[1]] = _read_global(match)
+        elif line.startswith("%") and " = type " in line:
+            name, _, body = line.partition(" = type ")
+            types[name] = body
+        elif line.startswith("!0 = "):
+            break
+    start = text.find("\n!0 = ")
+    notes = {int(number): body for number, body in _NOTE.findall(text[start:])} if start >= 0 else {}
+    return Module(functions, variables, types, notes, arguments)
+
+
+def _read_global(match: re.Match[str]) -> Global:
+    space = _SPACE.search(match[2])
+    end = read_type(match[4])
+    value = match[4][end:].strip()
+    depth_free = split_list(value)
+    return Global(
+        name=match[1], space=int(space[1]) if space else 0, type=match[4][:end],
+        is_constant=match[3] == "constant",
+        value="" if " external " in f" {match[2]}" else depth_free[0] if depth_free else "",
+        note=int(noted[1]) if (noted := re.search(r"!dbg !(\d+)", value)) else -1,
+    )  # fmt: skip
+
+
+def _read_header(line: str) -> tuple[Function, dict[str, int]]:
+    match = _DEFINE.match(line)
+    if match is None:
+        msg = f"no definition of a function: {line}"
+        raise ValueError(msg)
+    start = match.end() - 1
+    end = read_type(line, start)
+    parts = split_list(line[start + 1 : end - 1])
+    parameters = tuple(read_operand(one) for one in parts)
+    notes = {name: int(number) for name, number in re.findall(r"!([\w.]+) !(\d+)", line[end:])}
+    function = Function(
+        name=match[2].strip('"'), parameters=parameters, returned=match[1],
+        by_value=tuple(bool(_BYVAL.search(one)) for one in parts), note=notes.get("dbg", -1),
+    )  # fmt: skip
+    return function, notes
+
+
+def _read_body(function: Function, lines: Iterator[str]) -> None:
+    label = "%entry"
+    block: list[Instruction] = []
+    for line in lines:
+        if line.startswith("}"):
+            break
+        if not line or line.startswith("    #dbg") or line.lstrip().startswith(";"):
+            continue
+        if line[0] != " ":
+            if match := _LABEL.match(line):
+                if block:
+                    function.blocks[label] = block
+                label, block = "%" + match[1], []
+            continue
+        match = _INSTRUCTION.match(line)
+        if match is None:
+            continue
+        rest = match[3]
+        if match[2] == "switch" and rest.endswith("["):
+            for case in lines:
+                if case.strip().startswith("]"):
+                    rest += case.strip()[1:]
+                    break
+                rest += "|" + case
+        instruction = _read_instruction(match[1] or "", match[2], rest)
+        instruction.block = label
+        block.append(instruction)
+    if block:
+        function.blocks[label] = block
+
+
+def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:
+    note = loop_note = -1
+    attached = _ATTACHED.search(rest)
+    if attached is not None:
+        for kind, number in _NOTE_REFERENCE.findall(attached[0]):
+            if kind == "dbg":
+                note = int(number)
+            else:
+                loop_note = int(number)
+        rest = rest[: attached.start()]
+    made = _READERS.get(opcode, _read_plain)(name, opcode, rest)
+    made.note, made.loop_note = note, loop_note
+    return made
+
+
+def _read_plain(name: str, opcode: str, rest: str) -> Instruction:
+    """Read ``add nsw i32 %a, %b`` and all that looks so."""
+    flags = _FLAGS.match(rest)
+    start = flags.end() if flags else 0
+    if start >= len(rest):
+        return Instruction(opcode, name, "void", ())
+    end = read_type(rest, start)
+    kind = rest[start:end]
+    operands = tuple((kind, one) for one in split_list(rest[end:].strip()))
+    return Instruction(opcode, name, kind, operands, flags=rest[:start])
+
+
+def _read_list(name: str, opcode: str, rest: str) -> Instruction:
+    """Read operands that each name their type."""
+    flags = _FLAGS.match(rest)
+    start = flags.end() if flags else 0
+    operands = tuple(read_operand(one) for one in split_list(rest[start:]))
+    if opcode in ("select", "shufflevector"):
+        kind = operands[1][0]
+    elif opcode == "extractelement":
+        sequence = split_sequence(operands[0][0])
+        kind = sequence[1] if sequence else "i32"
+    else:
+        kind = operands[0][0]
+    if opcode == "shufflevector":
+        lanes, masks = split_sequence(operands[0][0]), split_sequence(operands[2][0])
+        kind = f"<{masks[0]} x {lanes[1]}>" if lanes and masks else kind
+    return Instruction(opcode, name, kind, operands, flags=rest[:start])
+
+
+def _read_cast(name: str, opcode: str, rest: str) -> Instruction:
+    value, _, kind = rest.rpartition(" to ")
+    flags = _FLAGS.match(value)
+    start = flags.end() if flags else 0
+    return Instruction(opcode, name, kind, (read_operand(value[start:]),), flags=value[:start])
+
+
+def _read_compare(name: str, opcode: str, rest: str) -> Instruction:
+    flags = _FLAGS.match(rest)
+    predicate, _, operands = rest[flags.end() if flags else 0 :].partition(" ")
+    made = _read_plain(name, opcode, operands)
+    made.detail = predicate
+    return made
+
+
+def _read_load(name: str, opcode: str, rest: str) -> Instruction:
+    flags = _FLAGS.match(rest)
+    start = flags.end() if flags else 0
+    parts = split_list(rest[start:])
+    if opcode == "load":
+        address = re.sub(r" (?:syncscope\(.*|unordered|monotonic|acquire|seq_cst).*$", "", parts[1])
+        return Instruction(opcode, name, parts[0], (read_operand(address),), flags=rest[:start])
+    value = read_operand(parts[0])
+    address = re.sub(r" (?:syncscope\(.*|unordered|monotonic|release|seq_cst).*$", "", parts[1])
+    return Instruction(opcode, name, value[0], (value, read_operand(address)), flags=rest[:start])
+
+
+def _read_address(name: str, opcode: str, rest: str) -> Instruction:
+    flags = _FLAGS.match(rest)
+    start = flags.end() if flags else 0
+    kind, *operands = split_list(rest[start:])
+    values = tuple(read_operand(one) for one in operands)
+    return Instruction(opcode, name, values[0][0], values, detail=kind, flags=rest[:start])
+
+
+def _read_phi(name: str, opcode: str, rest: str) -> Instruction:
+    flags = _FLAGS.match(rest)
+    start = flags.end() if flags else 0
+    end = read_type(rest, start)
+    kind = rest[start:end]
+    edges = _PHI_EDGE.findall(rest[end:])
+    return Instruction(
+        opcode, name, kind, tuple((kind, value) for value, _ in edges),
+        labels=tuple(label for _, label in edges),
+    )  # fmt: skip
+
+
+def _read_branch(name: str, opcode: str, rest: str) -> Instruction:
+    labels = tuple(_LABEL_OPERAND.findall(rest))
+    condition = (("i1", rest.partition(",")[0][3:]),) if len(labels) > 1 else ()
+    return Instruction(opcode, name, "void", condition, labels=labels)
+
+
+def _read_switch(name: str, opcode: str, rest: str) -> Instruction:
+    head, *cases = rest.split("|")
+    labels = [_LABEL_OPERAND.findall(head)[0]]
+    operands = [read_operand(head.partition(", label")[0])]
+    for case in cases:
+        if match := _CASE.match(case):
+            operands.append((match[1], match[2]))
+            labels.append(match[3].rstrip("]"))
+    return Instruction(opcode, name, operands[0][0], tuple(operands), labels=tuple(labels))
+
+
+def _read_call(name: str, opcode: str, rest: str) -> Instruction:
+    match = _CALL.search(rest)
+    if match is None:
+        return Instruction(opcode, name, "void", (), detail="")
+    before = rest[: match.start()].strip()
+    while found := re.match(
+        r"(?:spir_func|spir_kernel|fastcc|ccc|nnan|ninf|nsz|arcp|contract|afn|reassoc|fast"
+        r"|noundef|signext|zeroext|noalias|nonnull|range\([^)]*\)|nofpclass\([^)]*\)"
+        r"|align \d+|dereferenceable\(\d+\)) ", before,
+    ):  # fmt: skip
+        before = before[found.end() :]
+    kind = before[: read_type(before)] if before else "void"
+    start = match.end() - 1
+    end = read_type(rest, start)
+    operands = tuple(read_operand(one) for one in split_list(rest[start + 1 : end - 1]))
+    return Instruction(opcode, name, kind, operands, detail=match[1].strip('"'))
+
+
+def _read_atomic(name: str, opcode: str, rest: str) -> Instruction:
+    rest = rest.removeprefix("weak ").removeprefix("volatile ")
+    operation = ""
+    if opcode == "atomicrmw":
+        operation, _, rest = rest.partition(" ")
+    parts = split_list(rest)
+    address = read_operand(parts[0])
+    value = read_operand(re.sub(r" (?:syncscope\(.*|monotonic|acquire|release|acq_rel|seq_cst).*$",
+                                "", parts[1]))  # fmt: skip
+    return Instruction(opcode, name, value[0], (address, value), detail=operation or "cmpxchg")
+
+
+def _read_alloca(name: str, opcode: str, rest: str) -> Instruction:
+    kind = split_list(rest)[0]
+    return Instruction(opcode, name, "ptr", (), detail=kind)
+
+
+def _read_return(name: str, opcode: str, rest: str) -> Instruction:
+    operands = () if rest.startswith("void") or not rest else (read_operand(rest),)
+    return Instruction(opcode, name, "void", operands)
+
+
+_READERS: Final = {
+    **dict.fromkeys(
+        ("sext", "zext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc",
+         "bitcast", "addrspacecast", "ptrtoint", "inttoptr", "ptrtoaddr"), _read_cast,
+    ),
+    **dict.fromkeys(
+        ("select", "extractelement", "insertelement", "shufflevector", "insertvalue"), _read_list
+    ),
+    "extractvalue": _read_list, "icmp": _read_compare, "fcmp": _read_compare,
+    "load": _read_load, "store": _read_load, "getelementptr": _read_address, "phi": _read_phi,
+    "br": _read_branch, "switch": _read_switch, "call": _read_call, "atomicrmw": _read_atomic,
+    "cmpxchg": _read_atomic, "alloca": _read_alloca, "ret": _read_return,
+}  # fmt: skip

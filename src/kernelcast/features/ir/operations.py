@@ -1,0 +1,137 @@
+"""What instructions execute, as operations by kind and width."""
+
+import re
+from collections import Counter
+from typing import Final
+
+from kernelcast.features.blocks import builtins
+from kernelcast.features.blocks.operators import make_operation
+from kernelcast.features.ir.module import Instruction, Module, is_vector, split_sequence
+from kernelcast.features.ir.scalars import bits_of, is_float, lanes_of, mangled_types, name_called
+from kernelcast.records.operations import NumberClass, Operation
+from kernelcast.records.operations import OperationKind as Kind
+
+_KINDS: Final = {
+    "fadd": Kind.ADD, "fsub": Kind.ADD, "fneg": Kind.ADD, "add": Kind.ADD, "sub": Kind.ADD,
+    "fmul": Kind.MULTIPLY, "mul": Kind.MULTIPLY, "icmp": Kind.COMPARE, "fcmp": Kind.COMPARE,
+    "select": Kind.SELECT,
+    **dict.fromkeys(("fdiv", "frem", "sdiv", "udiv", "srem", "urem"), Kind.DIVIDE),
+    **dict.fromkeys(("shl", "lshr", "ashr", "and", "or", "xor"), Kind.LOGIC),
+}  # fmt: skip
+_CONVERSIONS: Final = frozenset(
+    ("sext", "zext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc")
+)
+_FLOAT_BITS: Final = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "fp128": 128}
+_IGNORED: Final = re.compile(
+    r"llvm\.(?:lifetime|dbg|assume|experimental\.noalias|donothing|mem|expect|va_)"
+)
+_INTRINSICS: Final = {
+    "smin": "min", "smax": "max", "umin": "min", "umax": "max", "fabs": "fabs", "fma": "fma",
+    "sqrt": "sqrt", "minnum": "fmin", "maxnum": "fmax", "ctlz": "clz", "cttz": "ctz",
+    "ctpop": "popcount", "abs": "abs", "fshl": "rotate", "fshr": "rotate", "copysign": "copysign",
+    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "exp": "exp", "log": "log",
+    "sin": "sin", "cos": "cos", "pow": "pow",
+}  # fmt: skip
+
+
+def number_of(type_name: str) -> tuple[NumberClass, int, int]:
+    """Give class, bits and lanes of a type's numbers."""
+    lanes = lanes_of(type_name)
+    if is_float(type_name):
+        sequence = split_sequence(type_name) if is_vector(type_name) else None
+        return NumberClass.FLOAT, _FLOAT_BITS[sequence[1] if sequence else type_name], lanes
+    bits = bits_of(type_name)
+    return (NumberClass.INTEGER, max(8, bits), lanes) if bits else (NumberClass.NONE, 0, 1)
+
+
+def count_instruction(one: Instruction, module: Module, counts: Counter[Operation]) -> None:
+    """Add what an instruction executes; loads and stores are accesses."""
+    kind = _KINDS.get(one.opcode)
+    if kind is not None:
+        if one.type == "i1":
+            if one.opcode in ("and", "or", "xor"):  # of truth values, which are int in OpenCL C
+                counts[make_operation(Kind.LOGIC, NumberClass.INTEGER, 32, 1)] += 1
+            return
+        if one.type.startswith("ptr"):
+            counts[make_operation(kind, NumberClass.NONE, 0, 1)] += 1
+            return
+        counts[make_operation(kind, *number_of(one.type))] += 1
+    elif one.opcode in _CONVERSIONS:
+        _count_conversion(one, counts)
+    elif one.opcode == "getelementptr":
+        if not _names_member(one, module):
+            counts[make_operation(Kind.ADDRESS, NumberClass.NONE, 0, 1)] += 1
+    elif one.opcode in ("br", "switch"):
+        kind = Kind.BRANCH if one.operands else Kind.JUMP
+        counts[make_operation(kind, NumberClass.NONE, 0, 1)] += 1
+    elif one.opcode == "call":
+        _count_call(one, counts)
+    elif one.opcode in ("atomicrmw", "cmpxchg"):
+        name = f"atomic_{one.detail}"
+        counts[make_operation(Kind.ATOMIC, *number_of(one.type), name)] += 1
+
+
+def _count_conversion(one: Instruction, counts: Counter[Operation]) -> None:
+    before, after = number_of(one.operands[0][0]), number_of(one.type)
+    if "i1" in (one.operands[0][0], one.type) or "x i1>" in one.operands[0][0] + one.type:
+        return  # a condition is a number already
+    is_floating = NumberClass.FLOAT in (before[0], after[0])
+    number = NumberClass.FLOAT if is_floating else NumberClass.INTEGER
+    bits = max(before[1], after[1])
+    counts[make_operation(Kind.CONVERT, number, bits, after[2])] += 1
+
+
+def _names_member(one: Instruction, module: Module) -> bool:
+    """Tell whether an address is that of a member of a structure, which costs nothing."""
+    kind = module.types.get(one.detail, one.detail)
+    return "{" in kind.partition("[")[0] or (
+        one.detail == "i8" and not one.operands[1][1].startswith("%")
+    )
+
+
+def _count_call(one: Instruction, counts: Counter[Operation]) -> None:
+    if _IGNORED.match(one.detail):
+        return
+    name = name_called(one)
+    if name.startswith("llvm."):
+        name = name[5:].partition(".")[0]
+        if name == "fmuladd":
+            counts[make_operation(Kind.MULTIPLY, *number_of(one.type))] += 1
+            counts[make_operation(Kind.ADD, *number_of(one.type))] += 1
+            return
+        name = _INTRINSICS.get(name, name)
+    if builtins.find_vector_access(name) is not None:
+        return
+    numbers = [number_of(kind) for kind, _ in one.operands if kind != "metadata"]
+    numbers = [each for each in numbers if each[0] is not NumberClass.NONE]
+    if builtins.is_atomic(name):
+        counts[make_operation(Kind.ATOMIC, *atomic_number(one), name)] += 1
+        return
+    own = number_of(one.type)
+    lanes = max((each[2] for each in numbers), default=own[2])
+    parts = builtins.find_parts(name, lanes)
+    if parts is None:
+        counts[make_operation(Kind.CALL, NumberClass.NONE, 0, 1, name)] += 1
+        return
+    number = numbers[0] if numbers else own
+    for kind, times, part_lanes in parts:
+        plain = kind in (Kind.BARRIER, Kind.COPY)
+        is_named = plain or part_lanes > 1 or kind in (Kind.SPECIAL, Kind.SPECIAL_NATIVE)
+        operation = make_operation(
+            kind, NumberClass.NONE if plain else number[0], 0 if plain else number[1], part_lanes,
+            name if is_named else "",
+        )  # fmt: skip
+        counts[operation] += times
+
+
+def atomic_number(one: Instruction) -> tuple[NumberClass, int, int]:
+    """Give the class of number that an atomic function works on."""
+    numbers = [number_of(kind) for kind, _ in one.operands[1:]]
+    numbers = [each for each in numbers if each[0] is not NumberClass.NONE]
+    if numbers and name_called(one).startswith(("atom_", "atomic_")):
+        return numbers[0]
+    own = number_of(one.type)
+    if own[0] is not NumberClass.NONE:
+        return own
+    long = "l" in mangled_types(one) or "m" in mangled_types(one)
+    return NumberClass.INTEGER, 64 if long else 32, 1

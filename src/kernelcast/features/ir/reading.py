@@ -1,0 +1,189 @@
+"""Compiles a kernel as far as its facts are read from: inlined, its variables in registers."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from kernelcast.compiling import Target, compile_kernel
+from kernelcast.compiling.options import read_options
+from kernelcast.expressions.kernel_facts import Gap, KernelFacts
+from kernelcast.features.interpreter import paused_collector, run_deep
+from kernelcast.features.ir.control import ControlFlow
+from kernelcast.features.ir.debug import DebugNotes
+from kernelcast.features.ir.facts import read_kernel_facts
+from kernelcast.features.ir.module import Module, read_module
+from kernelcast.features.ir.scalars import Evaluator
+from kernelcast.features.ir.slices import Code
+from kernelcast.features.placeholders import Placeholder, find_placeholders
+from kernelcast.records.dialect import Dialect
+from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
+from kernelcast.records.kernel import Kernel
+
+_NAME: Final = "<source>"
+_ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
+_LANGUAGE: Final = re.compile(r"-cl-std=", re.IGNORECASE)
+# What is tried: 1.2, which has fewer words that a source can collide with, and all that came later.
+_LANGUAGES: Final = ((), ("-cl-std=CL3.0",), ("-cl-std=CL2.0",))
+_ROUNDS: Final = 6
+_SHOWN_ERRORS: Final = 20
+_EXTENSIONS: Final = Dialect().extensions | {
+    "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_khr_gl_msaa_sharing", "cl_khr_depth_images",
+    "cl_khr_mipmap_image",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledSource:
+    """A source's code, and what had to be made up for it."""
+
+    module: Module
+    kernels: tuple[str, ...]
+    gaps: tuple[Gap, ...]
+    """Names that the source does not define."""
+
+
+def read_compiled(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
+    """Read a kernel's facts from its compiled code.
+
+    Parameters
+    ----------
+    known_buffers : frozenset of str
+        Parameters whose contents are known and that the kernel does not write.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses the source, with its words.
+    KernelNotFoundError
+        If the source defines no kernel of that name.
+    InputError
+        If it nests too deeply.
+    """
+    gaps = compile_source(
+        kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
+    ).gaps
+
+    def read() -> KernelFacts:
+        return read_kernel_facts(open_code(kernel, known_buffers), kernel.source, gaps)
+
+    with paused_collector():
+        for attempt in (read, lambda: run_deep(read)):
+            try:
+                return attempt()
+            except RecursionError:
+                continue
+    msg = (
+        f"{kernel.source_name}: kernel {kernel.name!r} nests too deeply to be analysed; "
+        "nest less deeply"
+    )
+    raise InputError(msg)
+
+
+def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Code:
+    """Compile a kernel, and prepare to ask what its values are.
+
+    Raises
+    ------
+    CompileError, KernelNotFoundError
+        As `read_compiled`.
+    """
+    compiled = compile_source(
+        kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
+    )
+    if kernel.name not in compiled.kernels:
+        have = ", ".join(compiled.kernels) or "none"
+        msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"
+        raise KernelNotFoundError(msg)
+    function = compiled.module.functions[kernel.name]
+    notes = DebugNotes(compiled.module, _NAME)
+    flow = ControlFlow(function, notes.is_written_in)
+    evaluator = Evaluator(compiled.module, function, notes, flow, known_buffers)
+    return Code(flow=flow, notes=notes, evaluator=evaluator)
+
+
+@lru_cache(maxsize=16)
+def compile_source(
+    source: str, options: tuple[str, ...], source_name: str, dialect: Dialect | None = None
+) -> CompiledSource:
+    """Compile a source as the version of OpenCL C that it is written in.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses it as any.
+    """
+    given = read_options(options)
+    folders = [Path(one).absolute() for one in given.folders if Path(one).is_dir()]
+    words = [*given.flags, *([f"-cl-std={given.language}"] if given.language else [])]
+    languages = ((),) if given.language else _LANGUAGES
+    errors: dict[tuple[str, ...], CompileError] = {}
+    for language in languages:
+        try:
+            return _compile(source, (*words, *language), folders, dialect)
+        except CompileError as error:
+            errors[language] = error
+    # Names that it lacks are declared in the version that finds the least wrong with it.
+    best = min(errors, key=lambda one: len(_read_errors(errors[one])))
+    try:
+        return _fill_in(source, (*words, *best), folders, dialect, errors[best])
+    except CompileError as error:
+        raise CompileError(str(error).replace(_NAME, source_name)) from error
+
+
+def _compile(
+    source: str, options: Sequence[str], folders: Sequence[Path], dialect: Dialect | None,
+    gaps: Sequence[Gap] = (),
+) -> CompiledSource:  # fmt: skip
+    compiled = compile_kernel(
+        source, options, Target.unoptimised(), source_name=_NAME, include_folders=folders,
+        dialect=dialect or Dialect(extensions=_EXTENSIONS),
+    )  # fmt: skip
+    return CompiledSource(
+        module=read_module(compiled.text), gaps=tuple(gaps),
+        kernels=tuple(one.name for one in compiled.kernels),
+    )  # fmt: skip
+
+
+def _read_errors(error: CompileError) -> list[str]:
+    return [f"{place}: {words}" for place, words in _ERROR.findall(str(error))]
+
+
+def _fill_in(
+    source: str, options: Sequence[str], folders: Sequence[Path], dialect: Dialect | None,
+    first: CompileError,
+) -> CompiledSource:  # fmt: skip
+    """Declare names that a source lacks until nothing else is wrong with it."""
+    placeholders: list[Placeholder] = []
+    messages = errors = _read_errors(first)
+    are_constants = False
+    for _ in range(_ROUNDS):
+        more = find_placeholders(messages, placeholders, source)
+        if not more and (are_constants or not placeholders):
+            break
+        # A number that is asked for as an array's size has to be one.
+        are_constants = are_constants or not more
+        placeholders += more
+        lines = [_declare(one, is_constant=are_constants) for one in placeholders]
+        gaps = [Gap(line=0, reason=one.advice) for one in placeholders] + [
+            Gap(line=0, reason=f"error in the source: {one}") for one in errors[:_SHOWN_ERRORS]
+        ]
+        try:
+            text = "\n".join([*lines, f'#line 1 "{_NAME}"', source])
+            return _compile(text, options, folders, dialect, gaps)
+        except CompileError as error:
+            messages = _read_errors(error)
+    raise first
+
+
+def _declare(one: Placeholder, *, is_constant: bool) -> str:
+    """Declare a name that the source lacks; a number is a variable, so that it stays a name."""
+    if one.is_called:
+        return f"#define {one.name}(...) 0"
+    if one.type_name or is_constant:
+        return one.declaration
+    return f"extern constant int {one.name};"
+
+

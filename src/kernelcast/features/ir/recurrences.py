@@ -1,0 +1,127 @@
+"""Solves how values follow from what they were an iteration before.
+
+One iteration is evaluated with a symbol in the place of each number that it changes. What comes out
+is compared with what went in: ``before + 3`` steps steadily, ``before + k`` gives triangular
+numbers, ``before * 2`` a geometric sequence, and what holds no such symbol is set anew each time.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from kernelcast.expressions import (
+    Expr,
+    FloorDiv,
+    Symbol,
+    TruncDiv,
+    equal,
+    floor_div,
+    geometric,
+    select,
+)
+from kernelcast.features.ir.ranges import is_non_negative
+from kernelcast.features.ir.values import Leaf, Opaque, blur, put_in, sources_of
+
+REASON: Final = "changes from iteration to iteration in a way that is not followed"
+_LARGEST_FACTOR: Final = 1 << 31
+
+
+@dataclass(slots=True)
+class Slot:
+    """One number that a loop changes."""
+
+    start: Leaf
+    before: Symbol
+    after: Leaf = field(default_factory=Opaque)
+    at_start: Leaf | None = None
+
+
+def solve_slots(slots: list[Slot], symbol: Symbol) -> None:
+    """Find what numbers are at the start of each iteration, by its number."""
+    befores = frozenset(slot.before for slot in slots)
+    solved: dict[Symbol, Expr] = {}
+    for _ in range(len(slots) + 1):
+        known = len(solved)
+        for slot in slots:
+            if slot.before not in solved:
+                _solve_slot(slot, symbol, befores, solved)
+                if isinstance(slot.at_start, Expr):
+                    solved[slot.before] = slot.at_start
+        if len(solved) == known:
+            break
+    _spread_sources([slot for slot in slots if slot.at_start is None])
+
+
+def _solve_slot(
+    slot: Slot, symbol: Symbol, befores: frozenset[Symbol], solved: dict[Symbol, Expr]
+) -> None:
+    """Solve one slot, if what it depends on is solved."""
+    after = put_in(slot.after, solved) if isinstance(slot.after, Expr) else slot.after
+    if isinstance(after, Opaque):
+        return
+    if isinstance(slot.start, Expr):
+        step = after - slot.before
+        if befores.isdisjoint(step.symbols()):
+            slot.at_start = _sum_up(slot.start, step, symbol)
+        else:
+            slot.at_start = _find_geometric(slot.start, after, slot.before, symbol)
+        if slot.at_start is not None:
+            return
+    if befores.isdisjoint(after.symbols()):
+        slot.at_start = _set_anew(slot.start, after, symbol)
+
+
+def _find_geometric(start: Expr, after: Expr, before: Symbol, symbol: Symbol) -> Expr | None:
+    """Give a number that is multiplied or divided each time."""
+    split = after.split(before)
+    if split is not None and split[0].is_zero:
+        factor = split[1].constant_value
+        is_small = factor is not None and abs(factor) < _LARGEST_FACTOR
+        return geometric(start, factor, symbol, is_division=False) if is_small else None
+    atom = after.sole_atom
+    if not isinstance(atom, FloorDiv | TruncDiv) or atom.numerator != Expr.symbol(before):
+        return None
+    divisor = atom.denominator.constant_value
+    # A shift rounds down, a division towards zero: only numbers that are not negative agree.
+    is_safe = isinstance(atom, TruncDiv) or start.is_parameter or is_non_negative(start)
+    if divisor is None or divisor <= 0 or not is_safe:
+        return None
+    return geometric(start, divisor, symbol, is_division=True)
+
+
+def _set_anew(start: Leaf, after: Expr, symbol: Symbol) -> Leaf:
+    """Give what a number is at an iteration's start that each iteration sets anew."""
+    earlier = put_in(after, {symbol: Expr.symbol(symbol) - 1})
+    if isinstance(earlier, Opaque):
+        return earlier
+    is_first = equal(Expr.symbol(symbol), 0)
+    if isinstance(start, Expr):
+        return select(is_first, start, earlier)
+    return select(is_first, 0, earlier) if start.is_unset else blur(start, reason=REASON)
+
+
+def _sum_up(start: Expr, step: Expr, symbol: Symbol) -> Expr | None:
+    """Add up steps that are the same each time, or grow steadily."""
+    fixed, slope = step.split(symbol) or (None, None)
+    if fixed is None or slope is None:
+        return None
+    number = Expr.symbol(symbol)
+    pairs = floor_div(number * number - number, 2)
+    return start + fixed * symbol + (slope * pairs if not slope.is_zero else 0)
+
+
+def _spread_sources(slots: list[Slot]) -> None:
+    """Give what is not solved the buffers that it depends on, by way of others too."""
+    sources = {slot.before: sources_of(slot.start, slot.after) for slot in slots}
+    for _ in slots:
+        changed = False
+        for slot in slots:
+            if isinstance(slot.after, Expr):
+                own = sources[slot.before]
+                more = own.union(*(sources[each] for each in slot.after.symbols() & sources.keys()))
+                changed |= more != own
+                sources[slot.before] = more
+        if not changed:
+            break
+    for slot in slots:
+        found = sources[slot.before]
+        slot.at_start = Opaque(found, "" if found else REASON)

@@ -1,0 +1,1152 @@
+"""What values of a kernel are: numbers by ids, loop iterations and arguments, and pointers."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kernelcast.expressions import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Condition,
+    Expr,
+    Symbol,
+    SymbolKind,
+    Unknown,
+    conjunction,
+    disjunction,
+    equal,
+    floor_div,
+    less,
+    maximum,
+    minimum,
+    negation,
+    not_equal,
+    select,
+    trunc_div,
+)
+from kernelcast.expressions.accesses import LoopFacts
+from kernelcast.expressions.kernel_facts import ContentRead
+from kernelcast.features.ir.arithmetic import Arithmetic
+from kernelcast.features.ir.control import LEFT, ControlFlow, Loop, Term
+from kernelcast.features.ir.debug import DebugNotes, TypeNote
+from kernelcast.features.ir.loops import describe_bottom, describe_top
+from kernelcast.features.ir.recurrences import REASON, Slot, solve_slots
+from kernelcast.features.ir.module import (
+    Function,
+    Instruction,
+    Module,
+    Operand,
+    is_vector,
+    read_operand,
+    split_list,
+    split_sequence,
+)
+from kernelcast.features.ir.values import (
+    ONE,
+    PLACES,
+    ZERO,
+    Choice,
+    Lanes,
+    Memory,
+    Opaque,
+    Pointer,
+    Role,
+    Value,
+    as_condition,
+    as_number,
+    blur,
+    change_numbers,
+    has_same_shape,
+    is_stand_in,
+    map_place,
+    merge,
+    places_of,
+    put_in,
+    rebuild,
+    sources_of,
+    split,
+    stand_in_for,
+)
+from kernelcast.records.ndrange import MAX_DIMENSIONS
+from kernelcast.records.operations import MemorySpace
+
+SPACES: Final = {
+    0: MemorySpace.PRIVATE, 1: MemorySpace.GLOBAL, 2: MemorySpace.CONSTANT, 3: MemorySpace.LOCAL,
+    4: MemorySpace.GENERIC,
+}  # fmt: skip
+_MANGLED: Final = re.compile(r"_Z(\d+)(.*)$")
+_SPACE: Final = re.compile(r"addrspace\((\d+)\)")
+_INITIAL: Final = "@__const."
+"""Begins the names of what variables of functions are set to at first."""
+_WHOLE: Final = re.compile(r"-?\d+$")
+_FLOATS: Final = ("half", "bfloat", "float", "double", "fp128")
+_FLOATING: Final = Opaque(reason="a floating-point number")
+_IN_FLOAT: Final = "computed in floating point"
+_OWN_ARRAY: Final = "an array of the work-item's own"
+_LATER: Final = "set in a loop whose end is not known"
+_BINARY: Final = frozenset(
+    ("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem")
+)
+_KEEPING: Final = frozenset(("freeze", "bitcast", "addrspacecast", "inttoptr", "ptrtoint",
+                             "ptrtoaddr"))  # fmt: skip
+_IDS: Final = {
+    "get_global_id": (SymbolKind.GLOBAL_ID, 0), "get_local_id": (SymbolKind.LOCAL_ID, 0),
+    "get_group_id": (SymbolKind.GROUP_ID, 0), "get_global_size": (SymbolKind.GLOBAL_SIZE, 1),
+    "get_local_size": (SymbolKind.LOCAL_SIZE, 1),
+    "get_enqueued_local_size": (SymbolKind.LOCAL_SIZE, 1),
+    "get_num_groups": (SymbolKind.GROUP_COUNT, 1),
+    "get_global_offset": (SymbolKind.GLOBAL_OFFSET, 0),
+}  # fmt: skip
+_CONVERSION: Final = re.compile(r"convert_(u?)(char|short|int|long)\d*(_sat)?(_rt\w)?")
+_CONVERTED_BITS: Final = {"char": 8, "short": 16, "int": 32, "long": 64}
+_PRODUCTS: Final = frozenset(("mul24", "mad24", "mad", "fma"))
+_MOST_LANES: Final = 16
+_LARGEST_NAMED: Final = (1 << 31) - 1
+
+
+def name_called(instruction: Instruction) -> str:
+    """Give the name of a called function as the source has it."""
+    match = _MANGLED.match(instruction.detail)
+    return match[2][: int(match[1])] if match else instruction.detail
+
+
+def mangled_types(instruction: Instruction) -> str:
+    """Give how the types of a called function's parameters are written."""
+    match = _MANGLED.match(instruction.detail)
+    return match[2][int(match[1]) :] if match else ""
+
+
+def bits_of(type_name: str) -> int:
+    """Give the bits of a whole number's type, or of a vector's lane; 0 for all else."""
+    if is_vector(type_name):
+        sequence = split_sequence(type_name)
+        return bits_of(sequence[1]) if sequence else 0
+    return int(type_name[1:]) if type_name[:1] == "i" and type_name[1:].isdigit() else 0
+
+
+def lanes_of(type_name: str) -> int:
+    """Give the lanes of a type."""
+    sequence = split_sequence(type_name) if is_vector(type_name) else None
+    return sequence[0] if sequence else 1
+
+
+def is_float(type_name: str) -> bool:
+    """Tell whether a type is floating-point, or a vector of such."""
+    return type_name in _FLOATS or (is_vector(type_name) and type_name.endswith(
+        ("half>", "float>", "double>")))  # fmt: skip
+
+
+def is_followed(type_name: str) -> bool:
+    """Tell whether values of a type may be numbers or places."""
+    return bool(bits_of(type_name)) or type_name.startswith("ptr")
+
+
+class Evaluator:
+    """Evaluates the values of one function."""
+
+    def __init__(
+        self, module: Module, function: Function, notes: DebugNotes, flow: ControlFlow,
+        known_buffers: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.module, self.function, self.notes, self.flow = module, function, notes, flow
+        self.known_buffers = known_buffers
+        self.largest_unsigned: dict[str, int] = {}
+        self.contents: dict[str, ContentRead] = {}
+        self.arithmetic = Arithmetic(self.largest_unsigned)
+        self.instructions = {
+            one.name: one for block in function.blocks.values() for one in block if one.name
+        }
+        self._layers: list[dict[object, object]] = [{}]
+        self._reading: set[str] = set()
+        self._active: set[tuple[int, str]] = set()
+        self.parameter_notes = notes.parameter_types(function.note)
+        self._parameters = {name: number for number, (_, name) in enumerate(function.parameters)}
+        self._give_arguments()
+        self._stores: dict[str, list[Instruction]] | None = None
+        headers = [label for label in flow.order if any(
+            loop.header == label for loop in flow.loops)]  # fmt: skip
+        self._loop_names = {}
+        for number, header in enumerate(headers, start=1):
+            self._loop_names[header] = f"{number}:line {self.loop_line(header)}"
+
+    # What is known already, in layers: while a loop is being solved, its values are preliminary.
+
+    def _known(self, key: object) -> object | None:
+        for layer in reversed(self._layers):
+            found = layer.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def loop_line(self, header: str) -> int:
+        """Give the line of a loop's statement."""
+        loop = next(one for one in self.flow.loops if one.header == header)
+        for latch in loop.latches:
+            lines = self.notes.loop_lines(self.flow.terminator(latch))
+            if lines is not None:
+                return lines[0]
+        places = (self.notes.place(one.note) for one in self.flow.blocks[header])
+        return next((one.line for one in places if one is not None and one.line), 0)
+
+    def symbol(self, loop: Loop) -> Symbol:
+        """Give the number of a loop's iteration."""
+        return Symbol(SymbolKind.LOOP, self._loop_names[loop.header])
+
+    def _give_arguments(self) -> None:
+        for number, (kind, name) in enumerate(self.function.parameters):
+            plain = name[1:]
+            note = self.notes.type_of(self.parameter_notes.get(number + 1, -1))
+            self._layers[0][name] = self._give_argument(kind, plain, note, number)
+
+    def _give_argument(self, kind: str, name: str, note: TypeNote, number: int) -> Value:
+        if kind.startswith("ptr"):
+            space = _SPACE.search(kind)
+            memory = Memory(name, SPACES[int(space[1]) if space else 0])
+            if self.function.by_value[number]:
+                memory = Memory(name, MemorySpace.PRIVATE, Role.ARGUMENT)
+            return Pointer(memory, ZERO)
+        return self._name_number(name, kind, note)
+
+    def _name_number(self, name: str, kind: str, note: TypeNote) -> Value:
+        """Give the symbol of a number that the host passes, or those of a vector."""
+        bits = bits_of(kind)
+        if not bits:
+            return _FLOATING
+        lanes = lanes_of(kind)
+        names = [name] if lanes == 1 else [f"{name}.s{lane:x}" for lane in range(lanes)]
+        if note.is_unsigned:
+            self.largest_unsigned |= dict.fromkeys(names, (1 << bits) - 1)
+        numbers = [Expr.symbol(Symbol(SymbolKind.SCALAR, one)) for one in names]
+        return numbers[0] if lanes == 1 else Lanes(tuple(numbers))
+
+    # Values
+
+    def value(self, name: str) -> Value:
+        """Give the value of a result, by its name."""
+        found = self._known(name)
+        if found is not None:
+            return found  # type: ignore[return-value] # names stand for values
+        depth = len(self._layers)
+        if (depth, name) in self._active:  # it is made of itself, in what is no natural loop
+            return Opaque(reason=REASON)
+        stack = [name]
+        expanded: set[str] = set()
+        while stack:
+            top = stack[-1]
+            if self._known(top) is not None:
+                stack.pop()
+                continue
+            instruction = self.instructions.get(top)
+            if instruction is None:
+                self._layers[-1][top] = Opaque(reason="a value that is not followed")
+                continue
+            header = self._header_of(instruction)
+            if header is not None:
+                self._solve(header)
+                continue
+            if top not in expanded:
+                expanded.add(top)
+                self._active.add((depth, top))
+                missing = [
+                    one for one in self._needed(instruction)
+                    if one in self.instructions and self._known(one) is None and one not in expanded
+                ]  # fmt: skip
+                if missing:
+                    stack.extend(missing)
+                    continue
+            self._layers[-1][top] = self._evaluate(instruction)
+            self._active.discard((depth, top))
+            stack.pop()
+        return self._known(name)  # type: ignore[return-value] # it has just been found
+
+    def _header_of(self, instruction: Instruction) -> Loop | None:
+        if instruction.opcode != "phi":
+            return None
+        loop = self.flow.loop_of.get(instruction.block)
+        return loop if loop is not None and loop.header == instruction.block else None
+
+    def _needed(self, instruction: Instruction) -> Iterator[str]:
+        for _, value in instruction.operands:
+            if value.startswith("%"):
+                yield value
+        if instruction.opcode == "phi" and is_followed(instruction.type):
+            for terms in self._edges(instruction):
+                for term in terms or ():
+                    for key in term:
+                        if not key.startswith(LEFT):
+                            for _, value in self.flow.terminator(key).operands[:1]:
+                                if value.startswith("%"):
+                                    yield value
+
+    def operand(self, operand: Operand, block: str) -> Value:
+        """Give the value of an operand where a block uses it."""
+        kind, text = operand
+        if not text.startswith("%"):
+            return self._constant(kind, text)
+        value = self.value(text)
+        instruction = self.instructions.get(text)
+        if instruction is None or instruction.block not in self.flow.loop_of:
+            return value
+        return self._leave(value, self.flow.loop_of[instruction.block], self.flow.loop_of.get(block))
+
+    def _leave(self, value: Value, inner: Loop | None, outer: Loop | None) -> Value:
+        """Give what a value of a loop is outside of it."""
+        while inner is not None and not inner.encloses(outer):
+            symbol = self.symbol(inner)
+            if any(symbol in one.symbols() for one in _numbers_in(value)):
+                facts = self.loop_facts(inner)
+                if facts.is_exact and facts.trip_count is not None:
+                    last = facts.trip_count if inner.test else facts.trip_count - 1
+                    value = change_numbers(value, lambda one, at=last, of=symbol: put_in(
+                        one, {of: at}))  # fmt: skip
+                else:
+                    sources = sources_of(facts.condition) | self._sources_of_exits(inner.header)
+                    value = _blur_like(value, sources)
+            inner = inner.parent
+        return value
+
+    def condition(self, operand: Operand, block: str) -> Condition:
+        """Give the condition that an operand is."""
+        return as_condition(self.operand(operand, block))
+
+    def _constant(self, kind: str, text: str) -> Value:
+        key = (kind, text)
+        found = self._layers[0].get(key)
+        if found is None:
+            found = self._layers[0][key] = self._read_constant(kind, text)
+        return found  # type: ignore[return-value] # pairs stand for values
+
+    def _read_constant(self, kind: str, text: str) -> Value:
+        if text in ("true", "false"):
+            return TRUE if text == "true" else FALSE
+        if _WHOLE.match(text) and bits_of(kind):
+            return Expr.constant(int(text))
+        if text in ("undef", "poison"):
+            return Opaque(reason="not set", is_unset=True)
+        if text in ("zeroinitializer", "null"):
+            if is_vector(kind):
+                return Lanes((ZERO,) * lanes_of(kind)) if bits_of(kind) else _FLOATING
+            return ZERO if bits_of(kind) or kind.startswith("ptr") else _FLOATING
+        if text.startswith("@"):
+            return self._global(text)
+        if text.startswith("splat ("):
+            lane = read_operand(text[7:-1])
+            return Lanes((self._constant(*lane),) * lanes_of(kind)) if bits_of(kind) else _FLOATING
+        if text.startswith("<"):
+            if not bits_of(kind):
+                return _FLOATING
+            lanes = [self._constant(*read_operand(one)) for one in split_list(text[1:-1])]
+            return Lanes(tuple(lanes))
+        if text.startswith("getelementptr"):
+            inner = text[text.index("(") + 1 : -1]
+            source, *operands = split_list(inner)
+            return self._move([read_operand(one) for one in operands], source, "")
+        if text.startswith(("addrspacecast (", "bitcast (", "ptrtoint (", "inttoptr (")):
+            return self._constant(*read_operand(text[text.index("(") + 1 : text.rindex(" to ")]))
+        if kind in _FLOATS or text[:2] == "0x":
+            return _FLOATING
+        return Opaque(reason="a constant that is not followed")
+
+    def _global(self, text: str) -> Value:
+        variable = self.module.globals.get(text)
+        if variable is None:
+            return Opaque(reason="a function")
+        if not variable.value and variable.space == 2:
+            return Pointer(Memory(text[1:], MemorySpace.CONSTANT, Role.ARGUMENT), ZERO)
+        if text.startswith(_INITIAL):
+            return Pointer(Memory(text, MemorySpace.PRIVATE, Role.INITIAL), ZERO)
+        return Pointer(Memory(self.name_global(text), SPACES.get(variable.space,
+                       MemorySpace.GENERIC)), ZERO)  # fmt: skip
+
+    def name_global(self, text: str) -> str:
+        """Give the name of a variable of the program as the source has it."""
+        variable = self.module.globals[text]
+        note = self.notes.reference(variable.note, "var") if variable.note >= 0 else -1
+        name = self.notes.fields(note).get("name") if note >= 0 else None
+        if name:
+            return name
+        return "string literal" if text.startswith("@.str") else text[1:].rpartition(".")[2]
+
+    def _evaluate(self, one: Instruction) -> Value:
+        opcode, block = one.opcode, one.block
+        if opcode == "getelementptr":
+            return self._move(one.operands, one.detail, block)
+        if opcode == "load":
+            return self._load(one)
+        if opcode == "alloca":
+            return Pointer(Memory(one.name[1:], MemorySpace.PRIVATE, Role.OWN), ZERO)
+        if opcode == "call":
+            return self._call(one)
+        values = [self.operand(each, block) for each in one.operands]
+        if opcode == "phi":
+            return self._join(one)
+        if opcode == "icmp":
+            return self._compare(one, values)
+        if opcode == "fcmp":
+            return Unknown(tuple(sorted(sources_of(*values))))
+        if not is_followed(one.type):
+            return blur(*values, reason=_IN_FLOAT) if is_float(one.type) else blur(*values)
+        if opcode in _BINARY:
+            return self._combine(one, values)
+        if opcode in ("sext", "zext"):
+            return self._widen(values[0], one, is_signed=opcode == "sext")
+        if opcode == "trunc":
+            return self._cut(values[0], one)
+        if opcode in _KEEPING:
+            return self._keep(values[0], one)
+        if opcode == "select":
+            chosen, then, otherwise = values
+            if isinstance(chosen, Lanes):
+                return blur(*values)
+            return merge(as_condition(chosen), then, otherwise)
+        if opcode in ("extractelement", "insertelement", "shufflevector"):
+            return _move_lanes(opcode, values, one)
+        if opcode in ("fptosi", "fptoui"):
+            return blur(*values, reason=_IN_FLOAT)
+        return blur(*values, reason="an operation that is not followed")
+
+    def _move(self, operands: Sequence[Operand], kind: str, block: str) -> Value:
+        """Give the address that an index leads to."""
+        place = self.operand(operands[0], block)
+        distance: Expr | Opaque = ZERO
+        for position, operand in enumerate(operands[1:]):
+            if position:
+                members = "{" in self.module.types.get(kind, kind)
+                if members:
+                    offset, kind = self.module.member_offset(kind, int(operand[1]))
+                    distance = _add(distance, Expr.constant(offset))
+                    continue
+                sequence = split_sequence(kind)
+                kind = sequence[1] if sequence else kind
+            number = as_number(self.operand(operand, block))
+            size = self.module.size_of(kind)
+            scaled = number * size if isinstance(number, Expr) else number
+            distance = _add(distance, scaled)
+        return move_place(place, distance)
+
+    def _combine(self, one: Instruction, values: list[Value]) -> Value:
+        left, right = values
+        if one.type == "i1":
+            return _combine_truths(one.opcode, left, right)
+        if isinstance(left, Lanes) or isinstance(right, Lanes):
+            return _by_lanes(lambda a, b: self._combine(_lane_of(one), [a, b]), left, right)
+        if isinstance(left, PLACES) or isinstance(right, PLACES):
+            return _combine_places(one.opcode, left, right)
+        first, second = as_number(left), as_number(right)
+        if isinstance(first, Expr) and isinstance(second, Expr):
+            bits = bits_of(one.type)
+            found = self.arithmetic.combine(
+                one.opcode, first, second, bits, is_signed="nsw" in one.flags
+                or one.opcode in ("sdiv", "srem", "ashr"),
+            )  # fmt: skip
+            if found is not None:
+                return found
+            return Opaque(reason="an operation that is not followed")
+        return blur(left, right)
+
+    def _compare(self, one: Instruction, values: list[Value]) -> Value:
+        left, right = values
+        if isinstance(left, Lanes) or isinstance(right, Lanes):
+            return _by_lanes(lambda a, b: self._compare(_lane_of(one), [a, b]), left, right)
+        if isinstance(left, PLACES) or isinstance(right, PLACES):
+            if isinstance(left, Pointer) and isinstance(right, Pointer) and (
+                left.memory == right.memory
+            ):  # fmt: skip
+                left, right = left.offset, right.offset
+            else:
+                return Unknown(())
+        if one.type == "i1" and isinstance(left, Condition) and right in (TRUE, FALSE):
+            return left if (one.detail == "eq") == (right == TRUE) else negation(left)
+        first, second = as_number(left), as_number(right)
+        if isinstance(first, Opaque) or isinstance(second, Opaque):
+            return Unknown(tuple(sorted(sources_of(left, right))))
+        if isinstance(left, Condition) and second == ZERO and one.detail in ("eq", "ne"):
+            return left if one.detail == "ne" else negation(left)
+        return self.arithmetic.compare(one.detail, first, second, bits_of(one.type))
+
+    def _widen(self, value: Value, one: Instruction, *, is_signed: bool) -> Value:
+        if isinstance(value, Lanes):
+            inner = _lane_of(one)
+            return Lanes(tuple(self._widen(lane, inner, is_signed=is_signed)
+                               for lane in value.lanes))  # fmt: skip
+        bits = bits_of(one.operands[0][0])
+        if bits == 1:
+            condition = as_condition(value)
+            if is_signed and condition.is_exact:
+                return select(condition, -1, 0)
+            return condition if not is_signed else blur(condition)
+        number = as_number(value)
+        if isinstance(number, Opaque):
+            return number if isinstance(value, Opaque) else value
+        return self.arithmetic.widen(number, bits, is_signed=is_signed)
+
+    def _cut(self, value: Value, one: Instruction) -> Value:
+        if isinstance(value, Lanes):
+            inner = _lane_of(one)
+            return Lanes(tuple(self._cut(lane, inner) for lane in value.lanes))
+        if one.type == "i1":
+            if isinstance(value, Condition):
+                return value
+            number = as_number(value)
+            if isinstance(number, Expr):
+                return not_equal(self.arithmetic.combine("urem", number, Expr.constant(2), 64,
+                                                         is_signed=False) or number, 0)  # fmt: skip
+            return as_condition(value)
+        return value
+
+    def _keep(self, value: Value, one: Instruction) -> Value:
+        """Give a value whose type alone changes."""
+        before = one.operands[0][0]
+        if one.opcode == "bitcast" and before != one.type and not before.startswith("ptr"):
+            same = bits_of(before) == bits_of(one.type) and lanes_of(before) == lanes_of(one.type)
+            return value if same else blur(value, reason="reinterpreted")
+        return value
+
+    # Conditions and joins
+
+    def _edges(self, phi: Instruction) -> list[list[Term] | None]:
+        flow = self.flow
+        found = []
+        for label in phi.labels:
+            if label not in flow.place:
+                found.append(None)
+                continue
+            edge = flow.successors[label].index(phi.block)
+            found.append(flow.terms_into(label, edge, phi.block))
+        return found
+
+    def _join(self, phi: Instruction) -> Value:
+        """Give what a value is where several ways meet."""
+        flow, edges = self.flow, self._edges(phi)
+        outer = flow.loop_of.get(phi.block)
+        sides: list[tuple[list[Term], Value]] = []
+        for (operand, label), terms in zip(
+            zip(phi.operands, phi.labels, strict=True), edges, strict=True
+        ):
+            if label not in flow.place:
+                continue
+            value = self.operand(operand, label)
+            value = self._leave(value, flow.loop_of[label], outer)
+            if terms is None:
+                terms = [{LEFT: frozenset((0,))}]
+            sides.append((terms, value))
+        if all(value == sides[0][1] for _, value in sides):
+            return sides[0][1]
+        if not is_followed(phi.type):
+            return blur(*(value for _, value in sides), reason=_IN_FLOAT)
+        every = [term for terms, _ in sides for term in terms]
+        common = {
+            key: edge for key, edge in every[0].items()
+            if all(term.get(key) == edge for term in every)
+        }  # fmt: skip
+        conditions = [self._meet(terms, common) for terms, _ in sides]
+        if phi.type == "i1":
+            return disjunction(*(
+                conjunction(condition, as_condition(value))
+                for condition, (_, value) in zip(conditions, sides, strict=True)
+            ))  # fmt: skip
+        # One that is met wherever no other is needs no condition of its own: the longest.
+        order = sorted(
+            reversed(range(len(sides))), key=lambda one: -len(str(conditions[one]))
+        )
+        reached = [one for one in order if conditions[one] != FALSE]
+        if not reached:
+            return blur(*(value for _, value in sides))
+        result = sides[reached[0]][1]
+        for one in reached[1:]:
+            result = merge(conditions[one], sides[one][1], result)
+        return result
+
+    def _meet(self, terms: list[Term], common: Term) -> Condition:
+        """Give the condition that one of some terms is met, but for what all have in common."""
+        return disjunction(*(
+            conjunction(*(
+                self.choice(key, edges) for key, edges in term.items() if key not in common
+            ))
+            for term in terms
+        ))  # fmt: skip
+
+    def choice(self, key: str, edges: frozenset[int]) -> Condition:
+        """Give the condition that a block is left by some of its edges."""
+        if key == LEFT:
+            return UNKNOWN
+        if key.startswith(LEFT):
+            return Unknown(tuple(sorted(self._sources_of_exits(key[len(LEFT) :]))))
+        end = self.flow.terminator(key)
+        if end.opcode == "br":
+            condition = self.condition(end.operands[0], key)
+            return condition if 0 in edges else negation(condition)
+        if end.opcode != "switch":
+            return UNKNOWN
+        number = as_number(self.operand(end.operands[0], key))
+        if isinstance(number, Opaque):
+            return Unknown(tuple(sorted(number.sources)))
+        cases = [Expr.constant(int(value)) for _, value in end.operands[1:]]
+        if 0 not in edges:
+            return disjunction(*(equal(number, cases[edge - 1]) for edge in sorted(edges)))
+        others = [one for edge, one in enumerate(cases, start=1) if edge not in edges]
+        return conjunction(*(not_equal(number, one) for one in others))
+
+    def _sources_of_exits(self, header: str) -> frozenset[str]:
+        """Give the buffers on which it depends how a loop is left."""
+        key = ("sources", header)
+        found = self._known(key)
+        if found is None:
+            self._layers[-1][key] = frozenset()
+            loop = next(one for one in self.flow.loops if one.header == header)
+            found = frozenset[str]()
+            asked = {label for label, _ in loop.exits}
+            for label, _ in loop.exits:
+                asked.update(key for term in self.flow.terms(label) or () for key in term
+                             if not key.startswith(LEFT))  # fmt: skip
+            for label in asked:
+                for _, value in self.flow.terminator(label).operands[:1]:
+                    if value.startswith("%"):
+                        found |= sources_of(self.value(value))
+            self._layers[-1][key] = found
+        return found  # type: ignore[return-value] # the key says so
+
+    def guard(self, block: str) -> Condition:
+        """Give the condition on which a block is executed, loops aside."""
+        key = ("guard", block)
+        found = self._known(key)
+        if found is None:
+            flow = self.flow
+            loop = flow.loop_of[block]
+            own = flow.terms(block)
+            parts = [UNKNOWN if own is None else self._meet(own, {})]
+            if loop is not None:
+                parts.insert(0, self._guard_of_loop(loop))
+            found = self._layers[-1][key] = conjunction(*parts)
+        return found  # type: ignore[return-value] # the key says so
+
+    def _guard_of_loop(self, loop: Loop) -> Condition:
+        key = ("enters", loop.header)
+        found = self._known(key)
+        if found is None:
+            terms = self.flow.terms_of_header(loop)
+            own = UNKNOWN if terms is None else self._meet(terms, {})
+            outer = TRUE if loop.parent is None else self._guard_of_loop(loop.parent)
+            found = self._layers[-1][key] = conjunction(outer, own)
+        return found  # type: ignore[return-value] # the key says so
+
+    # Loops
+
+    def loop_facts(self, loop: Loop) -> LoopFacts:
+        """Describe a loop."""
+        key = ("loop", loop.header)
+        found = self._known(key)
+        if found is None:
+            # A loop's end may depend on values of it that are used outside.
+            self._layers[-1][key] = LoopFacts(
+                name=self.symbol(loop).name, line=0, condition=UNKNOWN, trip_count=None,
+                is_exact=False,
+            )  # fmt: skip
+            found = self._layers[-1][key] = self._describe(loop)
+        return found  # type: ignore[return-value] # the key says so
+
+    def _describe(self, loop: Loop) -> LoopFacts:
+        flow, symbol = self.flow, self.symbol(loop)
+        line = self.loop_line(loop.header)
+        stays: list[Condition] = []
+        leaves = flow.is_irreducible
+        for label, edge in loop.exits:
+            if label == loop.test:
+                continue
+            steady = flow.loop_of[label] is loop and all(
+                flow.dominates(label, one) for one in loop.latches
+            )
+            if not steady:
+                leaves = True
+            else:
+                stays.append(self._stay(label, edge))
+        if loop.test:
+            edge = next(edge for label, edge in loop.exits if label == loop.test)
+            return describe_top(
+                symbol, line, self._stay(loop.test, edge), stays, leaves=leaves,
+                limits=self.largest_unsigned,
+            )  # fmt: skip
+        return describe_bottom(
+            symbol, line, stays, leaves=leaves, limits=self.largest_unsigned
+        )
+
+    def _stay(self, label: str, edge: int) -> Condition:
+        """Give the condition on which a loop is not left by an edge."""
+        return negation(self.choice(label, frozenset((edge,))))
+
+    def _solve(self, loop: Loop) -> None:
+        """Find out what a loop's values are at the start of each iteration."""
+        phis = [one for one in self.flow.blocks[loop.header] if one.opcode == "phi"]
+        symbol = self.symbol(loop)
+        starts: dict[str, Value] = {}
+        for phi in phis:
+            starts[phi.name] = self._start(phi, loop)
+        slots: dict[str, list[Slot]] = {}
+        layer: dict[object, object] = {}
+        forgotten: dict[str, Value] = {}
+        for phi in phis:
+            start = starts[phi.name]
+            if not is_followed(phi.type):
+                layer[phi.name] = Opaque(sources_of(start), _IN_FLOAT)
+                continue
+            if isinstance(start, Choice):
+                layer[phi.name] = forgotten[phi.name] = blur(start, reason=REASON)
+                continue
+            slots[phi.name] = [
+                Slot(leaf, stand_in_for(phi.name, at)) for at, leaf in enumerate(split(start))
+            ]
+            layer[phi.name] = rebuild(
+                start, (Expr.symbol(each.before) for each in slots[phi.name])
+            )
+        self._layers.append(layer)
+        ends = {phi.name: self._end(phi, loop) for phi in phis if phi.name in slots}
+        sources = {
+            phi.name: sources_of(starts[phi.name], self._end(phi, loop)) for phi in phis
+            if phi.name not in slots
+        }  # fmt: skip
+        self._layers.pop()
+        known = self._layers[-1]
+        for name, found in sources.items():
+            if name in forgotten:
+                known[name] = Opaque(found, "" if found else REASON)
+            else:
+                known[name] = Opaque(found, _IN_FLOAT)
+        shaped = []
+        for name, each in slots.items():
+            start, end = starts[name], ends[name]
+            unset = isinstance(start, Opaque) and start.is_unset
+            if not (unset or has_same_shape(start, end)):
+                known[name] = _forget(start, end)
+                for slot in each:
+                    slot.after = Opaque(sources_of(end), REASON)
+            elif has_same_shape(start, end):
+                shaped.append(name)
+                for slot, leaf in zip(each, split(end), strict=True):
+                    slot.after = leaf
+            else:
+                known[name] = Opaque(sources_of(end), REASON)
+        every = [slot for each in slots.values() for slot in each]
+        solve_slots(every, symbol)
+        for name in shaped:
+            start = starts[name]
+            value = rebuild(start, (slot.at_start or Opaque(reason=REASON) for slot in slots[name]))
+            known[name] = value
+
+    def _start(self, phi: Instruction, loop: Loop) -> Value:
+        sides = [
+            self._leave(self.operand(operand, label), self.flow.loop_of[label], loop.parent)
+            for operand, label in zip(phi.operands, phi.labels, strict=True)
+            if label not in loop.blocks and label in self.flow.place
+        ]
+        if len(sides) == 1:
+            return sides[0]
+        return blur(*sides, reason=REASON)
+
+    def _end(self, phi: Instruction, loop: Loop) -> Value:
+        sides = [
+            self._leave(self.operand(operand, label), self.flow.loop_of[label], loop)
+            for operand, label in zip(phi.operands, phi.labels, strict=True)
+            if label in loop.blocks
+        ]
+        if all(one == sides[0] for one in sides):
+            return sides[0]
+        return blur(*sides, reason=REASON)
+
+    # Memory
+
+    def _load(self, one: Instruction) -> Value:
+        place = self.operand(one.operands[0], one.block)
+        if isinstance(place, Choice):
+            return blur(*(self._read(each, one) for _, each in places_of(place)))
+        return self._read(place, one)
+
+    def _read(self, place: Value, one: Instruction) -> Value:
+        if not isinstance(place, Pointer):
+            return blur(place)
+        memory, offset = place.memory, place.offset
+        constant = offset.constant_value if isinstance(offset, Expr) else None
+        if memory.role is Role.ARGUMENT and memory.space is MemorySpace.CONSTANT:
+            # A name that the source does not define.
+            self.largest_unsigned[memory.name] = _LARGEST_NAMED
+            return Expr.symbol(Symbol(SymbolKind.SCALAR, memory.name))
+        if memory.role is Role.ARGUMENT:
+            return self._read_argument(memory.name, constant, one)
+        if memory.role is Role.INITIAL:
+            variable = self.module.globals[memory.name]
+            found = None if constant is None else self._initial(
+                variable.type, variable.value, constant, one.type
+            )  # fmt: skip
+            return found or Opaque(reason="an initial value that is not followed")
+        if memory.space is MemorySpace.PRIVATE:
+            return self._read_own(memory.name, offset, one)
+        variable = next((
+            each for key, each in self.module.globals.items()
+            if each.is_constant and self.name_global(key) == memory.name
+        ), None) if memory.space is MemorySpace.CONSTANT else None  # fmt: skip
+        if variable is not None and constant is not None:
+            found = self._initial(variable.type, variable.value, constant, one.type)
+            if found is not None:
+                return found
+        if memory.name in self.known_buffers and bits_of(one.type) and not is_vector(one.type):
+            content = self._content(place, one)
+            if content is not None:
+                return content
+        return Opaque(frozenset({memory.name}))
+
+    def _content(self, place: Pointer, one: Instruction) -> Expr | None:
+        """Give the symbol of a whole number in a buffer whose content is known."""
+        offset = place.offset
+        if not isinstance(offset, Expr) or any(
+            each.kind is SymbolKind.LOOP or is_stand_in(each) for each in offset.symbols()
+        ):
+            return None
+        number = next((n for n, (_, name) in enumerate(self.function.parameters, start=1)
+                       if name[1:] == place.memory.name), 0)  # fmt: skip
+        pointer = self.notes.type_of(self.parameter_notes.get(number, -1))
+        note = TypeNote() if pointer.target is None else self.notes.type_of(pointer.target)
+        bits = bits_of(one.type)
+        if note.bits != bits or not (note.is_signed or note.is_unsigned):
+            note = TypeNote(name=one.type, is_signed=True)
+        name = f"{note.name} of {place.memory.name} at {offset}"
+        self.contents.setdefault(name, ContentRead(
+            name=name, buffer=place.memory.name, offset_bytes=offset,
+            element_bytes=bits // 8, is_signed=note.is_signed,
+        ))  # fmt: skip
+        if note.is_unsigned:
+            self.largest_unsigned[name] = (1 << bits) - 1
+        return Expr.symbol(Symbol(SymbolKind.CONTENT, name))
+
+    def _read_argument(self, name: str, offset: int | None, one: Instruction) -> Value:
+        """Read a part of a structure that was passed by value."""
+        if offset is None:
+            return Opaque(reason=_OWN_ARRAY)
+        number = self._parameters[f"%{name}"] + 1
+        size = 8 * self.module.size_of(one.type)
+        part = self.notes.name_part(self.parameter_notes.get(number, -1), offset, size)
+        if part is None:
+            return Opaque(reason="a part of a structure")
+        return self._name_number(f"{name}{part[0]}", one.type, part[1])
+
+    def _initial(self, kind: str, value: str, offset: int, wanted: str) -> Value | None:
+        """Give a whole number, or a vector of such, of a constant's initial value."""
+        if kind == wanted and offset == 0:
+            found = self._constant(kind, value) if bits_of(kind) else None
+            return None if isinstance(found, Opaque) else found
+        if value == "zeroinitializer":
+            return ZERO if bits_of(wanted) and not is_vector(wanted) else None
+        module, sequence = self.module, split_sequence(kind)
+        if sequence is not None and value.startswith(("[", "<")):
+            index, rest = divmod(offset, module.size_of(sequence[1]))
+            parts = split_list(value[1:-1])
+            if 0 <= index < len(parts):
+                return self._initial(*read_operand(parts[index]), rest, wanted)
+        if "{" in module.types.get(kind, kind) and value.startswith("{"):
+            parts = split_list(value[1:-1].strip())
+            for index in reversed(range(len(parts))):
+                start, _ = module.member_offset(kind, index)
+                if start <= offset:
+                    return self._initial(*read_operand(parts[index]), offset - start, wanted)
+        return None
+
+    def _read_own(self, name: str, offset: Expr | Opaque, one: Instruction) -> Value:
+        """Read an array of the work-item's own: whatever is written to it anywhere."""
+        if name in self._reading:
+            return Opaque(reason=_OWN_ARRAY)
+        key = ("own", name)
+        found = self._known(key)
+        if found is None:
+            self._reading.add(name)
+            held = [
+                self.operand(store.operands[0], store.block) if store.opcode == "store"
+                else blur(*(self.operand(each, store.block) for each in store.operands[1:]),
+                          reason=f"{name} is set by a function")
+                for store in self.stores().get(f"%{name}", ())
+            ]  # fmt: skip
+            self._reading.discard(name)
+            found = blur(*held, reason=_OWN_ARRAY)
+            self._layers[-1][key] = found
+        return blur(found, offset, reason=_OWN_ARRAY)  # type: ignore[arg-type] # the key says so
+
+    def stores(self) -> dict[str, list[Instruction]]:
+        """Give what writes to each array of the work-item's own."""
+        if self._stores is None:
+            self._stores = {}
+            for label in self.flow.order:
+                for one in self.flow.blocks[label]:
+                    if one.opcode == "store":
+                        written = [one.operands[1][1]]
+                    elif one.opcode == "call" and not one.detail.startswith("llvm.lifetime"):
+                        is_copy = one.detail.startswith("llvm.mem")
+                        written = [value for kind, value in one.operands[: 1 if is_copy else None]
+                                   if kind.startswith("ptr")]  # fmt: skip
+                    else:
+                        continue
+                    for value in written:
+                        for root in self.roots(value):
+                            self._stores.setdefault(root, []).append(one)
+        return self._stores
+
+    def roots(self, value: str) -> set[str]:
+        """Give the arrays of the work-item's own that an address may lie in."""
+        found, waiting, seen = set(), [value], set()
+        while waiting:
+            name = waiting.pop()
+            one = self.instructions.get(name)
+            if one is None or name in seen:
+                continue
+            seen.add(name)
+            if one.opcode == "alloca":
+                found.add(name)
+            elif one.opcode in ("getelementptr", "addrspacecast", "bitcast", "freeze"):
+                waiting.append(one.operands[0][1])
+            elif one.opcode in ("phi", "select"):
+                waiting.extend(each for _, each in one.operands)
+        return found
+
+    # Built-in functions
+
+    def _call(self, one: Instruction) -> Value:
+        name = name_called(one)
+        if name in _IDS:
+            return self._query(name, one)
+        if name in ("get_local_linear_id", "get_global_linear_id"):
+            return _linear_id(name)
+        values = [self.operand(each, one.block) for each in one.operands if each[0] != "metadata"]
+        if name.startswith(("vload", "atom")):
+            return blur(*(
+                Opaque(frozenset((each.memory.name,))) for value in values
+                for _, each in places_of(value) if isinstance(each, Pointer)
+            ), reason="a value in memory")  # fmt: skip
+        if not bits_of(one.type):
+            return blur(*values, reason="a floating-point number")
+        return self._calculate(name, values, one)
+
+    def _query(self, name: str, one: Instruction) -> Value:
+        kind, beyond = _IDS[name]
+        asked = self.operand(one.operands[0], one.block)
+        axis = asked.constant_value if isinstance(asked, Expr) else None
+        if axis is None:
+            return Opaque(reason=f"{name} of a dimension that is not constant")
+        if not 0 <= axis < MAX_DIMENSIONS:
+            return Expr.constant(beyond)
+        return Expr.symbol(Symbol(kind, axis=axis))
+
+    def _calculate(self, name: str, values: list[Value], one: Instruction) -> Value:
+        """Evaluate a built-in function of whole numbers."""
+        if any(isinstance(each, Lanes) for each in values):
+            count = lanes_of(one.type)
+            inner = _lane_of(one)
+            lanes = []
+            for lane in range(count):
+                own = [
+                    each.lanes[lane] if isinstance(each, Lanes) and lane < len(each.lanes) else each
+                    for each in values
+                ]
+                if name == "select" and len(own) == 3:
+                    lanes.append(_choose_by_sign(own[2], own[1], own[0]))
+                else:
+                    lanes.append(self._calculate(name, own, inner))
+            return Lanes(tuple(lanes)) if count > 1 else lanes[0] if lanes else blur(*values)
+        converted = _CONVERSION.fullmatch(name)
+        if converted and values:
+            return self._convert(values[0], converted, one)
+        if name == "select" and len(values) == 3:
+            return merge(as_condition(values[2]), values[1], values[0])
+        numbers = [as_number(each) for each in values]
+        known = [each for each in numbers if isinstance(each, Expr)]
+        if len(known) < len(numbers):
+            return blur(*values)
+        is_signed = not mangled_types(one).lstrip("Dv0123456789_").startswith(("j", "m", "t", "h"))
+        name = {"llvm.smin": "min", "llvm.smax": "max"}.get(name.rpartition(".")[0], name)
+        if name in ("min", "max") and len(known) == 2:
+            return self._extremum(name, known[0], known[1], bits_of(one.type), is_signed=is_signed)
+        if name == "clamp" and len(known) == 3:
+            bits = bits_of(one.type)
+            floor = self._extremum("max", known[0], known[1], bits, is_signed=is_signed)
+            return self._extremum("min", floor, known[2], bits, is_signed=is_signed)
+        if name in ("abs", "llvm.abs.i32", "llvm.abs.i64") and known:
+            number = known[0]
+            return number if self.arithmetic.is_non_negative(number) else maximum(number, -number)
+        if name == "abs_diff" and len(known) == 2:
+            return maximum(known[0] - known[1], known[1] - known[0])
+        if name == "hadd" and len(known) == 2:
+            return floor_div(known[0] + known[1], 2)
+        if name in _PRODUCTS and len(known) in (2, 3):
+            product = self.arithmetic.combine("mul", known[0], known[1], 32, is_signed=is_signed)
+            if product is not None and len(known) == 3:
+                product = self.arithmetic.combine("add", product, known[2], 32, is_signed=is_signed)
+            if product is not None:
+                return product
+        return Opaque(reason=f"{name}() is not followed")
+
+    def _convert(self, value: Value, match: re.Match[str], one: Instruction) -> Value:
+        number = as_number(value)
+        if is_float(one.operands[0][0]):
+            return blur(value, reason=_IN_FLOAT)
+        if isinstance(number, Opaque):
+            return value
+        bits, is_signed = _CONVERTED_BITS[match[2]], not match[1]
+        if not match[3]:
+            return self.arithmetic.widen(number, bits, is_signed=is_signed)
+        if bits >= 32:
+            return number
+        low = -(1 << (bits - 1)) if is_signed else 0
+        return minimum(maximum(number, low), low + (1 << bits) - 1)
+
+    def _extremum(self, name: str, one: Expr, two: Expr, bits: int, *, is_signed: bool) -> Expr:
+        is_plain = is_signed or all(
+            each.is_parameter or self.arithmetic.is_non_negative(each) for each in (one, two)
+        )
+        if is_plain:
+            return minimum(one, two) if name == "min" else maximum(one, two)
+        is_less = self.arithmetic.compare("ult", one, two, bits)
+        return select(is_less, one, two) if name == "min" else select(is_less, two, one)
+
+
+def move_place(place: Value, distance: Expr | Opaque) -> Value:
+    """Move a pointer by so many bytes."""
+    if isinstance(place, PLACES):
+        return map_place(place, lambda one: Pointer(one.memory, _add(one.offset, distance)))
+    return blur(place, distance, reason="a pointer that is not followed")
+
+
+def _add(one: Expr | Opaque, two: Expr | Opaque) -> Expr | Opaque:
+    return one + two if isinstance(one, Expr) and isinstance(two, Expr) else blur(one, two)
+
+
+def _numbers_in(value: Value) -> Iterator[Expr | Condition]:
+    if isinstance(value, Expr | Condition):
+        yield value
+    elif isinstance(value, Lanes):
+        for lane in value.lanes:
+            yield from _numbers_in(lane)
+    elif isinstance(value, Pointer):
+        yield from _numbers_in(value.offset)
+    elif isinstance(value, Choice):
+        yield value.condition
+        yield from _numbers_in(value.then)
+        yield from _numbers_in(value.otherwise)
+
+
+def _blur_like(value: Value, sources: frozenset[str]) -> Value:
+    """Forget the numbers in a value, but not which buffers its pointers point into."""
+    if isinstance(value, Pointer):
+        return Pointer(value.memory, blur(value.offset, Opaque(sources), reason=_LATER))
+    return blur(value, Opaque(sources), reason=_LATER)
+
+
+def _forget(start: Value, after: Value) -> Value:
+    """Give what is left of a value that changes its shape: the buffers it may point into."""
+    found = sources_of(start, after)
+    blurred = Opaque(found, "" if found else REASON)
+    if isinstance(start, Pointer) and isinstance(after, Pointer) and start.memory != after.memory:
+        return Choice(UNKNOWN, Pointer(start.memory, blurred), Pointer(after.memory, blurred))
+    return blurred
+
+
+def _lane_of(one: Instruction) -> Instruction:
+    """Give the instruction that does to a lane what one does to a vector."""
+
+    def lane(kind: str) -> str:
+        sequence = split_sequence(kind) if is_vector(kind) else None
+        return sequence[1] if sequence else kind
+
+    return Instruction(
+        one.opcode, "", lane(one.type), tuple((lane(kind), value) for kind, value in one.operands),
+        detail=one.detail, flags=one.flags, block=one.block,
+    )  # fmt: skip
+
+
+def _by_lanes(apply, left: Value, right: Value) -> Value:  # noqa: ANN001
+    count = max(len(each.lanes) for each in (left, right) if isinstance(each, Lanes))
+    sides = [each.lanes if isinstance(each, Lanes) else (each,) * count for each in (left, right)]
+    if len(sides[0]) != len(sides[1]):
+        return blur(left, right)
+    return Lanes(tuple(apply(a, b) for a, b in zip(*sides, strict=True)))
+
+
+def _combine_truths(opcode: str, left: Value, right: Value) -> Condition:
+    one, two = as_condition(left), as_condition(right)
+    if opcode == "and":
+        return conjunction(one, two)
+    if opcode == "or":
+        return disjunction(one, two)
+    if opcode == "xor" and two == TRUE:
+        return negation(one)
+    if opcode == "xor":
+        return disjunction(conjunction(one, negation(two)), conjunction(negation(one), two))
+    return Unknown(tuple(sorted(sources_of(left, right))))
+
+
+def _combine_places(opcode: str, left: Value, right: Value) -> Value:
+    is_same = isinstance(left, Pointer) and isinstance(right, Pointer) and (
+        left.memory == right.memory
+    )  # fmt: skip
+    if is_same and opcode == "sub":
+        one, two = left.offset, right.offset  # type: ignore[union-attr] # pointers both
+        if isinstance(one, Expr) and isinstance(two, Expr):
+            return one - two
+    if opcode in ("sdiv", "udiv") and isinstance(left, Expr) and isinstance(right, Expr):
+        return trunc_div(left, right)
+    if opcode == "add" and not (isinstance(left, PLACES) and isinstance(right, PLACES)):
+        place, number = (left, right) if isinstance(left, PLACES) else (right, left)
+        return move_place(place, as_number(number))
+    return blur(left, right, reason="a difference of pointers")
+
+
+def _move_lanes(opcode: str, values: list[Value], one: Instruction) -> Value:
+    """Take, set or rearrange lanes of a vector."""
+    if opcode == "extractelement":
+        vector, index = values
+        place = index.constant_value if isinstance(index, Expr) else None
+        if isinstance(vector, Lanes) and place is not None and 0 <= place < len(vector.lanes):
+            return vector.lanes[place]
+        return blur(*values, reason="lanes of a vector that is not followed")
+    if opcode == "insertelement":
+        vector, lane, index = values
+        place = index.constant_value if isinstance(index, Expr) else None
+        count = lanes_of(one.type)
+        if isinstance(vector, Opaque) and count <= _MOST_LANES:
+            vector = Lanes((vector,) * count)
+        if isinstance(vector, Lanes) and place is not None and 0 <= place < count:
+            lanes = list(vector.lanes)
+            lanes[place] = lane
+            return Lanes(tuple(lanes))
+        return blur(*values, reason="lanes of a vector that is not followed")
+    first, second, mask = values
+    count = lanes_of(one.operands[0][0])
+    sides = []
+    for side in (first, second):
+        sides.extend(side.lanes if isinstance(side, Lanes) else (side,) * count)
+    if not isinstance(mask, Lanes):
+        return blur(first, second)
+    chosen = []
+    for lane in mask.lanes:
+        at = lane.constant_value if isinstance(lane, Expr) else None
+        chosen.append(Opaque(is_unset=True) if at is None or at >= len(sides) else sides[at])
+    return Lanes(tuple(chosen))
+
+
+def _choose_by_sign(value: Value, then: Value, otherwise: Value) -> Value:
+    """Choose as vector ``?:`` does: by the sign of each lane (OpenCL C 6.3.9)."""
+    if isinstance(value, Condition):
+        return merge(value, then, otherwise)
+    number = as_number(value)
+    if isinstance(number, Expr):
+        return merge(less(number, 0), then, otherwise)
+    return blur(value, then, otherwise)
+
+
+def _linear_id(name: str) -> Expr:
+    """Give the number of a work-item, dimension 0 running fastest (OpenCL C 6.13.1)."""
+    is_local = name == "get_local_linear_id"
+    id_kind = SymbolKind.LOCAL_ID if is_local else SymbolKind.GLOBAL_ID
+    size_kind = SymbolKind.LOCAL_SIZE if is_local else SymbolKind.GLOBAL_SIZE
+    total = Expr.constant(0)
+    for axis in reversed(range(MAX_DIMENSIONS)):
+        own = Expr.symbol(Symbol(id_kind, axis=axis))
+        if not is_local:
+            own = own - Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis)
+        total = total * Symbol(size_kind, axis=axis) + own
+    return total

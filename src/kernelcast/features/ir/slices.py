@@ -1,0 +1,124 @@
+"""What values of a loop depend on: by data, by branches, and through memory."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kernelcast.features.ir.control import LEFT, ControlFlow, Loop
+from kernelcast.features.ir.debug import DebugNotes
+from kernelcast.features.ir.module import Instruction
+from kernelcast.features.ir.scalars import Evaluator
+from kernelcast.features.ir.values import Pointer, places_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A kernel's code, and what its values are."""
+
+    flow: ControlFlow
+    notes: DebugNotes
+    evaluator: Evaluator
+
+    def list_instructions(self, loop: Loop) -> Iterator[Instruction]:
+        """List the instructions of a loop, in the order of the code."""
+        for label in self.flow.order:
+            if label in loop.blocks:
+                yield from self.flow.blocks[label]
+
+    def list_memories(self, value: str, block: str) -> frozenset[str]:
+        """Name the buffers and arrays that an address lies in; ``*`` where nobody knows."""
+        place = self.evaluator.operand(("ptr", value), block)
+        return frozenset(
+            one.memory.name if isinstance(one, Pointer) else "*" for _, one in places_of(place)
+        )
+
+    def find_branches(self, phi: Instruction) -> Iterator[str]:
+        """Give the blocks whose branches choose among the values of a phi."""
+        flow = self.flow
+        own = flow.loop_of[phi.block]
+        is_header = own is not None and own.header == phi.block
+        labels = [
+            label for label in phi.labels
+            if label in flow.place and not (is_header and own and label not in own.blocks)
+        ]  # fmt: skip
+        if len(labels) < 2:
+            return
+        terms = [
+            term for label in labels
+            for term in flow.terms_into(label, flow.successors[label].index(phi.block),
+                                        phi.block) or ()
+        ]  # fmt: skip
+        for key in {key for term in terms for key in term if not key.startswith(LEFT)}:
+            if any(term.get(key) != terms[0].get(key) for term in terms):
+                yield key
+
+    def find_dependent(self, loop: Loop, seeds: Iterable[str]) -> frozenset[str]:
+        """Find the results of a loop's instructions that depend on some of them."""
+        found, memories = set(seeds), set[str]()
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for one in self.list_instructions(loop):
+                if one.opcode == "store":
+                    value, address = one.operands
+                    if value[1] in found:
+                        names = self.list_memories(address[1], one.block) - memories
+                        memories |= names
+                        has_changed |= bool(names)
+                    continue
+                if not one.name or one.name in found:
+                    continue
+                if any(value in found for _, value in one.operands) or (
+                    one.opcode == "phi" and any(
+                        self._asks(key, found) for key in self.find_branches(one))
+                ) or (
+                    one.opcode == "load"
+                    and self.list_memories(one.operands[0][1], one.block) & memories
+                ):  # fmt: skip
+                    found.add(one.name)
+                    has_changed = True
+        return frozenset(found)
+
+    def _asks(self, label: str, names: set[str]) -> bool:
+        return any(value in names for _, value in self.flow.terminator(label).operands[:1])
+
+    def find_asked(self, loop: Loop, labels: Iterable[str]) -> frozenset[str]:
+        """Find the results of a loop's instructions on which branches depend."""
+        waiting = [value for label in labels
+                   for _, value in self.flow.terminator(label).operands[:1]]  # fmt: skip
+        found: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            one = self.evaluator.instructions.get(name)
+            if one is None or name in found or one.block not in loop.blocks:
+                continue
+            found.add(name)
+            waiting.extend(value for _, value in one.operands)
+            if one.opcode == "phi":
+                for key in self.find_branches(one):
+                    waiting.extend(value for _, value in self.flow.terminator(key).operands[:1])
+        return frozenset(found)
+
+    def changes_itself(self, loop: Loop, labels: Iterable[str]) -> bool:
+        """Tell whether branches ask for what an iteration makes of what the last one left."""
+        asked = self.find_asked(loop, labels)
+        headers = {one.header for one in self.flow.loops if one.header in loop.blocks}
+        for name in asked:
+            one = self.evaluator.instructions[name]
+            if one.opcode != "phi" or one.block not in headers:
+                continue
+            inner = next(each for each in self.flow.loops if each.header == one.block)
+            again = [value for (_, value), label in zip(one.operands, one.labels, strict=True)
+                     if label in inner.blocks]  # fmt: skip
+            if any(value != name for value in again) and self._follows(loop, name, again):
+                return True
+        return False
+
+    def _follows(self, loop: Loop, name: str, values: list[str]) -> bool:
+        """Tell whether some values are made of a result."""
+        dependent = self.find_dependent(loop, (name,))
+        return any(value in dependent for value in values)
+
+    def line_of(self, one: Instruction) -> int:
+        """Give the line of an instruction; 0 in an included file."""
+        place = self.notes.place(one.note)
+        return 0 if place is None else place.line
