@@ -142,5 +142,9 @@ def test_any_index_is_taken(index: str) -> None:
     """Gives an expression or a reason for any index, and raises nothing."""
     body = f"int x = get_global_id(0); a[{index}] = 1;"
     parsed = parse_source(f"kernel void k(global int *a, int n, uint u) {{ {body} }}")
-    [access] = [one for one in read_facts(Kernel(name="k", source=parsed.source)).accesses if one.buffer == "a"]
+    [access] = [
+        one
+        for one in read_facts(Kernel(name="k", source=parsed.source)).accesses
+        if one.buffer == "a"
+    ]
     assert access.offset_bytes is not None or access.reason or access.sources

@@ -18,7 +18,11 @@ def find_narrowed(body: str) -> set[str]:
     helper = "float pick(global const float *from, int at) { return from[at]; }"
     parsed = parse_source(f"{helper} kernel void k({_PARAMETERS}) {{ {_IDS} {body} }}")
     assert parsed.errors == ()
-    return {one.text for one in read_facts(Kernel(name="k", source=parsed.source)).accesses if one.is_narrowed}
+    return {
+        one.text
+        for one in read_facts(Kernel(name="k", source=parsed.source)).accesses
+        if one.is_narrowed
+    }
 
 
 @pytest.mark.parametrize(

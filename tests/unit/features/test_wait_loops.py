@@ -66,4 +66,11 @@ def test_no_kernel_of_the_corpus_waits() -> None:
     for path in sorted((_ROOT / "src/kernelcast/training_data/corpus").rglob("*.cl")):
         parsed = parse_source(path.read_text(), [f"-I{path.parent}"])
         for name in list_kernels(parsed):
-            assert find_wait_loop(analyse(Kernel(name=name, source=parsed.source, build_options=(f"-I{path.parent}",)))) is None, f"{path.name}: {name}"
+            assert (
+                find_wait_loop(
+                    analyse(
+                        Kernel(name=name, source=parsed.source, build_options=(f"-I{path.parent}",))
+                    )
+                )
+                is None
+            ), f"{path.name}: {name}"

@@ -241,7 +241,9 @@ def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work() -> None:
     for path in sorted(path for one in _FOLDERS for path in (_ROOT / one).rglob("*.cl")):
         parsed = parse_source(path.read_text(), [f"-I{path.parent}"])
         for name in list_kernels(parsed):
-            analysis = analyse(Kernel(name=name, source=parsed.source, build_options=(f"-I{path.parent}",)))
+            analysis = analyse(
+                Kernel(name=name, source=parsed.source, build_options=(f"-I{path.parent}",))
+            )
             kernels += 1
             atomic += any(one.kind is AccessKind.ATOMIC for one in analysis.facts.accesses)
             if find_work_queue(analysis):

@@ -40,9 +40,7 @@ class AddressEdits:
         Buffers and arrays whose address is noted at the kernel's start.
     """
 
-    def __init__(
-        self, analysis: DividedSource, edits: SourceEdits, numbers: Sequence[int]
-    ) -> None:
+    def __init__(self, analysis: DividedSource, edits: SourceEdits, numbers: Sequence[int]) -> None:
         self._analysis = analysis
         self._edits = edits
         self._sites: dict[int, list[Site]] = {}

@@ -15,7 +15,12 @@ from kernelcast.features.syntax.tree import Node, SyntaxTree
 
 
 def hand_on(
-    edits: SourceEdits, analysis: DividedSource, spans: Sequence[Span], *, parameter: str, argument: str
+    edits: SourceEdits,
+    analysis: DividedSource,
+    spans: Sequence[Span],
+    *,
+    parameter: str,
+    argument: str,
 ) -> None:
     """Add a parameter to every helper function that counts, and an argument to every call of it.
 

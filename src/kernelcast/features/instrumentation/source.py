@@ -103,9 +103,7 @@ class _Writer:
         self._source = analysis.tree.places.source.decode()
         self._edits = SourceEdits(self._source)
         self._counters = analysis.blocks.counters
-        self._addresses = (
-            None if numbers is None else AddressEdits(analysis, self._edits, numbers)
-        )
+        self._addresses = None if numbers is None else AddressEdits(analysis, self._edits, numbers)
 
     def write(self) -> InstrumentedKernel:
         """Apply all edits."""

@@ -175,8 +175,13 @@ class ControlFlow:
                     one for one in loop.blocks
                     if one == label or not self.dominates(stay, one)
                 } if stay in loop.blocks and label != stay else set()  # fmt: skip
-                is_test = testing and not testing & set(loop.latches) and all(
-                    self.loop_of[one] is loop and _only_tests(self.blocks[one]) for one in testing
+                is_test = (
+                    testing
+                    and not testing & set(loop.latches)
+                    and all(
+                        self.loop_of[one] is loop and _only_tests(self.blocks[one])
+                        for one in testing
+                    )
                 )
                 if is_test:
                     loop.test, loop.testing = label, frozenset(testing)
@@ -216,9 +221,7 @@ class ControlFlow:
         labels = self.successors[label]
         if terms is None or len(set(labels)) == 1 or (loop is not None and loop.test == label):
             return terms
-        edges = frozenset(
-            number for number, one in enumerate(labels) if one == labels[edge]
-        )
+        edges = frozenset(number for number, one in enumerate(labels) if one == labels[edge])
         return [{**term, label: edges} for term in terms]
 
     def _leave(self, loop: Loop, target: str) -> list[Term] | None:
@@ -343,4 +346,3 @@ def _only_tests(block: Sequence[Instruction]) -> bool:
         and (one.opcode != "call" or "atom" not in one.detail)
         for one in block
     )
-

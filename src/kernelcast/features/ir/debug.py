@@ -236,7 +236,9 @@ class DebugNotes:
     def parameter_types(self, subprogram: int) -> dict[int, int]:
         """Give notes of the types of a function's parameters, from 1."""
         listed = self.numbers(self.reference(self.reference(subprogram, "type"), "types"))
-        body = self._module.notes.get(self.reference(self.reference(subprogram, "type"), "types"), "")
+        body = self._module.notes.get(
+            self.reference(self.reference(subprogram, "type"), "types"), ""
+        )
         if body.startswith("!{null"):
             return {number: one for number, one in enumerate(listed, start=1)}
         return self.variables.get(subprogram, {})

@@ -254,9 +254,12 @@ class _Reader:
             if phi.opcode == "phi" and label in phi.labels:
                 _, value = phi.operands[phi.labels.index(label)]
                 one = self._evaluator.instructions.get(value)
-                if one is not None and one.block == label and phi.name in {
-                    each for _, each in one.operands
-                } and one.opcode in ("add", "sub", "shl", "lshr", "ashr", "mul", "sdiv", "udiv"):
+                if (
+                    one is not None
+                    and one.block == label
+                    and phi.name in {each for _, each in one.operands}
+                    and one.opcode in ("add", "sub", "shl", "lshr", "ashr", "mul", "sdiv", "udiv")
+                ):
                     found.add(value)
         return frozenset(found)
 
@@ -266,8 +269,11 @@ class _Reader:
         if found is None:
             loop = self._flow.loop_of[label]
             stays = self._flow.successors[loop.test] if loop is not None else ()
-            bodies = [self._block_of[one].id for one in stays
-                      if loop is not None and one in loop.blocks and one in self._block_of]
+            bodies = [
+                self._block_of[one].id
+                for one in stays
+                if loop is not None and one in loop.blocks and one in self._block_of
+            ]
             found = self._steps[label] = _Block(
                 id=len(self._blocks), function=block.function, kind="loop step",
                 parent=bodies[0] if bodies else block.id, counter=block.counter,
@@ -345,9 +351,7 @@ class _Reader:
         elif one.opcode == "call":
             self._read_call(one, block, guard, loops)
 
-    def _count_address(
-        self, one: Instruction, block: _Block, loops: tuple[LoopFacts, ...]
-    ) -> None:
+    def _count_address(self, one: Instruction, block: _Block, loops: tuple[LoopFacts, ...]) -> None:
         roots = self._evaluator.roots(one.operands[0][1])
         if not roots:
             if one.operands[0][1].startswith("%") or one.operands[0][1].startswith("@"):
@@ -355,9 +359,7 @@ class _Reader:
             return
         place = self._evaluator.value(one.name)
         offset = place.offset if isinstance(place, Pointer) else place
-        steady = {
-            loop.name for loop in loops if loop.trip_count is not None
-        }
+        steady = {loop.name for loop in loops if loop.trip_count is not None}
         by_data = not isinstance(offset, Expr) or any(
             not each.is_parameter and each.name not in steady for each in offset.symbols()
         )
@@ -574,9 +576,7 @@ class _Reader:
                 sources=tuple(sorted(blurred.sources)), reason=_reason(known, blurred),
             ))  # fmt: skip
 
-    def _site(
-        self, one: Instruction, where: Place | None, kind: AccessKind, size: int
-    ) -> int:
+    def _site(self, one: Instruction, where: Place | None, kind: AccessKind, size: int) -> int:
         key: object = id(one)
         if where is not None and where.line:
             written = (where.line, where.column, where.function, kind, size)
@@ -670,9 +670,7 @@ class _Reader:
         return tuple(one for name, one in contents.items() if name in used)
 
 
-def _count(
-    operations: Counter[Operation], memory: Counter[MemoryOperation]
-) -> OperationCounts:
+def _count(operations: Counter[Operation], memory: Counter[MemoryOperation]) -> OperationCounts:
     return OperationCounts(operations=dict(operations), memory=dict(memory))
 
 

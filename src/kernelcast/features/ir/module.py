@@ -21,7 +21,7 @@ _GLOBAL: Final = re.compile(
 )  # fmt: skip
 _SPACE: Final = re.compile(r"addrspace\((\d+)\)")
 _SCALAR_TYPE: Final = re.compile(
-    r'(?:void|i\d+|half|bfloat|float|double|fp128|x86_fp80|label|token|metadata|opaque'
+    r"(?:void|i\d+|half|bfloat|float|double|fp128|x86_fp80|label|token|metadata|opaque"
     r'|%[\w.$]+|%"[^"]*"|ptr(?: addrspace\(\d+\))?)'
 )
 _PARAMETER_ATTRIBUTE: Final = re.compile(
@@ -190,7 +190,7 @@ def _members(struct: str) -> list[str]:
 
 def split_list(text: str) -> list[str]:
     """Split at the commas that no bracket holds."""
-    if not any(one in text for one in "[{<(\""):
+    if not any(one in text for one in '[{<("'):
         return text.split(", ") if text else []
     parts, depth, start, quoted = [], 0, 0, False
     for place, letter in enumerate(text):
@@ -257,7 +257,9 @@ def read_module(text: str) -> Module:
         elif line.startswith("!0 = "):
             break
     start = text.find("\n!0 = ")
-    notes = {int(number): body for number, body in _NOTE.findall(text[start:])} if start >= 0 else {}
+    notes = (
+        {int(number): body for number, body in _NOTE.findall(text[start:])} if start >= 0 else {}
+    )
     return Module(functions, variables, types, notes, arguments)
 
 

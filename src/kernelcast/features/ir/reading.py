@@ -185,5 +185,3 @@ def _declare(one: Placeholder, *, is_constant: bool) -> str:
     if one.type_name or is_constant:
         return one.declaration
     return f"extern constant int {one.name};"
-
-

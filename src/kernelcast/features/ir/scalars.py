@@ -288,7 +288,9 @@ class Evaluator:
         instruction = self.instructions.get(text)
         if instruction is None or instruction.block not in self.flow.loop_of:
             return value
-        return self._leave(value, self.flow.loop_of[instruction.block], self.flow.loop_of.get(block))
+        return self._leave(
+            value, self.flow.loop_of[instruction.block], self.flow.loop_of.get(block)
+        )
 
     def _leave(self, value: Value, inner: Loop | None, outer: Loop | None) -> Value:
         """Give what a value of a loop is outside of it."""
@@ -547,9 +549,7 @@ class Evaluator:
                 for condition, (_, value) in zip(conditions, sides, strict=True)
             ))  # fmt: skip
         # One that is met wherever no other is needs no condition of its own: the longest.
-        order = sorted(
-            reversed(range(len(sides))), key=lambda one: -len(str(conditions[one]))
-        )
+        order = sorted(reversed(range(len(sides))), key=lambda one: -len(str(conditions[one])))
         reached = [one for one in order if conditions[one] != FALSE]
         if not reached:
             return blur(*(value for _, value in sides))
@@ -667,9 +667,7 @@ class Evaluator:
                 symbol, line, self._stay(loop.test, edge), stays, leaves=leaves,
                 limits=self.largest_unsigned,
             )  # fmt: skip
-        return describe_bottom(
-            symbol, line, stays, leaves=leaves, limits=self.largest_unsigned
-        )
+        return describe_bottom(symbol, line, stays, leaves=leaves, limits=self.largest_unsigned)
 
     def _stay(self, label: str, edge: int) -> Condition:
         """Give the condition on which a loop is not left by an edge."""
@@ -696,9 +694,7 @@ class Evaluator:
             slots[phi.name] = [
                 Slot(leaf, stand_in_for(phi.name, at)) for at, leaf in enumerate(split(start))
             ]
-            layer[phi.name] = rebuild(
-                start, (Expr.symbol(each.before) for each in slots[phi.name])
-            )
+            layer[phi.name] = rebuild(start, (Expr.symbol(each.before) for each in slots[phi.name]))
         self._layers.append(layer)
         ends = {phi.name: self._end(phi, loop) for phi in phis if phi.name in slots}
         sources = {
