@@ -148,9 +148,8 @@ def test_a_type_of_the_host_is_a_float() -> None:
     parsed = parse_source(source)
     assert not parsed.is_clean
     assert [one.type_name for one in parsed.placeholders] == ["float", "float4"]
-    assert {str(one.offset_bytes) for one in read_facts(Kernel(name="k", source=parsed.source)).accesses} == {
-        "8", "16",
-    }  # fmt: skip
+    facts = read_facts(Kernel(name="k", source=source))
+    assert {str(one.offset_bytes) for one in facts.accesses} == {"8", "16"}
 
 
 def test_unsigned_comparisons_know_large_numbers() -> None:

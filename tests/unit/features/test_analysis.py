@@ -1,7 +1,6 @@
 import pytest
 
 from kernelcast.features.analysis import analyse, read_facts
-from kernelcast.features.parsing import parse_source
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace

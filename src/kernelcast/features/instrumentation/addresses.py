@@ -35,7 +35,8 @@ class AddressEdits:
     Attributes
     ----------
     places : tuple of tuple of int
-        Sites of each place, as the facts number them: a compound assignment is one place, a load and a store.
+        Sites of each place, as the facts number them: a compound assignment is one place, a load
+        and a store.
     bases : tuple of str
         Buffers and arrays whose address is noted at the kernel's start.
     """

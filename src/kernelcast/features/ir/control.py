@@ -204,7 +204,7 @@ class ControlFlow:
         return found or None
 
     def terms_into(
-        self, before: str, edge: int, label: str, loop: Loop | None | str = ""
+        self, before: str, edge: int, label: str, loop: Loop | str | None = ""
     ) -> list[Term] | None:
         """Choices on which a block is reached by an edge, from the header of the loop around."""
         around = self.loop_of[label] if isinstance(loop, str) else loop
@@ -291,7 +291,7 @@ class ControlFlow:
         return frozenset() if has_others else frozenset(range(len(targets)))
 
     def _targets(self, loop: Loop) -> tuple[list[str], bool]:
-        """List where a loop is left to within the loop around it, and whether it is left farther."""
+        """List where a loop is left to within the one around it, and whether it is left farther."""
         parent = loop.parent
         targets = dict.fromkeys(self.successors[one][edge] for one, edge in loop.exits)
         within = [one for one in targets if parent is None or one in parent.blocks]

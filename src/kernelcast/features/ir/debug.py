@@ -240,5 +240,5 @@ class DebugNotes:
             self.reference(self.reference(subprogram, "type"), "types"), ""
         )
         if body.startswith("!{null"):
-            return {number: one for number, one in enumerate(listed, start=1)}
+            return dict(enumerate(listed, start=1))
         return self.variables.get(subprogram, {})

@@ -109,6 +109,8 @@ class _Reader:
         self._module, self._function = code.evaluator.module, code.evaluator.function
         self._lines = source.splitlines()
         self._blocks: list[_Block] = []
+        self._guard: Condition = TRUE
+        self._loops: tuple[LoopFacts, ...] = ()
         self._block_of: dict[str, _Block] = {}
         self._accesses: list[MemoryAccess] = []
         self._reaches: list[CounterReach] = []
@@ -129,10 +131,10 @@ class _Reader:
         self._find_dead()
         groups: dict[object, _Block] = {}
         for label in flow.order:
-            guard = evaluator.guard(label)
+            guard = self._guard = evaluator.guard(label)
             if guard == FALSE:
                 continue
-            loops = self._loops_around(label)
+            loops = self._loops = self._loops_around(label)
             if any(one.trip_count == Expr.constant(0) and one.is_exact for one in loops):
                 continue
             key = self._key(label)
@@ -145,9 +147,9 @@ class _Reader:
             step = self._find_step(label)
             for one in flow.blocks[label]:
                 if one.name in step:
-                    self._read_instruction(one, self._step_of(label, block), guard, loops)
+                    self._read_instruction(one, self._step_of(label, block))
                 else:
-                    self._read_instruction(one, block, guard, loops)
+                    self._read_instruction(one, block)
         if flow.is_irreducible:
             self._gaps.append(Gap(line=0, reason="goto: what follows is not followed exactly"))
         looping = (one.site for one in self._accesses if one.loops)
@@ -162,7 +164,8 @@ class _Reader:
             local_arrays=self._find_local_arrays(),
             blocks=tuple(
                 BlockFacts(
-                    id=one.id, function=one.function or self._function.name, kind=one.kind, line=one.line,
+                    id=one.id, function=one.function or self._function.name, kind=one.kind,
+                    line=one.line,
                     last_line=max(one.line, one.last_line), parent=one.parent,
                     count=((one.counter, 1),),
                     operations=one.sum_up(),
@@ -323,7 +326,9 @@ class _Reader:
         return self._notes.place(one.note)
 
     def _read_instruction(
-        self, one: Instruction, block: _Block, guard: Condition, loops: tuple[LoopFacts, ...]
+        self,
+        one: Instruction,
+        block: _Block,
     ) -> None:
         place = self._place(one)
         if place is not None and (place.line or not place.is_main):
@@ -338,20 +343,20 @@ class _Reader:
             block.line = min(block.line or line, line)
             block.last_line = max(block.last_line, line)
         if one.opcode == "getelementptr":
-            self._count_address(one, block, loops)
+            self._count_address(one, block)
             return
         if one.name not in self._indices:
             count_instruction(one, self._module, block.operations)
         if one.opcode == "load":
-            self._note(one, one.operands[0], one.type, AccessKind.LOAD, block, guard, loops)
+            self._note(one, one.operands[0], one.type, AccessKind.LOAD, block)
         elif one.opcode == "store":
-            self._note(one, one.operands[1], one.type, AccessKind.STORE, block, guard, loops)
+            self._note(one, one.operands[1], one.type, AccessKind.STORE, block)
         elif one.opcode in ("atomicrmw", "cmpxchg"):
-            self._note(one, one.operands[0], one.type, AccessKind.ATOMIC, block, guard, loops)
+            self._note(one, one.operands[0], one.type, AccessKind.ATOMIC, block)
         elif one.opcode == "call":
-            self._read_call(one, block, guard, loops)
+            self._read_call(one, block)
 
-    def _count_address(self, one: Instruction, block: _Block, loops: tuple[LoopFacts, ...]) -> None:
+    def _count_address(self, one: Instruction, block: _Block) -> None:
         roots = self._evaluator.roots(one.operands[0][1])
         if not roots:
             if one.operands[0][1].startswith("%") or one.operands[0][1].startswith("@"):
@@ -359,7 +364,7 @@ class _Reader:
             return
         place = self._evaluator.value(one.name)
         offset = place.offset if isinstance(place, Pointer) else place
-        steady = {loop.name for loop in loops if loop.trip_count is not None}
+        steady = {loop.name for loop in self._loops if loop.trip_count is not None}
         by_data = not isinstance(offset, Expr) or any(
             not each.is_parameter and each.name not in steady for each in offset.symbols()
         )
@@ -374,10 +379,12 @@ class _Reader:
         block.operations[operation] += 1
 
     def _read_call(
-        self, one: Instruction, block: _Block, guard: Condition, loops: tuple[LoopFacts, ...]
+        self,
+        one: Instruction,
+        block: _Block,
     ) -> None:
         if one.detail.startswith(("llvm.memcpy", "llvm.memmove")):
-            self._read_copy(one, block, guard, loops)
+            self._read_copy(one, block)
             return
         if one.detail.startswith("llvm."):
             return
@@ -397,7 +404,7 @@ class _Reader:
             distance = number * (apart * element) if isinstance(number, Expr) else number
             place = move_place(self._evaluator.operand(pointer, one.block), distance)
             kind = AccessKind.STORE if is_store else AccessKind.LOAD
-            self._record(one, pointer, place, lanes * element, lanes, kind, block, guard, loops)
+            self._record(one, pointer, place, lanes * element, lanes, kind, block)
             if self._accesses:
                 self._form_of[self._accesses[-1].site] = self._forms.combine((pointer, index))
             return
@@ -405,7 +412,7 @@ class _Reader:
         if builtins.is_atomic(name) and pointers:
             place = self._evaluator.operand(pointers[0], one.block)
             size = atomic_number(one)[1] // 8
-            self._record(one, pointers[0], place, size, 1, AccessKind.ATOMIC, block, guard, loops)
+            self._record(one, pointers[0], place, size, 1, AccessKind.ATOMIC, block)
             return
         line = self._line(one)
         if one.detail in self._module.functions:
@@ -431,7 +438,9 @@ class _Reader:
         )  # fmt: skip
 
     def _read_copy(
-        self, one: Instruction, block: _Block, guard: Condition, loops: tuple[LoopFacts, ...]
+        self,
+        one: Instruction,
+        block: _Block,
     ) -> None:
         """Read the copy of a structure: a load and a store."""
         length = one.operands[2][1]
@@ -445,7 +454,7 @@ class _Reader:
                 continue
             if operand[1].startswith("@__const"):
                 continue  # an array's initial value
-            self._record(one, operand, place, int(length), 1, kind, block, guard, loops)
+            self._record(one, operand, place, int(length), 1, kind, block)
 
     def _find_indices(self) -> frozenset[str]:
         """Find what is part of others: indices that are widened, signs of what is subtracted."""
@@ -492,13 +501,17 @@ class _Reader:
         }  # fmt: skip
 
     def _note(
-        self, one: Instruction, operand: Operand, kind_of: str, kind: AccessKind, block: _Block,
-        guard: Condition, loops: tuple[LoopFacts, ...],
-    ) -> None:  # fmt: skip
+        self,
+        one: Instruction,
+        operand: Operand,
+        kind_of: str,
+        kind: AccessKind,
+        block: _Block,
+    ) -> None:
         place = self._evaluator.operand(operand, one.block)
         size = self._module.size_of(kind_of)
         lanes = self._count_lanes(one, lanes_of(kind_of))
-        self._record(one, operand, place, size, lanes, kind, block, guard, loops)
+        self._record(one, operand, place, size, lanes, kind, block)
 
     def _count_lanes(self, one: Instruction, lanes: int) -> int:
         """Count the lanes of a vector that are used, or set."""
@@ -517,7 +530,7 @@ class _Reader:
         return len(used & {str(lane) for lane in range(lanes)}) or lanes
 
     def _count_set(self, one: Instruction, lanes: int) -> int:
-        """Count the lanes of a stored vector that are not as they were loaded, or not set at all."""
+        """Count the lanes of a stored vector that are not as they were loaded, or not set."""
         instructions, count = self._evaluator.instructions, 0
         value = instructions.get(one.operands[0][1])
         if value is not None and value.opcode == "shufflevector":
@@ -538,9 +551,15 @@ class _Reader:
         return found
 
     def _record(
-        self, one: Instruction, operand: Operand, place: Value, size: int, lanes: int,
-        kind: AccessKind, block: _Block, guard: Condition, loops: tuple[LoopFacts, ...],
-    ) -> None:  # fmt: skip
+        self,
+        one: Instruction,
+        operand: Operand,
+        place: Value,
+        size: int,
+        lanes: int,
+        kind: AccessKind,
+        block: _Block,
+    ) -> None:
         unknown = re.search(r"addrspace\((\d+)\)", operand[0])
         written_space = {"1": MemorySpace.GLOBAL, "2": MemorySpace.CONSTANT,
                          "3": MemorySpace.LOCAL, "4": MemorySpace.GENERIC}.get(
@@ -562,7 +581,7 @@ class _Reader:
         if kind is not AccessKind.ATOMIC and MemorySpace.PRIVATE not in spaces:
             self._form_of[site] = self._forms.combine((operand,))
         for (conditions, each), space in zip(places, spaces, strict=True):
-            whole = conjunction(guard, *conditions) if conditions else guard
+            whole = conjunction(self._guard, *conditions)
             if space is MemorySpace.PRIVATE or whole == FALSE:
                 continue
             memory = each.memory if isinstance(each, Pointer) else None
@@ -572,7 +591,8 @@ class _Reader:
             self._accesses.append(MemoryAccess(
                 site=site, block=block.id, line=line, text=text, kind=kind, space=space,
                 buffer=None if memory is None else memory.name, bytes=size, lanes=lanes,
-                offset_bytes=known, pattern=_pattern(known, blurred), guard=whole, loops=loops,
+                offset_bytes=known, pattern=_pattern(known, blurred), guard=whole,
+                loops=self._loops,
                 sources=tuple(sorted(blurred.sources)), reason=_reason(known, blurred),
             ))  # fmt: skip
 
@@ -656,7 +676,7 @@ class _Reader:
         )  # fmt: skip
 
     def _find_used_contents(self) -> tuple[ContentRead, ...]:
-        """Give the contents that tell iterations or conditions exactly, and those that place them."""
+        """Give the contents that tell iterations or conditions, and those that place them."""
         contents = self._evaluator.contents
         loops = [self._evaluator.loop_facts(one) for one in self._loops_in_order()]
         counts = [one.trip_count for one in loops if one.is_exact]

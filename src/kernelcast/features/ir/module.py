@@ -257,10 +257,9 @@ def read_module(text: str) -> Module:
         elif line.startswith("!0 = "):
             break
     start = text.find("\n!0 = ")
-    notes = (
-        {int(number): body for number, body in _NOTE.findall(text[start:])} if start >= 0 else {}
-    )
-    return Module(functions, variables, types, notes, arguments)
+    bodies = _NOTE.findall(text[start:]) if start >= 0 else []
+    noted = {int(number): body for number, body in bodies}
+    return Module(functions, variables, types, noted, arguments)
 
 
 def _read_global(match: re.Match[str]) -> Global:

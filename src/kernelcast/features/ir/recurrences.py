@@ -75,8 +75,9 @@ def _find_geometric(start: Expr, after: Expr, before: Symbol, symbol: Symbol) ->
     split = after.split(before)
     if split is not None and split[0].is_zero:
         factor = split[1].constant_value
-        is_small = factor is not None and abs(factor) < _LARGEST_FACTOR
-        return geometric(start, factor, symbol, is_division=False) if is_small else None
+        if factor is None or abs(factor) >= _LARGEST_FACTOR:
+            return None
+        return geometric(start, factor, symbol, is_division=False)
     atom = after.sole_atom
     if not isinstance(atom, FloorDiv | TruncDiv) or atom.numerator != Expr.symbol(before):
         return None

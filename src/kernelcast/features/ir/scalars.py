@@ -1,7 +1,8 @@
 """What values of a kernel are: numbers by ids, loop iterations and arguments, and pointers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from kernelcast.expressions import (
@@ -31,7 +32,6 @@ from kernelcast.features.ir.arithmetic import Arithmetic
 from kernelcast.features.ir.control import LEFT, ControlFlow, Loop, Term
 from kernelcast.features.ir.debug import DebugNotes, TypeNote
 from kernelcast.features.ir.loops import describe_bottom, describe_top
-from kernelcast.features.ir.recurrences import REASON, Slot, solve_slots
 from kernelcast.features.ir.module import (
     Function,
     Instruction,
@@ -42,8 +42,8 @@ from kernelcast.features.ir.module import (
     split_list,
     split_sequence,
 )
+from kernelcast.features.ir.recurrences import REASON, Slot, solve_slots
 from kernelcast.features.ir.values import (
-    ONE,
     PLACES,
     ZERO,
     Choice,
@@ -300,8 +300,7 @@ class Evaluator:
                 facts = self.loop_facts(inner)
                 if facts.is_exact and facts.trip_count is not None:
                     last = facts.trip_count if inner.test else facts.trip_count - 1
-                    value = change_numbers(value, lambda one, at=last, of=symbol: put_in(
-                        one, {of: at}))  # fmt: skip
+                    value = change_numbers(value, partial(put_in, replacements={symbol: last}))
                 else:
                     sources = sources_of(facts.condition) | self._sources_of_exits(inner.header)
                     value = _blur_like(value, sources)
@@ -389,6 +388,10 @@ class Evaluator:
             return Unknown(tuple(sorted(sources_of(*values))))
         if not is_followed(one.type):
             return blur(*values, reason=_IN_FLOAT) if is_float(one.type) else blur(*values)
+        return self._calculate_number(one, values)
+
+    def _calculate_number(self, one: Instruction, values: list[Value]) -> Value:
+        opcode = one.opcode
         if opcode in _BINARY:
             return self._combine(one, values)
         if opcode in ("sext", "zext"):
@@ -509,7 +512,7 @@ class Evaluator:
 
     def _edges(self, phi: Instruction) -> list[list[Term] | None]:
         flow = self.flow
-        found = []
+        found: list[list[Term] | None] = []
         for label in phi.labels:
             if label not in flow.place:
                 found.append(None)
@@ -549,7 +552,7 @@ class Evaluator:
                 for condition, (_, value) in zip(conditions, sides, strict=True)
             ))  # fmt: skip
         # One that is met wherever no other is needs no condition of its own: the longest.
-        order = sorted(reversed(range(len(sides))), key=lambda one: -len(str(conditions[one])))
+        order = sorted(range(len(sides)), key=lambda one: (-len(str(conditions[one])), -one))
         reached = [one for one in order if conditions[one] != FALSE]
         if not reached:
             return blur(*(value for _, value in sides))
@@ -769,9 +772,9 @@ class Evaluator:
         if memory.role is Role.ARGUMENT:
             return self._read_argument(memory.name, constant, one)
         if memory.role is Role.INITIAL:
-            variable = self.module.globals[memory.name]
+            set_to = self.module.globals[memory.name]
             found = None if constant is None else self._initial(
-                variable.type, variable.value, constant, one.type
+                set_to.type, set_to.value, constant, one.type
             )  # fmt: skip
             return found or Opaque(reason="an initial value that is not followed")
         if memory.space is MemorySpace.PRIVATE:
@@ -1054,7 +1057,7 @@ def _lane_of(one: Instruction) -> Instruction:
     )  # fmt: skip
 
 
-def _by_lanes(apply, left: Value, right: Value) -> Value:  # noqa: ANN001
+def _by_lanes(apply: Callable[[Value, Value], Value], left: Value, right: Value) -> Value:
     count = max(len(each.lanes) for each in (left, right) if isinstance(each, Lanes))
     sides = [each.lanes if isinstance(each, Lanes) else (each,) * count for each in (left, right)]
     if len(sides[0]) != len(sides[1]):
@@ -1112,7 +1115,7 @@ def _move_lanes(opcode: str, values: list[Value], one: Instruction) -> Value:
         return blur(*values, reason="lanes of a vector that is not followed")
     first, second, mask = values
     count = lanes_of(one.operands[0][0])
-    sides = []
+    sides: list[Value] = []
     for side in (first, second):
         sides.extend(side.lanes if isinstance(side, Lanes) else (side,) * count)
     if not isinstance(mask, Lanes):
