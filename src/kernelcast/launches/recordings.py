@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,10 @@ def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
     """Write recordings as JSON."""
     content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
-    text = json.dumps(content, indent=1, default=datetime.isoformat)
+    text = json.dumps(
+        content, indent=1,
+        default=lambda value: sorted(value) if isinstance(value, frozenset) else value.isoformat(),
+    )  # fmt: skip
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
