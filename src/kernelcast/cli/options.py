@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # slow to load
 
     from kernelcast.records.arithmetic import Number
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 Record = TypeVar("Record", bound="DataclassInstance")
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -209,20 +208,10 @@ def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None
     ctx.meta[_DEBUG] = value
 
 
-def flag(*names: str, says: str) -> Callable[[Command], Command]:
-    """Make the decorator of an option that is given or not."""
-    return click.option(*names, is_flag=True, help=says)
-
-
-def file(*names: str, says: str, metavar: str = "FILE") -> Callable[[Command], Command]:
-    """Make the decorator of an option that names a file."""
-    return click.option(*names, metavar=metavar, type=FILE, help=says)
-
-
-json_flag = flag("--json", "as_json", says="Print JSON instead of a table.")
-json_list = flag(
-    "--json", "as_json",
-    says="Print a JSON list, one object per device, instead of a table. Times are in seconds.",
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+json_list = click.option(
+    "--json", "as_json", is_flag=True,
+    help="Print a JSON list, one object per device, instead of a table. Times are in seconds.",
 )  # fmt: skip
 device = click.option(
     "--device", "device_ids", metavar="ID", multiple=True,

@@ -55,18 +55,20 @@ _database: Final = click.option(
     help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each; only its owner "
     "may be able to read it.",
 )  # fmt: skip
-@option.flag(
-    "--require-tokens", says="Need a token on loopback too; any other address always needs one."
-)
+@click.option(
+    "--require-tokens", is_flag=True,
+    help="Need a token on loopback too; any other address always needs one."
+)  # fmt: skip
 @click.option(
     "--trusted-proxy", "trusted_proxies", metavar="NETWORK", multiple=True,
     help="Believe what a proxy at this address or network says of where a request began "
     "(X-Forwarded-For and X-Forwarded-Proto); may be repeated. Callers then need tokens, on "
     "loopback too.",
 )  # fmt: skip
-@option.flag(
-    "--allow-run", says="Compile and run submitted kernels, for callers with the scope 'run'."
-)
+@click.option(
+    "--allow-run", is_flag=True,
+    help="Compile and run submitted kernels, for callers with the scope 'run'."
+)  # fmt: skip
 @click.option(
     "--sandbox", type=click.Choice(["auto", "required", "off"]), default="auto",
     help="Confine the processes that read and run what callers submit, by bubblewrap: where it "
@@ -78,7 +80,7 @@ _database: Final = click.option(
     "waits, so that the next answer is better; 0: none.",
 )  # fmt: skip
 @option.least_gain
-@option.flag("--no-jobs", says="Leave jobs to other hosts.")
+@click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
 @click.option(
     "--queue", metavar="N", type=option.COUNT, default=8,
     help="Samplings that may wait for a device in each process; more are told to come again.",

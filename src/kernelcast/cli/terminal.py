@@ -13,29 +13,11 @@ from kernelcast.records.errors import InputError, KernelcastError
 
 if TYPE_CHECKING:  # takes longer to import than all else that a command needs before it begins
     from rich.console import RenderableType
-    from rich.table import Table
 
     from kernelcast.reports.presenter import Part
 
 _LEAST_WIDTH = 80
 _UNLIMITED_WIDTH = 10_000
-
-
-def make_table(
-    *titles: str, right: Iterable[str] = (), title: str = "", caption: str = ""
-) -> "Table":
-    """Make an empty table; columns of numbers stand at the right."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
-        title=title or None, title_justify="left", caption=caption or None, caption_justify="left",
-    )  # fmt: skip
-    numbers = set(right)
-    for one in titles:
-        table.add_column(one, justify="right" if one in numbers else "left", overflow="fold")
-    return table
 
 
 def show(*parts: "Part | RenderableType") -> None:
