@@ -106,8 +106,9 @@ def compare_table(
     notes = [f"{what}: {why}" for what, why in validation.refused.items()]
     if {"history"} & {*names.values()} and plan.split is not Split.LAUNCH:
         notes.append(
-            f"history has seen no launch of a {plan.split.value} that is held out, and answers as "
-            "linear does; `--split launch` holds out single launches"
+            f"history answers launches that were measured before, and has seen none of a "
+            f"{plan.split.value} that is held out: it answers as linear does; `--split launch` "
+            "holds out repeated measurements one by one"
         )
     return compare_errors(joined, methods, notes=notes), comparison
 
