@@ -15,7 +15,7 @@ COMMANDS = {
 }  # fmt: skip
 GROUPS = {
     "corpus": {"check", "ls", "write"},
-    "data": {"check", "export", "import", "ls", "merge", "rm", "show"},
+    "data": {"check", "export", "import", "ls", "merge", "remodel", "rm", "show"},
     "model": {"cpu", "fit", "gpu", "scratchpad"},
     "models": {"ls", "pin", "rollback", "show", "unpin"},
     "serve": {"token"},
