@@ -56,10 +56,6 @@ _FUNCTION: Final = re.compile(
 )
 _UNROLL: Final = re.compile(r'\{!"llvm\.loop\.unroll\.(?:full|enable|count)"[^}]*\}')
 _NO_INLINE: Final = re.compile(r"^(attributes #\d+ = \{.*?)\bnoinline ", re.MULTILINE)
-_REQUIRED_SIZE: Final = re.compile(
-    r"^define .*?@([\w$.]+)\(.*!reqd_work_group_size !(\d+)", re.MULTILINE
-)
-_SIZES: Final = re.compile(r"^!(\d+) = !\{(i32 \d+, i32 \d+, i32 \d+)\}", re.MULTILINE)
 _LAUNCH_VARIABLE: Final = "@kernelcast_launch"
 _EXTERN: Final = re.compile(r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$.]+)", re.MULTILINE)
 _AMD_REFERENCE: Final = re.compile(r"\b([\w$.]+)@(?:gotpc)?rel32@lo")
@@ -180,7 +176,8 @@ def compile_kernel(
         compiler=entry["compiler"],
         kernels=tuple(
             CompiledKernel(
-                name=one["name"], arguments=tuple(Argument(**each) for each in one["arguments"])
+                name=one["name"], arguments=tuple(Argument(**each) for each in one["arguments"]),
+                required_local_size=tuple(one["required_local_size"]),
             )
             for one in entry["kernels"]
         ),
@@ -280,7 +277,7 @@ class _Job:
                 text = self._write(
                     folder, compiler, "moved.ll", ("-O3", "-disable-llvm-passes", "-S")
                 )
-            text = _require_sizes(text, code)
+            text = _require_sizes(text, kernels)
         return {
             "text": text, "log": log, "missing": _find_missing_builtins(text, self.target),
             "kernels": [asdict(kernel) for kernel in kernels],
@@ -347,15 +344,14 @@ def _open_up(code: str) -> str:
     return _FUNCTION.sub("define internal ", _NO_INLINE.sub(r"\1", code))
 
 
-def _require_sizes(ptx: str, code: str) -> str:
+def _require_sizes(ptx: str, kernels: Sequence[CompiledKernel]) -> str:
     """Note the work-group sizes that kernels require, which clang leaves out of PTX."""
-    sizes = {number: ", ".join(re.findall(r"i32 (\d+)", node)) for number, node in
-             _SIZES.findall(code)}  # fmt: skip
-    for kernel, number in _REQUIRED_SIZE.findall(code):
-        start = ptx.find(f".entry {kernel}(")
+    for kernel in kernels:
+        start = ptx.find(f".entry {kernel.name}(")
         place = ptx.find("\n{", start)
-        if start >= 0 and sizes.get(number) and ".reqntid" not in ptx[start:place]:
-            ptx = f"{ptx[:place]}\n.reqntid {sizes[number]}{ptx[place:]}"
+        if any(kernel.required_local_size) and start >= 0 and ".reqntid" not in ptx[start:place]:
+            size = ", ".join(map(str, kernel.required_local_size))
+            ptx = f"{ptx[:place]}\n.reqntid {size}{ptx[place:]}"
     return ptx
 
 

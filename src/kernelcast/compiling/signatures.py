@@ -18,6 +18,8 @@ class Argument:
     """As in the source."""
     address_space: str = "private"
     """``global``, ``local``, ``constant`` of a pointer; ``private`` of a value."""
+    is_const: bool = False
+    """Whether what a pointer points to, or an image, is only read."""
     size_bytes: int | None = None
     """What a launch passes, in bytes; PTX and AMD assembly tell."""
 
@@ -28,13 +30,17 @@ class CompiledKernel:
 
     name: str
     arguments: tuple[Argument, ...]
+    required_local_size: tuple[int, ...] = (0, 0, 0)
+    """Zeros where the source leaves that open."""
 
 
 _KERNEL: Final = re.compile(
-    r"^define [^@]*@(?!__clang_ocl_kern_imp_)([\w$.]+)\((.*)\).*?"
-    r"!kernel_arg_addr_space !(\d+).*?!kernel_arg_type !(\d+)", re.MULTILINE,
-)  # fmt: skip
+    r"^define [^@]*@(?!__clang_ocl_kern_imp_)([\w$.]+)\((.*)\).*!kernel_arg_addr_space .*$",
+    re.MULTILINE,
+)
+_ATTACHED: Final = re.compile(r"!(\w+) !(\d+)")
 _NODE: Final = re.compile(r"^!(\d+) = !\{(.*)\}$", re.MULTILINE)
+_VALUE: Final = re.compile(r'!"([^"]*)"|i32 (\d+)')
 _SPACES: Final = {"0": "private", "1": "global", "2": "constant", "3": "local", "4": "global"}
 _PTX_ENTRY: Final = r"\.entry\s+{}\s*\(([^)]*)\)"
 _PTX_PARAMETER: Final = re.compile(r"\.param\s[^,]*?\.[a-z](\d+)\s[^,\[]*(?:\[(\d+)\])?")
@@ -45,24 +51,35 @@ _AMD_METADATA: Final = re.compile(r"^---\n(.*?)^\.\.\.", re.MULTILINE | re.DOTAL
 
 def read_kernels(code: str, text: str, target: Target) -> tuple[CompiledKernel, ...]:
     """List the kernels of the front end's code, with sizes of arguments from the target's text."""
-    nodes = dict(_NODE.findall(code))
+    nodes = {
+        number: [word or digits for word, digits in _VALUE.findall(listed)]
+        for number, listed in _NODE.findall(code)
+    }
     kernels = []
-    for name, parameters, spaces, types in _KERNEL.findall(code):
-        names = re.findall(r"%([\w.]+)(?=,|$)", parameters)
+    for kernel in _KERNEL.finditer(code):
+        name, parameters = kernel[1], kernel[2]
+        held = {key: nodes.get(number, []) for key, number in _ATTACHED.findall(kernel[0])}
+        kinds = ("type", "addr_space", "type_qual", "access_qual")
         sizes = _read_sizes(name, text, target)
         arguments = [
-            Argument(name=argument, type_name=type_name, address_space=_SPACES[space])
-            for argument, type_name, space in zip(
-                names, re.findall(r'!"([^"]*)"', nodes.get(types, "")),
-                re.findall(r"i32 (\d+)", nodes.get(spaces, "")), strict=False,
+            Argument(
+                name=argument, type_name=type_name, address_space=_SPACES[space],
+                is_const="const" in qualifiers.split() or space == "2" or access == "read_only",
+            )
+            for argument, type_name, space, qualifiers, access in zip(
+                re.findall(r"%([\w.]+)(?=,|$)", parameters),
+                *(held.get(f"kernel_arg_{kind}", ()) for kind in kinds), strict=False,
             )
         ]  # fmt: skip
+        required = tuple(map(int, held.get("reqd_work_group_size", (0, 0, 0))))
         if len(sizes) == len(arguments):
             arguments = [
                 replace(argument, size_bytes=size)
                 for argument, size in zip(arguments, sizes, strict=True)
             ]
-        kernels.append(CompiledKernel(name=name, arguments=tuple(arguments)))
+        kernels.append(
+            CompiledKernel(name=name, arguments=tuple(arguments), required_local_size=required)
+        )
     return tuple(kernels)
 
 

@@ -3,7 +3,6 @@
 import ctypes
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -36,7 +35,7 @@ _LAUNCH_ARRAY: Final = "kernelcast_launch"
 window's first work-group, the work-groups of the launch, its offset and its size; its dimensions.
 """
 # NVIDIA's compiler of OpenCL C knows the keyword of inline PTX that clang's has not.
-_OPTIONS: Final = ("-cl-kernel-arg-info", "-Dasm=__asm__")
+_OPTIONS: Final = ("-Dasm=__asm__",)
 _LOCAL_BASE: Final = f".extern .shared .align {_LOCAL_ALIGNMENT} .b8 kc_local_arguments[];"
 _ADD_LOCAL_BASE: Final = (
     "{{ .reg .b64 %kc_base; mov.b64 %kc_base, kc_local_arguments; add.s64 {0}, {0}, %kc_base; }}"
@@ -71,46 +70,6 @@ add.s64 %rd1, %rd1, %kc_base; }
     return re.sub(r"^(\.address_size \d+)", rf"\1\n{_LOCAL_BASE}", ptx, count=1, flags=re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Signature:
-    parameters: tuple[Parameter, ...]
-    required_local_size: tuple[int, ...]
-    """Zeros where the kernel requires none."""
-
-
-_IR_KERNEL: Final = re.compile(r"^define .*?spir_kernel void @([\w$.]+)\(.*$", re.MULTILINE)
-_IR_ATTACHED: Final = re.compile(r"!(\w+) !(\d+)")
-_IR_NODE: Final = re.compile(r"^!(\d+) = !\{(.*)\}$", re.MULTILINE)
-_IR_VALUE: Final = re.compile(r'!"([^"]*)"|i32 (\d+)')
-_SPACES: Final = {"0": "private", "1": "global", "2": "constant", "3": "local"}
-
-
-def read_signatures(ir: str) -> dict[str, _Signature]:
-    """Read the kernels' signatures off LLVM IR that was made with information on arguments."""
-    nodes = {
-        number: [text or digits for text, digits in _IR_VALUE.findall(listed)]
-        for number, listed in _IR_NODE.findall(ir)
-    }
-    found = {}
-    for kernel in _IR_KERNEL.finditer(ir):
-        held = {name: nodes[number] for name, number in _IR_ATTACHED.findall(kernel[0])
-                if number in nodes}  # fmt: skip
-        kinds = ("name", "type", "addr_space", "type_qual", "access_qual")
-        rows = zip(*(held.get(f"kernel_arg_{kind}", ()) for kind in kinds), strict=True)
-        found[kernel[1]] = _Signature(
-            parameters=tuple(
-                Parameter(
-                    index=index, name=name, type_name=type_name, address_space=_SPACES[space],
-                    is_const="const" in qualifiers.split() or space == "2"
-                    or access == "read_only",
-                )
-                for index, (name, type_name, space, qualifiers, access) in enumerate(rows)
-            ),
-            required_local_size=tuple(map(int, held.get("reqd_work_group_size", (0, 0, 0)))),
-        )  # fmt: skip
-    return found
-
-
 class Program(CudaObject):
     """A module with the members of a `pyopencl.Program`, made of a source."""
 
@@ -130,24 +89,17 @@ class Program(CudaObject):
         del devices
         device = self.context.device
         self._options = tuple(options)
-        compiled = self._compile(compiling.Target.ptx(device.processor))
-        compiled.require_builtins()
-        self.kernels = {kernel.name: kernel.arguments for kernel in compiled.kernels}
-        self.ptx = adapt_ptx(compiled.text, compiled.kernels)
-        self._module = self._load()
-        return self
-
-    def _compile(self, target: compiling.Target) -> compiling.Compiled:
-        return compiling.compile_kernel(
-            self._source, (*self._options, *_OPTIONS), target, dialect=self.context.device.dialect,
+        compiled = compiling.compile_kernel(
+            self._source, (*self._options, *_OPTIONS), compiling.Target.ptx(device.processor),
+            dialect=device.dialect,
             # All that the kernel's owner names, as a device's own compiler reads them.
             include_folders=read_options(self._options).folders,
         )  # fmt: skip
-
-    @cached_property
-    def signatures(self) -> dict[str, _Signature]:
-        """What the source says of its kernels, by their names."""
-        return read_signatures(self._compile(compiling.Target.ir()).text)
+        compiled.require_builtins()
+        self.kernels = {kernel.name: kernel for kernel in compiled.kernels}
+        self.ptx = adapt_ptx(compiled.text, compiled.kernels)
+        self._module = self._load()
+        return self
 
     def _load(self) -> Any:  # noqa: ANN401 - the driver's handle
         driver: Any = load_driver()
@@ -207,7 +159,9 @@ class Kernel(CudaObject):
 
     def __init__(self, program: Program, name: str) -> None:
         self.program, self.name = program, name
-        self._listed = program.kernels[name]
+        compiled = program.kernels[name]
+        self._listed = compiled.arguments
+        self.required_local_size = compiled.required_local_size
         self._function = program.find_function(name)
         self._values: list[object] = [None] * len(self._listed)
         self._has_values = [False] * len(self._listed)
@@ -230,18 +184,13 @@ class Kernel(CudaObject):
     def parameters(self) -> tuple[Parameter, ...]:
         """The signature."""
         return tuple(
-            replace(one, value_bytes=argument.size_bytes or 0)
-            if one.address_space == "private"
-            else one
-            for one, argument in zip(
-                self.program.signatures[self.name].parameters, self._listed, strict=True
+            Parameter(
+                index=index, name=one.name, type_name=one.type_name,
+                address_space=one.address_space, is_const=one.is_const,
+                value_bytes=(one.size_bytes or 0) if one.address_space == "private" else 0,
             )
-        )
-
-    @property
-    def required_local_size(self) -> tuple[int, ...]:
-        """Local size that the source requires; zeros where it leaves that open."""
-        return self.program.signatures[self.name].required_local_size
+            for index, one in enumerate(self._listed)
+        )  # fmt: skip
 
     @property
     def local_argument_bytes(self) -> int:

@@ -62,13 +62,14 @@ def test_targets(target: str, sign: str) -> None:
 def test_arguments(target: str, sizes: tuple[int, ...] | None) -> None:
     """Arguments are told as in the source, with the bytes that a launch passes."""
     (kernel,) = compile_kernel(KERNEL, (), Target.parse(target)).kernels
-    told = [(one.name, one.type_name, one.address_space) for one in kernel.arguments]
+    told = [(one.name, one.type_name, one.address_space, one.is_const) for one in kernel.arguments]
     assert told == [
-        ("a", "float*", "global"),
-        ("b", "int*", "local"),
-        ("c", "float4*", "constant"),
-        ("d", "short", "private"),
+        ("a", "float*", "global", False),
+        ("b", "int*", "local", False),
+        ("c", "float4*", "constant", True),
+        ("d", "short", "private", False),
     ]
+    assert kernel.required_local_size == (0, 0, 0)
     expected = [None] * 4 if sizes is None else [*sizes]
     assert [one.size_bytes for one in kernel.arguments] == expected
 

@@ -23,9 +23,7 @@ from kernelcast.records.traits import TraitSource
 from support.corpus_kernels import list_kernels
 
 KERNELS = list_kernels()
-needs_ptxas = pytest.mark.skipif(
-    find_ptxas() is None, reason="no ptxas: the extra cuda has it"
-)
+needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas: the extra cuda has it")
 needs_math = pytest.mark.skipif(
     libraries.find_libclc(CodeFormat.AMD) is None, reason="no libclc: apt-get install libclc-15"
 )
@@ -116,8 +114,9 @@ def test_constant_arguments() -> None:
 def test_required_sizes() -> None:
     """PTX keeps the work-group size that a kernel requires."""
     source = WINDOWED.replace("kernel void", f"kernel {TILE} void")
-    text = compile_kernel(source, (), Target.ptx("sm_75")).text
-    assert ".reqntid 64, 2, 1\n{" in text
+    compiled = compile_kernel(source, (), Target.ptx("sm_75"))
+    assert ".reqntid 64, 2, 1\n{" in compiled.text
+    assert compiled.kernels[0].required_local_size == (64, 2, 1)
 
 
 @pytest.mark.parametrize(

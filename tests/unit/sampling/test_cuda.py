@@ -32,7 +32,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.traits import TraitSource
 from kernelcast.sampling import cuda
-from kernelcast.sampling.cuda_kernels import adapt_ptx, choose_local_size, read_signatures
+from kernelcast.sampling.cuda_kernels import adapt_ptx, choose_local_size
 from kernelcast.sampling.device_check import try_device
 from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
@@ -131,22 +131,6 @@ def test_adapted_ptx_assembles() -> None:
     adapted = adapt_ptx(compiled.text, compiled.kernels)
     assert adapted != compiled.text
     assert compiling.assemble_ptx(adapted, "sm_90")["k"].shared_bytes == 256
-
-
-def test_signatures_are_read_off_ir() -> None:
-    """Names, types, address spaces and qualifiers are the source's; so is the local size."""
-    ir = "\n".join([
-        "define dso_local spir_kernel void @k(ptr %a) #0 !kernel_arg_addr_space !1 "
-        "!kernel_arg_access_qual !2 !kernel_arg_type !3 !kernel_arg_type_qual !4 "
-        "!kernel_arg_name !5 !reqd_work_group_size !6 {",
-        "!1 = !{i32 1, i32 0}", '!2 = !{!"none", !"none"}', '!3 = !{!"float*", !"int"}',
-        '!4 = !{!"const restrict", !""}', '!5 = !{!"a", !"n"}', "!6 = !{i32 8, i32 4, i32 1}",
-    ])  # fmt: skip
-    signature = read_signatures(ir)["k"]
-    assert [str(one) for one in signature.parameters] == [
-        "0 (global const float* a)", "1 (int n)"
-    ]  # fmt: skip
-    assert signature.required_local_size == (8, 4, 1)
 
 
 def test_a_chosen_local_size_divides() -> None:
