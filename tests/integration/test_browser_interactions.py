@@ -155,15 +155,6 @@ def test_devices_are_compared(person: Person) -> None:
     assert roofs >= 2
 
 
-def test_the_undecided_fold_out(person: Person) -> None:
-    """Kernels within the noise are counted, and shown to who asks."""
-    person.open("/accuracy/compare")
-    folded = person.browser.find_element(By.XPATH, "//details[summary[contains(., 'Undecided')]]")
-    assert not folded.find_element(By.TAG_NAME, "table").is_displayed()
-    folded.find_element(By.TAG_NAME, "summary").click()
-    assert folded.find_element(By.TAG_NAME, "table").is_displayed()
-
-
 def test_a_job_is_run_again(person: Person, service: tuple[str, ServiceState]) -> None:
     """The new one has the settings of the old one and waits on a page of its own."""
     person.open("/jobs")

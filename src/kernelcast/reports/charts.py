@@ -277,7 +277,7 @@ def _write(point: Point) -> list[float | str | None]:
 
 
 def _shorten(value: float | None) -> float | None:
-    """Cut digits that nobody sees; whole numbers and moments keep those before the point."""
+    """Cut digits that nobody sees; moments keep milliseconds."""
     if value is None or isinstance(value, int):
         return value
-    return round(value) if value > _WHOLE_FROM else float(f"{value:.{_MOST_DIGITS}g}")
+    return round(value, 3) if value > _WHOLE_FROM else float(f"{value:.{_MOST_DIGITS}g}")

@@ -249,7 +249,7 @@ def save_page(path: Path, title: str, *parts: Part) -> None:
         path.write_text(str(document(title, make_html(*parts))), encoding="utf-8")
 
 
-def make_html(*parts: Part, level: int = 1) -> "Markup":
+def make_html(*parts: Part, level: int = 1, within: str = "") -> "Markup":
     """Make the HTML of parts; texts are escaped.
 
     Parameters
@@ -258,21 +258,23 @@ def make_html(*parts: Part, level: int = 1) -> "Markup":
         What is shown.
     level : int
         Of the headings of sections: 1 for ``h1``.
+    within : str
+        The title of the section that they are in.
     """
     from markupsafe import Markup
 
     write: Any = _templates().get_template("document.html").module.part  # type: ignore[attr-defined]
-    return Markup("\n").join(Markup(write(_prepare(part, level))) for part in parts)
+    return Markup("\n").join(Markup(write(_prepare(part, level, within))) for part in parts)
 
 
-def _prepare(part: Part, level: int) -> dict[str, Any]:
+def _prepare(part: Part, level: int, within: str) -> dict[str, Any]:
     """Prepare what the template needs of a part."""
     if isinstance(part, str):
         return {"kind": "text", "text": part}
     if isinstance(part, Table):
         units = part.columns.values()
         return {
-            "kind": "table", "table": part,
+            "kind": "table", "table": part, "within": within,
             "columns": [(one, unit != "text") for one, unit in part.columns.items()],
             "rows": [
                 [_prepare_cell(value, unit) for value, unit in zip(row, units, strict=True)]
@@ -291,7 +293,7 @@ def _prepare(part: Part, level: int) -> dict[str, Any]:
     if isinstance(part, Section):
         return {
             "kind": "section", "level": level, "title": part.title, "about": part.about,
-            "body": make_html(*part.parts, level=level + 1),
+            "body": make_html(*part.parts, level=level + 1, within=part.title),
         }  # fmt: skip
     return {"kind": "entries", "entries": part}
 

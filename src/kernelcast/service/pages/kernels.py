@@ -110,7 +110,7 @@ class Filters:
         if self.show not in {"", "estimates"} or self.doubted:
             return None
         return AnswerFilter(
-            kernels=(self.kernel.rpartition("/")[2],) if self.kernel else (),
+            kernels=(self.kernel, self.kernel.rpartition("/")[2]) if self.kernel else (),
             devices=(self.device,) if self.device else (),
             global_sizes=(self.sizes,) if self.sizes else (),
             given_from=_read_day("since", self.since, time.min),

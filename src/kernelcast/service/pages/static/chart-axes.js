@@ -18,10 +18,20 @@ export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+// Has an axis reach to the ends of intervals, which the library does not know.
+function holdIntervals(told, side) {
+  if (side !== (told.y.names.length ? "x" : "y")) return null;
+  const ends = told.series.flatMap((one) => one.points.flatMap(([, , low, high]) => [low, high]))
+    .filter((one) => one != null);
+  if (!ends.length || ends.length > 2 * FEW) return null;
+  return { suggestedMin: Math.min(...ends), suggestedMax: Math.max(...ends) };
+}
+
 // Ends of an axis of numbers, with a margin, so that no point lies on the frame; none if the library's will do.
 function rangeOf(told, side) {
   const axis = told[side];
-  if (axis.names.length || !(axis.is_log || axis.unit === "moment")) return null;
+  if (axis.names.length) return null;
+  if (!(axis.is_log || axis.unit === "moment")) return holdIntervals(told, side);
   const sides = told.isSquare ? ["x", "y"] : [side];
   const count = told.series.reduce((sum, one) => sum + one.points.length, 0);
   const values = told.series.flatMap((one) => one.points.flatMap(([x, y, low, high]) => [
