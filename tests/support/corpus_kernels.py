@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
-from kernelcast.launches.problem_file.content import KEYS, REQUIRED, name_values, read_kernel
 from kernelcast.launches.problem_file.located import Located
-from kernelcast.launches.problem_file.reader import read_template
+from kernelcast.launches.problem_file.reader import (
+    KEYS,
+    REQUIRED,
+    name_values,
+    read_kernel,
+    read_template,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.training_data.applications import find_kernels
 

@@ -45,13 +45,7 @@ class _Kind(NamedTuple):
 
 
 def read_argument(item: Located, folder: Path) -> Argument:
-    """Read an argument: of the kind that its key names.
-
-    Raises
-    ------
-    ProblemFileError
-        If it is of none, or says something that cannot be used.
-    """
+    """Read an argument: of the kind that its key names."""
     kinds = [name for name in _KINDS if name in item.mapping(ALL_KEYS)]
     if len(kinds) != 1:
         *first, last = [f"`{name}: {kind.example}`" for name, kind in _KINDS.items()]

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NoReturn
 import yaml
 
 from kernelcast.launches.problem_file.arguments import read_argument
-from kernelcast.launches.problem_file.content import KEYS, REQUIRED, name_values, read_kernel
 from kernelcast.launches.problem_file.located import Located
 from kernelcast.launches.problem_file.parts import read_ndrange
+from kernelcast.launches.problem_file.reader import KEYS, REQUIRED, name_values, read_kernel
 from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.problem import Problem
 

@@ -39,13 +39,7 @@ class Located:
     """Values of ``{NAME}``."""
 
     def fail(self, complaint: str) -> NoReturn:
-        """Raise an error that points at this value.
-
-        Raises
-        ------
-        InputError
-            Always; of the class `error`.
-        """
+        """Raise an error that points at this value."""
         msg = f"{self.path}:{self.node.start_mark.line + 1}: {self.key}: {complaint}"
         # YAML can spell halves of characters ("\ud800"), which no terminal takes.
         raise self.error(msg.encode(errors="backslashreplace").decode())

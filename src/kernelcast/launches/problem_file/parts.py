@@ -10,20 +10,7 @@ from kernelcast.records.ndrange import NDRange
 
 
 def read_text(path: Path, what: str, error: type[InputError] = ProblemFileError) -> str:
-    """Read a file of text.
-
-    Parameters
-    ----------
-    what : str
-        What messages call it, such as ``problem file``.
-    error : type
-        What is raised.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is no UTF-8 text; of the class `error`.
-    """
+    """Read a file of text."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as found:
@@ -57,22 +44,7 @@ def read_numbers(
     given: Mapping[str, Number],
     known: Mapping[str, Number] | None = None,
 ) -> dict[str, Number]:
-    """Read parameters, each of which may be computed from those before it.
-
-    Parameters
-    ----------
-    entries : mapping of str to Located
-        The parameters of the file.
-    given : mapping of str to number
-        Values that replace those of the file.
-    known : mapping of str to number, optional
-        Names that are there without being parameters.
-
-    Raises
-    ------
-    InputError
-        If one is given that the file does not have, or one is no number.
-    """
+    """Read parameters, each of which may be computed from those before it."""
     check_names(root, given, entries)
     names = dict(known or {})
     for name, value in entries.items():
@@ -81,13 +53,7 @@ def read_numbers(
 
 
 def check_names(root: Located, given: Mapping[str, object], known: Mapping[str, object]) -> None:
-    """Refuse values of parameters that the file does not have.
-
-    Raises
-    ------
-    InputError
-        Names those there are.
-    """
+    """Refuse values of parameters that the file does not have."""
     unknown = sorted(set(given) - set(known))
     if unknown:
         names = ", ".join(known) or "none"
@@ -95,13 +61,7 @@ def check_names(root: Located, given: Mapping[str, object], known: Mapping[str, 
 
 
 def read_ndrange(entries: Mapping[str, Located]) -> NDRange:
-    """Read an index space from the keys ``global_size``, ``local_size`` and ``global_offset``.
-
-    Raises
-    ------
-    InputError
-        If they do not fit together; is about the key that is wrong.
-    """
+    """Read an index space from the keys ``global_size``, ``local_size`` and ``global_offset``."""
     ndrange = NDRange(global_size=entries["global_size"].sizes(minimum=1))
     # One after the other, so that a complaint is about the key that is wrong.
     for key, minimum in (("local_size", 1), ("global_offset", 0)):
