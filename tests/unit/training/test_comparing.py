@@ -7,7 +7,7 @@ from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import Comparison
 from kernelcast.records.errors import InputError
 from kernelcast.training.comparing import ComparisonPlan, compare_models
-from kernelcast.training.settings import ALL_ROWS, RowFilter, Split, ValidationSettings
+from kernelcast.training.settings import ALL_ROWS, Split, ValidationSettings
 from kernelcast.training.validating import validate_models
 from support.synthetic_rows import make_rows
 
@@ -61,13 +61,6 @@ def test_explains_the_worst_kernels_of_the_learned_model(compared: Comparison) -
             assert one.attribution.correction == pytest.approx(np.mean(rows), abs=1e-9)
 
 
-def test_explains_the_first_model_where_only_that_one_learns() -> None:
-    """A rule has no corrections to explain."""
-    found = compare_models(TABLE, "ridge", "linear", PLAN)
-    assert {one.attribution.model for one in found.explained} == {"ridge"}
-    assert compare_models(TABLE, "two_point", "linear", PLAN).explained == ()
-
-
 def test_an_explanation_has_not_seen_the_application() -> None:
     """Where applications are held out, sibling kernels have no part in what is told of one."""
     plan = replace(PLAN, split=Split.APPLICATION, explained=1)
@@ -83,15 +76,6 @@ def test_an_explanation_has_not_seen_the_application() -> None:
         one for one in after.explained if (one.device, one.kernel) == (first.device, first.kernel)
     )
     assert same.attribution == first.attribution
-
-
-def test_judges_the_rows_asked_for() -> None:
-    """Rows that the filter leaves out are neither compared nor explained."""
-    rows = RowFilter(shortest_s=float(np.median(TABLE.seconds)), least_work_groups=0)
-    found = compare_models(TABLE, "linear", "ridge", replace(PLAN, rows=rows))
-    judged = sum(one.rows for one in found.devices)
-    assert judged == np.count_nonzero(TABLE.seconds >= rows.shortest_s) < len(TABLE)
-    assert all(one.attribution.rows <= 3 for one in found.explained)
 
 
 def test_a_device_with_too_few_kernels_is_named() -> None:
