@@ -47,9 +47,8 @@ REASONS = {
     ("ktt_vectoradd", "dram_store"): "what is written last stays in L2: 2 of 4 MB",
     ("ktt_vectoradd", "seconds"): "one profiled launch of 37 us, cold; the 2080 Ti's start of "
     "work-groups was not measured",
-    ("ktt_coulomb3d_part", "seconds"): "loops that a pragma unrolls in part: compilers then choose "
-    "array elements by comparisons, up to five times the instructions, of which the source shows "
-    "none",
+    ("ktt_coulomb3d_part", "seconds"): "elements of a private array chosen by selections: how many "
+    "NVIDIA's assembler makes of a loop of one turn without unrolling is more than the rule says",
     (
         "ktt_coulomb3d_part",
         "l2_load",
@@ -57,11 +56,16 @@ REASONS = {
     ("ktt_coulomb3d", "l2_load"): "1 kB of atoms, the same for all: how long L1 keeps it beside "
     "the results",
     ("ktt_coulomb3d", "seconds"): "the order: 30 of 60 lie within 4 % of one another, all limited "
-    "by reciprocal roots; what orders them is what the compiler adds (up to 20 instructions an "
-    "atom more where it does not unroll) and that warps of two rows take 1 % longer",
+    "by reciprocal roots",
+    ("ktt_pnpoly", "seconds"): "the order: ways to write one comparison become one in our compiler "
+    "and stay apart in NVIDIA's",
     ("ktt_pnpoly", "l2_load"): "5 kB of vertices, the same for all, which lie in constant memory",
     ("babelstream_ornl", "seconds"): "the order: eight times in two groups. MI300A: 256 MB of "
     "Infinity Cache keep a part of the arrays, which is not modelled",
+    (
+        "simple_kernels_small",
+        "seconds",
+    ): "as simple_kernels_multi; data fit L2, or launches take longest",
     ("simple_kernels_multi", "seconds"): "2080 Ti: streams reach 87 % of the peak, the A40, from "
     "whose share its rate is taken, 97 %; sectors of strided copies seem to move 64 bytes; loads "
     "of convolutions take 4 cycles, twice the model's; clocks are not stated",
