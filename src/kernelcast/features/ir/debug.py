@@ -8,6 +8,10 @@ from typing import Final
 from kernelcast.features.ir.module import Instruction, Module
 
 _FIELD: Final = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|([^,()]+))')
+_LOCATION: Final = re.compile(
+    r"!DILocation\((?:line: (\d+))?(?:, column: (\d+))?(?:, )?scope: !(\d+)"
+    r"(?:, inlinedAt: !(\d+))?"
+)
 _REFERENCE: Final = re.compile(r"!(\d+)")
 _UNSIGNED: Final = frozenset(("DW_ATE_unsigned", "DW_ATE_unsigned_char", "DW_ATE_boolean"))
 _SIGNED: Final = frozenset(("DW_ATE_signed", "DW_ATE_signed_char"))
@@ -56,6 +60,7 @@ class DebugNotes:
         self._file_name = file_name
         self._fields: dict[int, dict[str, str]] = {}
         self._places: dict[int, Place | None] = {}
+        self._scopes: dict[int, tuple[str, bool]] = {}
         self._types: dict[int, TypeNote] = {}
 
     def fields(self, number: int) -> dict[str, str]:
@@ -86,25 +91,31 @@ class DebugNotes:
         return self._places[number]
 
     def _find_place(self, number: int) -> Place | None:
-        fields = self.fields(number)
-        if fields[""] != "!DILocation":
+        match = _LOCATION.match(self._module.notes.get(number, ""))
+        if match is None:
             return None
-        scope = self.reference(number, "scope")
-        file_number = -1
-        while scope >= 0 and self.fields(scope)[""] != "!DISubprogram":
-            if file_number < 0:
-                file_number = self.reference(scope, "file")
-            scope = self.reference(scope, "scope")
-        if file_number < 0 and scope >= 0:
-            file_number = self.reference(scope, "file")
-        name = self.fields(file_number).get("filename", "") if file_number >= 0 else ""
-        is_main = name in (self._file_name, f"./{self._file_name}")
-        line = int(fields.get("line", 0))
+        name, is_main = self._find_scope(int(match[3]))
         return Place(
-            line=line if is_main else 0, column=int(fields.get("column", 0)),
-            function=self.fields(scope).get("name", "") if scope >= 0 else "",
-            at=max(0, self.reference(number, "inlinedAt")), is_main=is_main,
+            line=int(match[1] or 0) if is_main else 0, column=int(match[2] or 0),
+            function=name, at=int(match[4] or 0), is_main=is_main,
         )  # fmt: skip
+
+    def _find_scope(self, scope: int) -> tuple[str, bool]:
+        """Give the function that a scope is in, and whether the scope is in the main file."""
+        found = self._scopes.get(scope)
+        if found is None:
+            outer, file_number = scope, -1
+            while outer >= 0 and self.fields(outer)[""] != "!DISubprogram":
+                if file_number < 0:
+                    file_number = self.reference(outer, "file")
+                outer = self.reference(outer, "scope")
+            if file_number < 0 and outer >= 0:
+                file_number = self.reference(outer, "file")
+            name = self.fields(file_number).get("filename", "") if file_number >= 0 else ""
+            is_main = name in (self._file_name, f"./{self._file_name}")
+            function = self.fields(outer).get("name", "") if outer >= 0 else ""
+            found = self._scopes[scope] = (function, is_main)
+        return found
 
     def is_written_in(self, one: Instruction, latch: Instruction) -> bool:
         """Tell whether an instruction stands in the source of the loop that a jump closes."""

@@ -76,12 +76,18 @@ class _Block:
     @property
     def operations(self) -> Counter[Operation]:
         """What is executed in the line at work."""
-        return self.lines.setdefault(self.at, (Counter(), Counter()))[0]
+        return self._counts()[0]
 
     @property
     def memory(self) -> Counter[MemoryOperation]:
         """What is loaded and stored in the line at work."""
-        return self.lines.setdefault(self.at, (Counter(), Counter()))[1]
+        return self._counts()[1]
+
+    def _counts(self) -> tuple[Counter[Operation], Counter[MemoryOperation]]:
+        found = self.lines.get(self.at)
+        if found is None:
+            found = self.lines[self.at] = (Counter(), Counter())
+        return found
 
     def sum_up(self) -> OperationCounts:
         """Add up what is executed."""

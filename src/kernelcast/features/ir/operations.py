@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import Final
 
 from kernelcast.features.blocks import builtins
@@ -34,6 +35,7 @@ _INTRINSICS: Final = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=512)
 def number_of(type_name: str) -> tuple[NumberClass, int, int]:
     """Give class, bits and lanes of a type's numbers."""
     lanes = lanes_of(type_name)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from kernelcast.expressions import (
@@ -117,6 +117,7 @@ def mangled_types(instruction: Instruction) -> str:
     return match[2][int(match[1]) :] if match else ""
 
 
+@lru_cache(maxsize=512)
 def bits_of(type_name: str) -> int:
     """Give the bits of a whole number's type, or of a vector's lane; 0 for all else."""
     if is_vector(type_name):
