@@ -142,7 +142,7 @@ def make_problem(source: str, *, size: int = 64) -> Problem:
         ("int i = 0; do { a[g] += i; } while (++i < n && a[g] < 1000);", (5, 10)),
         ("switch (n) { case 5: a[g] = 1; case 6: a[g] = 2; break; default: a[g] = 3; }", (2, 0)),
         ("int i = 0; again: ++i; if (i < n) goto again; a[g] = i;", (1, 5)),
-        ("for (int i = 0; i < help(n); ++i) a[g] += help(i);", (4, 8 + 5 * 4 + 0 + 1 + 2 + 3)),
+        ("for (int i = 0; i < n; ++i) a[g] += help(i);", (5, 10 + 0 + 1 + 2 + 3 + 4)),
     ],
 )
 def test_jumps_are_counted_right(

@@ -1,4 +1,4 @@
-"""Counts what evaluating an expression executes."""
+"""Finds where expressions load and store, and where they branch."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -12,35 +12,17 @@ from kernelcast.features.blocks.model import (
     LinearCount,
     Site,
 )  # fmt: skip
-from kernelcast.features.blocks.operators import (
-    add,
-    count_conversion,
-    find_operation,
-    is_bool,
-    make_operation,
-    number_class,
-    step_kind,
-)  # fmt: skip
-from kernelcast.features.blocks.own_arrays import OwnArrays
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.kinds import Implicit
 from kernelcast.features.syntax.lvalues import base_object, classify
 from kernelcast.features.syntax.tree import Node, SyntaxTree, strip
 from kernelcast.features.syntax.types import TypeClass, TypeInfo
-from kernelcast.records.operations import NumberClass, OwnElement
-from kernelcast.records.operations import OperationKind as Kind
 
-_ARITHMETIC = {
-    kinds.MULTIPLY: Kind.MULTIPLY, kinds.DIVIDE: Kind.DIVIDE, kinds.REMAINDER: Kind.DIVIDE,
-    kinds.ADD: Kind.ADD, kinds.SUBTRACT: Kind.ADD, kinds.SHIFT_LEFT: Kind.LOGIC,
-    kinds.SHIFT_RIGHT: Kind.LOGIC, kinds.BIT_AND: Kind.LOGIC, kinds.BIT_XOR: Kind.LOGIC,
-    kinds.BIT_OR: Kind.LOGIC, **dict.fromkeys(kinds.COMPARISONS, Kind.COMPARE),
-}  # fmt: skip
 _LITERALS = frozenset((kinds.INTEGER, kinds.FLOATING, kinds.CHARACTER, kinds.STRING, kinds.SIZE_OF))
 
 
 class ExpressionCounter:
-    """Adds the operations of expressions to blocks.
+    """Adds the accesses and the branches of expressions to blocks.
 
     Parameters
     ----------
@@ -49,7 +31,7 @@ class ExpressionCounter:
     found : BlockList
         What has been found so far.
     function : Node
-        The function whose expressions are counted.
+        The function whose expressions are walked.
     """
 
     def __init__(self, tree: SyntaxTree, found: BlockList, function: Node) -> None:
@@ -57,7 +39,6 @@ class ExpressionCounter:
         self._found = found
         self._function = function
         self._name = function.spelling
-        self._own_arrays = OwnArrays(function)
 
     def value(self, node: Node, block: Block) -> None:
         """Count an expression whose value is used, or that is a statement."""
@@ -70,14 +51,9 @@ class ExpressionCounter:
                 self.value(child, block)
 
     def condition(self, node: Node, block: Block) -> None:
-        """Count an expression that decides a branch.
-
-        A compiler branches once for each part of `&&` and `||` that it evaluates; a constant
-        decides nothing.
-        """
+        """Count an expression that decides a branch; a constant decides nothing."""
         node = strip(node)
-        constant = node.constant
-        if constant is not None:
+        if node.constant is not None:
             return
         if node.kind == kinds.BINARY and node.operator in (kinds.LOGICAL_AND, kinds.LOGICAL_OR):
             left, right = node.children
@@ -91,68 +67,38 @@ class ExpressionCounter:
             for arm, inner in self._choose(node, block):
                 self.condition(arm, inner)
         else:
-            self.truth(node, block)
-            add(block, Kind.BRANCH)
-
-    def loop_condition(self, node: Node, block: Block) -> None:
-        """Count a loop's condition: computed as a value first, unlike that of `if`."""
-        self.truth(node, block)
-        add(block, Kind.BRANCH)
-
-    def truth(self, node: Node, block: Block) -> None:
-        """Count an expression whose value is taken for true or false."""
-        self.value(node, block)
-        node = strip(node)
-        if node.constant is None and not _is_truth(node):
-            add(block, Kind.COMPARE, node.type)
+            self.value(node, block)
 
     def _unexposed(self, node: Node, block: Block) -> None:
         if not node.children:
             return
         child = node.children[0]
-        step = classify(node)
-        if step is Implicit.LOAD:
+        if classify(node) is Implicit.LOAD:
             self._address(child, block)
             self._access(child, block, is_store=False)
-            return
-        self.value(child, block)
-        if step is Implicit.CONVERT:
-            _convert(child, node.type, block)
-
-    def _cast(self, node: Node, block: Block) -> None:
-        for child in node.children:
+        else:
             self.value(child, block)
-        if node.children:
-            _convert(node.children[-1], node.type, block)
 
     def _unary(self, node: Node, block: Block) -> None:
         child, operator = node.children[0], node.operator
         if operator == kinds.ADDRESS_OF:
             self._address(child, block)
         elif operator in kinds.STEPS:
-            self._address(child, block, OwnElement.UPDATE)
-            self._access(child, block, is_store=False)
-            add(block, step_kind(child.type), child.type)
-            self._access(child, block, is_store=True)
-        elif operator == kinds.NOT and not child.type.is_vector:
-            self.truth(child, block)
-            add(block, Kind.LOGIC, node.type)
-        elif operator == kinds.NOT:
-            self.value(child, block)
-            add(block, Kind.COMPARE, child.type)
+            self._update(child, block)
         else:
             self.value(child, block)
-            if operator == kinds.MINUS and child.constant is None:
-                add(block, Kind.ADD, node.type)
-            elif operator == kinds.COMPLEMENT and child.constant is None:
-                add(block, Kind.LOGIC, node.type)
+
+    def _update(self, node: Node, block: Block) -> None:
+        self._address(node, block)
+        self._access(node, block, is_store=False)
+        self._access(node, block, is_store=True)
 
     def _binary(self, node: Node, block: Block) -> None:
         left, right = node.children
         operator = node.operator
         if operator == kinds.ASSIGN:
             self.value(right, block)
-            self._address(left, block, OwnElement.STORE)
+            self._address(left, block)
             if _has_lanes(left):
                 self._access(left, block, is_store=False)
             self._access(left, block, is_store=True)
@@ -161,53 +107,31 @@ class ExpressionCounter:
         elif node.constant is None:
             self.value(left, block)
             self.value(right, block)
-            kind = _ARITHMETIC.get(operator)
-            if kind is not None:
-                add(block, *find_operation(kind, node, left))
 
     def _short_circuit(self, left: Node, right: Node, block: Block) -> None:
-        known = left.constant
-        if known is None:
+        if left.constant is None:
             self.condition(left, block)
             block = self._side_block(BlockKind.RIGHT_SIDE, right, block)
-        self.truth(right, block)
-        if known is None:
-            add(block, Kind.JUMP)
+        self.value(right, block)
 
     def _compound_assignment(self, node: Node, block: Block) -> None:
         left, right = node.children
         self.value(right, block)
-        self._address(left, block, OwnElement.UPDATE)
-        self._access(left, block, is_store=False)
-        kind = _ARITHMETIC[kinds.OPERATOR_OF_ASSIGNMENT[node.operator]]
-        if left.type.type_class is TypeClass.POINTER:
-            kind = Kind.ADDRESS
-        computed = left.type
-        becomes_float = computed.is_integer and right.type.type_class is TypeClass.FLOAT
-        if (computed.bits < right.type.bits or becomes_float) and not computed.is_vector:
-            computed = right.type
-            count_conversion(left.type, computed, block)
-            count_conversion(computed, left.type, block)
-        add(block, kind, computed)
-        self._access(left, block, is_store=True)
+        self._update(left, block)
 
     def _conditional(self, node: Node, block: Block) -> None:
         test, *arms = node.children
+        known = test.constant
         if test.type.is_vector:
             for child in node.children:
                 self.value(child, block)
-            add(block, Kind.SELECT, node.type)
-            return
-        known = test.constant
-        if known is not None:
+        elif known is not None:
             self.value(arms[0] if known else arms[-1], block)
         elif all(arm.constant is not None for arm in arms):
             self.value(test, block)
-            add(block, Kind.SELECT, node.type)
         else:
             for arm, inner in self._choose(node, block):
                 self.value(arm, inner)
-                add(inner, Kind.JUMP)
 
     def _choose(self, node: Node, block: Block) -> tuple[tuple[Node, Block], ...]:
         """Count the condition of `?:`; give its sides with their blocks."""
@@ -227,31 +151,10 @@ class ExpressionCounter:
         if definition is not None:
             self._found.calls.append((self._function.key, definition.key, block.count))
             return
-        if self._count_memory_call(called, node, block):
-            return
-        lanes = max((child.type.lanes for child in node.children[1:]), default=node.type.lanes)
-        parts = builtins.find_parts(called, lanes)
-        if parts is None:
-            add(block, Kind.CALL, name=called)
-            return
-        number = next(
-            (c.type for c in node.children[1:] if c.type.is_number), node.type
-        )  # fmt: skip
-        for kind, times, part_lanes in parts:
-            plain = kind in (Kind.BARRIER, Kind.COPY)
-            is_named = plain or part_lanes > 1 or kind in (Kind.SPECIAL, Kind.SPECIAL_NATIVE)
-            named = called if is_named else ""
-            operation = make_operation(
-                kind,
-                NumberClass.NONE if plain else number_class(number),
-                0 if plain else number.bits,
-                part_lanes,
-                named,
-            )
-            block.operations[operation] += times
+        self._add_memory_call(called, node, block)
 
-    def _count_memory_call(self, called: str, node: Node, block: Block) -> bool:
-        """Count vloadN, vstoreN, atomics and copies; tell whether the call is one."""
+    def _add_memory_call(self, called: str, node: Node, block: Block) -> None:
+        """Add what vloadN, vstoreN and atomics access."""
         arguments = node.children[1:]
         access = builtins.find_vector_access(called)
         if access is not None and arguments:
@@ -262,27 +165,16 @@ class ExpressionCounter:
             self._add_site(
                 node, pointer, block, is_store=is_store, size=lanes * size, lanes=lanes, name=called
             )
-            return True
-        if builtins.is_atomic(called) and arguments:
+        elif builtins.is_atomic(called) and arguments:
             pointer = _last_pointer(arguments)
             target = pointer.type.target
-            add(block, Kind.ATOMIC, target, name=called)
             size = target.bytes if target else 0
             self._add_site(node, pointer, block, is_store=True, size=size, name=called)
-            return True
-        return False
 
-    def _subscript(self, node: Node, block: Block, use: OwnElement = OwnElement.LOAD) -> None:
-        for child in node.children:
-            self.value(child, block)
-        add(block, Kind.ADDRESS, name=use.value if self._own_arrays.is_by_data(node) else "")
-
-    def _address(self, node: Node, block: Block, use: OwnElement = OwnElement.LOAD) -> None:
-        """Count what finding an object's address executes."""
+    def _address(self, node: Node, block: Block) -> None:
+        """Walk what finding an object's address evaluates."""
         node = base_object(node)
-        if node.kind == kinds.SUBSCRIPT:
-            self._subscript(node, block, use)
-        elif node.kind == kinds.UNARY:
+        if node.kind == kinds.UNARY:
             self.value(node.children[0], block)
         elif node.kind == kinds.MEMBER_REFERENCE:
             for child in node.children:
@@ -290,6 +182,9 @@ class ExpressionCounter:
                     self.value(child, block)
                 else:
                     self._address(child, block)
+        elif node.kind == kinds.SUBSCRIPT:
+            for child in node.children:
+                self.value(child, block)
         elif node.kind not in (kinds.DECLARATION_REFERENCE, kinds.STRING):
             self.value(node, block)
 
@@ -318,38 +213,12 @@ class ExpressionCounter:
 
     _HANDLERS: ClassVar[dict[int, Callable[["ExpressionCounter", Node, Block], None]]] = {
         kinds.UNEXPOSED: _unexposed,
-        kinds.CAST: _cast,
         kinds.UNARY: _unary,
         kinds.BINARY: _binary,
         kinds.COMPOUND_ASSIGNMENT: _compound_assignment,
         kinds.CONDITIONAL: _conditional,
         kinds.CALL: _call,
-        kinds.SUBSCRIPT: _subscript,
     }
-
-
-def _convert(child: Node, wanted: TypeInfo, block: Block) -> None:
-    """Count a conversion; one to `bool` compares with zero, and constants need none."""
-    if child.constant is not None:
-        return
-    if not is_bool(wanted):
-        count_conversion(child.type, wanted, block)
-    elif not _is_truth(strip(child)):
-        add(block, Kind.COMPARE, child.type)
-
-
-def _is_truth(node: Node) -> bool:
-    """Tell whether a value is a condition already, which nothing need be compared with."""
-    while node.kind == kinds.UNEXPOSED and len(node.children) == 1 and not is_bool(node.type):
-        node = strip(node.children[0])
-    if is_bool(node.type):
-        return True
-    if node.kind == kinds.UNARY:
-        return node.operator == kinds.NOT
-    logical = (kinds.LOGICAL_AND, kinds.LOGICAL_OR)
-    return node.kind == kinds.BINARY and (
-        node.operator in kinds.COMPARISONS or node.operator in logical
-    )
 
 
 def _has_lanes(node: Node) -> bool:

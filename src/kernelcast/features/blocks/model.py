@@ -1,12 +1,10 @@
 """Blocks under construction, and counts as sums of counters."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kernelcast.features.syntax.places import Span
 from kernelcast.features.syntax.tree import Node
-from kernelcast.records.operations import Operation
 
 _ONCE = -1
 
@@ -115,7 +113,6 @@ class Block:
     line: int
     last_line: int = 0
     parent: int | None = None
-    operations: Counter[Operation] = field(default_factory=Counter)
     sites: list[Site] = field(default_factory=list)
 
 

@@ -2,8 +2,7 @@
 
 Counts obey flow conservation: what enters a statement leaves it at its end, or by one of the jumps
 in it. So only branches, loop bodies and labels need counters; the counts of everything else
-follow, the evaluations of a loop's condition for instance. Jumps are counted as a compiler without
-optimisation lays blocks out (clang's CodeGen), which is what Oclgrind executes.
+follow, the evaluations of a loop's condition for instance.
 """
 
 from collections.abc import Callable
@@ -20,11 +19,9 @@ from kernelcast.features.blocks.model import (
     CounterForm,
     LinearCount,
 )
-from kernelcast.features.blocks.operators import add
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.semicolons import split_for
 from kernelcast.features.syntax.tree import Node, SyntaxTree
-from kernelcast.records.operations import OperationKind as Kind
 
 
 @dataclass(slots=True)
@@ -42,7 +39,6 @@ class _Function:
     """What is known of the function while its statements are walked."""
 
     node: Node
-    returns: list[Block] = field(default_factory=list)
     exits: list[_Exits] = field(default_factory=list)
     loops: list[_Exits] = field(default_factory=list)
     switches: list[_Exits] = field(default_factory=list)
@@ -67,14 +63,7 @@ class StatementWalker:
         """Add the function's blocks."""
         body = self._state.node.children[-1]
         entry = self._found.new_block(self._name, BlockKind.ENTRY, count, body, None)
-        last = self._statement(body, entry)
-        returns = self._state.returns
-        falls_through = bool(last.count) and not _ends_with_return(body)
-        if falls_through and returns and not _ends_with_control(body):
-            add(last, Kind.JUMP)
-        if len(returns) > 1 or falls_through:
-            for block in returns:
-                add(block, Kind.JUMP)
+        self._statement(body, entry)
 
     def _statement(self, node: Node, block: Block) -> Block:
         """Walk a statement; give the block that its end belongs to."""
@@ -118,29 +107,24 @@ class StatementWalker:
         self._expressions.condition(test, block)
         then = self._counted_block(BlockKind.THEN, then_node, block)
         end = self._statement(then_node, then)
-        _jump(end, then_node)
         missing = block.count - then.count
         if not rest:
             return self._continue_with(block, end.count + missing, node)
         otherwise = self._found.new_block(self._name, BlockKind.ELSE, missing, rest[0], block)
         other_end = self._statement(rest[0], otherwise)
-        _jump(other_end, rest[0])
         return self._continue_with(block, end.count + other_end.count, node)
 
     def _for(self, node: Node, block: Block) -> Block:
         parts = split_for(node)
         if parts.initial is not None:
             block = self._statement(parts.initial, block)
-        add(block, Kind.JUMP)
         body, end, exits = self._loop_body(parts.body, block)
         completed = end.count + exits.continues
-        _jump(end, parts.body)
         if parts.step is not None:
             step = self._found.new_block(
                 self._name, BlockKind.LOOP_STEP, completed, parts.step, body
             )
             self._expressions.value(parts.step, step)
-            add(step, Kind.JUMP)
         self._loop_condition(parts.condition, block.count + completed, block, branchless=None)
         returned = body.count - completed - exits.breaks
         return self._continue_with(block, block.count - returned, node)
@@ -155,10 +139,8 @@ class StatementWalker:
         self, node: Node, block: Block, test: Node, body_node: Node, *, is_first: bool
     ) -> Block:
         """Divide a loop without counter, whose test comes first or last."""
-        add(block, Kind.JUMP)
         body, end, exits = self._loop_body(body_node, block)
         completed = end.count + exits.continues
-        _jump(end, body_node)
         tested = block.count + completed if is_first else completed
         self._loop_condition(test, tested, block, branchless=int(is_first))
         returned = body.count - completed - exits.breaks
@@ -181,13 +163,11 @@ class StatementWalker:
         if test is None or (test.constant is not None and test.constant == branchless):
             return
         condition = self._found.new_block(self._name, BlockKind.LOOP_CONDITION, count, test, block)
-        self._expressions.loop_condition(test, condition)
+        self._expressions.value(test, condition)
 
     def _switch(self, node: Node, block: Block) -> Block:
         test, body = node.children[0], node.children[-1]
         self._expressions.value(test, block)
-        if test.constant is None:
-            add(block, Kind.BRANCH)
         exits = _Exits()
         self._state.exits.append(exits)
         self._state.switches.append(exits)
@@ -197,15 +177,12 @@ class StatementWalker:
         self._state.exits.pop()
         self._state.switches.pop()
         skipped = NEVER if _has_default(body) else block.count - exits.arrivals
-        _jump(end, body)
         return self._continue_with(block, end.count + exits.breaks + skipped, node)
 
     def _case(self, node: Node, block: Block) -> Block:
         inner = node.children[-1]
         if inner.kind in (kinds.CASE, kinds.DEFAULT):
             return self._statement(inner, block)
-        if block.count:
-            add(block, Kind.JUMP)
         count = self._found.new_counter(CounterForm.LABELLED, inner)
         labelled = self._found.new_block(self._name, BlockKind.CASE, count, inner, block)
         if self._state.switches:
@@ -213,8 +190,6 @@ class StatementWalker:
         return self._statement(inner, labelled)
 
     def _label(self, node: Node, block: Block) -> Block:
-        if block.count:
-            add(block, Kind.JUMP)
         inner = node.children[-1]
         count = self._found.new_counter(CounterForm.LABELLED, inner)
         labelled = self._found.new_block(self._name, BlockKind.LABEL, count, inner, block)
@@ -223,23 +198,19 @@ class StatementWalker:
     def _return(self, node: Node, block: Block) -> Block:
         for child in node.children:
             self._expressions.value(child, block)
-        self._state.returns.append(block)
         return self._unreachable(block, node)
 
     def _break(self, node: Node, block: Block) -> Block:
         if self._state.exits:
             self._state.exits[-1].breaks += block.count
-        add(block, Kind.JUMP)
         return self._unreachable(block, node)
 
     def _continue(self, node: Node, block: Block) -> Block:
         if self._state.loops:
             self._state.loops[-1].continues += block.count
-        add(block, Kind.JUMP)
         return self._unreachable(block, node)
 
     def _goto(self, node: Node, block: Block) -> Block:
-        add(block, Kind.JUMP)
         self._found.gaps.append((node.line, "goto: counts of what follows need counters"))
         return self._unreachable(block, node)
 
@@ -280,30 +251,6 @@ class StatementWalker:
         kinds.CONTINUE: _continue,
         kinds.GOTO: _goto,
     }
-
-
-def _jump(end: Block, node: Node) -> None:
-    """Count the jump from a statement's end to what follows, if its end is reached."""
-    if end.count and not _ends_with_return(node):
-        add(end, Kind.JUMP)
-
-
-def _ends_with_return(node: Node) -> bool:
-    while node.kind == kinds.COMPOUND and node.children:
-        node = node.children[-1]
-    return node.kind in kinds.JUMPS
-
-
-def _ends_with_control(body: Node) -> bool:
-    """Tell whether a body ends with a loop, an `if` or a `switch`: behind it is an empty block."""
-    stack = [body]
-    while stack:
-        node = stack.pop()
-        if node.kind == kinds.COMPOUND:
-            stack.extend(node.children)
-        elif node.kind != kinds.EMPTY:
-            return node.kind in kinds.LOOPS or node.kind in (kinds.IF, kinds.SWITCH)
-    return False
 
 
 def _has_default(body: Node) -> bool:

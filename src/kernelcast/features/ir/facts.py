@@ -19,13 +19,12 @@ from kernelcast.expressions.kernel_facts import (
     ParameterFacts,
 )
 from kernelcast.features.blocks import builtins
-from kernelcast.features.blocks.operators import make_operation
 from kernelcast.features.ir.control import LEFT, Loop
 from kernelcast.features.ir.debug import Place
 from kernelcast.features.ir.loops import describe_test
 from kernelcast.features.ir.module import Instruction, Operand, is_vector, split_sequence
 from kernelcast.features.ir.narrowing import Form, Forms, find_narrowed
-from kernelcast.features.ir.operations import atomic_number, count_instruction
+from kernelcast.features.ir.operations import atomic_number, count_instruction, make_operation
 from kernelcast.features.ir.scalars import (
     lanes_of,
     mangled_types,

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Final
 
 from kernelcast.features.blocks import builtins
-from kernelcast.features.blocks.operators import make_operation
 from kernelcast.features.ir.module import Instruction, Module, is_vector, split_sequence
 from kernelcast.features.ir.scalars import bits_of, is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.operations import NumberClass, Operation
@@ -33,6 +32,14 @@ _INTRINSICS: Final = {
     "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "exp": "exp", "log": "log",
     "sin": "sin", "cos": "cos", "pow": "pow",
 }  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def make_operation(
+    kind: Kind, number: NumberClass, bits: int, lanes: int, name: str = ""
+) -> Operation:
+    """Make an operation, or give the one that was made before: there are few different ones."""
+    return Operation(kind=kind, number=number, bits=bits, lanes=lanes, name=name)
 
 
 @lru_cache(maxsize=512)

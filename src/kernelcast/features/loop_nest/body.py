@@ -18,7 +18,6 @@ from kernelcast.expressions import (
 )
 from kernelcast.expressions.loop_nest import NestArray
 from kernelcast.features.blocks.builtins import find_parts
-from kernelcast.features.blocks.operators import number_class
 from kernelcast.features.loop_nest.arrays import read_element
 from kernelcast.features.loop_nest.listing import Listing
 from kernelcast.features.loop_nest.loops import Nest, flatten
@@ -26,9 +25,9 @@ from kernelcast.features.loop_nest.numbers import peel, read_comparison, read_wh
 from kernelcast.features.loop_nest.tally import Place, Tally
 from kernelcast.features.syntax import kinds
 from kernelcast.features.syntax.tree import Node, strip
-from kernelcast.features.syntax.types import TypeInfo
+from kernelcast.features.syntax.types import TypeClass, TypeInfo
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import Operation
+from kernelcast.records.operations import NumberClass, Operation
 from kernelcast.records.operations import OperationKind as Kind
 
 _ARITHMETIC = {
@@ -361,7 +360,11 @@ class Body:
         return chain
 
     def _add(self, kind: Kind, info: TypeInfo, *values: Chain, name: str = "") -> Chain:
-        operation = Operation(kind=kind, number=number_class(info), bits=info.bits, name=name)
+        is_float = info.type_class is TypeClass.FLOAT
+        number = NumberClass.FLOAT if is_float else NumberClass.INTEGER
+        if not info.is_number:
+            number = NumberClass.NONE
+        operation = Operation(kind=kind, number=number, bits=info.bits, name=name)
         self.tally.count(operation)
         carried = [one for one in values if one is not None]
         return (*max(carried, key=len), str(operation)) if carried else None
