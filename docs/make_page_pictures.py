@@ -114,9 +114,6 @@ def main() -> None:
 
         camera.take("lab-local-sizes", "/lab", compare, below="#lab-result")
         camera.take("lab-limiters", "/lab", limit, below="#lab-result")
-        camera.take(
-            "lab-conditions", "/lab/conditions", lambda one: one.press("Calculate"), tallest=2300
-        )
         camera.take("devices", "/devices", theme="dark")
         device.get(sys.argv[1] + "/devices")
         first = device.find_element("css selector", ".card h2 a").get_attribute("href") or ""
