@@ -13,20 +13,38 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist
+from statistics import NormalDist, median
 
 import numpy as np
+import numpy.typing as npt
 
-from kernelcast.models.intercept import fit_intercept, fit_intercept_of_few
-from kernelcast.models.launch_arrays import (
-    FloatArray,
-    LaunchArrays,
-    collect_windows,
-    gather_launches,
-)
+from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
-from kernelcast.records.samples import PILOT_WINDOW, SampleRun, pool_moments
+from kernelcast.records.samples import (
+    PILOT_WINDOW,
+    TWO_SIZES,
+    SampleRun,
+    TimedLaunch,
+    find_intercepts,
+    pool_moments,
+)
 
+FloatArray = npt.NDArray[np.float64]
+# A window of four rows of work-groups in three parts: two rows, one, and one.
+_LARGEST_PART = 2.0
+# Prior scale of the intercept, in units of a shorter launch's time.
+_SCALE = 0.25
+# Largest share of a shorter launch's time that the intercept may be.
+_LARGEST_SHARE = 0.9
+# The same where the shortest launch may be of the pilot, which begins with next to no work.
+_LARGEST_OF_PILOT = 0.9
+# Launches worth timing are made to last about five times what they pay once.
+_LIKELY_SHARE = 0.2
+# Relative noise of a launch while there are too few to tell.
+_NOISE = 0.1
+# A median's standard error over a mean's, for normal noise.
+_MEDIAN_FACTOR = 1.25
+_MAD_TO_DEVIATION = 1.4826
 # Launches that can stand for the whole without the pilot's.
 _FEWEST_LAUNCHES = 3
 # Launches of even work this much above the lower quartile of the longer ones were disturbed: the
@@ -38,6 +56,132 @@ _FAR_OFF = 1.5
 # 90 % intervals hold 90 % of the shipped rows of each device, those of today's sampler
 # (measured with version 0.2, also on devices that it was not set on).
 BEYOND_SPREAD = 0.14
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchArrays:
+    """Timed launches as arrays."""
+
+    counts: FloatArray
+    """Shape (n_launches,). Work of each, in work-groups of the mean work."""
+    times: FloatArray
+    """Shape (n_launches,). Seconds that each took."""
+    windows: npt.NDArray[np.int64]
+    """Shape (n_launches,). Window that each belongs to."""
+
+    @property
+    def is_long(self) -> npt.NDArray[np.bool_]:
+        """Which launches belong to the second sampling point: those near the largest size.
+
+        All parts of a window do, which differ in size only as rows of work-groups can be divided.
+        """
+        if self.is_one_window and self.counts.max() <= _LARGEST_PART * self.counts.min():
+            return np.ones(len(self.counts), dtype=np.bool_)
+        return np.asarray(self.counts * TWO_SIZES > self.counts.max())
+
+    @property
+    def is_one_window(self) -> bool:
+        """Whether all ran one right behind the other."""
+        return bool((self.windows == self.windows[0]).all())
+
+    @property
+    def is_short(self) -> npt.NDArray[np.bool_]:
+        """Which belong to the first: those near the next largest size, or all if there is one."""
+        others = ~self.is_long
+        if not others.any():
+            return self.is_long
+        return np.asarray(others & (self.counts * TWO_SIZES > self.counts[others].max()))
+
+    @property
+    def has_two_sizes(self) -> bool:
+        """Whether there are launches of two sampling points."""
+        return not bool(self.is_long.all())
+
+    def net_of(self, intercept_s: float) -> FloatArray:
+        """Give what launches took beside what each paid once, in seconds; always positive."""
+        return np.maximum(self.times - intercept_s, 0.05 * self.times)
+
+
+def collect_windows(timed: Sequence[TimedLaunch]) -> LaunchArrays:
+    """Gather the launches of windows; the pilot's last one where there are none."""
+    if not timed:
+        msg = "the sample run holds no launches; sample at least one window"
+        raise InputError(msg)
+    return gather_launches([one for one in timed if one.window != PILOT_WINDOW] or timed[-1:])
+
+
+def gather_launches(timed: Sequence[TimedLaunch]) -> LaunchArrays:
+    """Gather launches as they are."""
+    return LaunchArrays(
+        counts=np.array([one.mean_work_groups for one in timed]),
+        times=np.array([one.duration_s for one in timed]),
+        windows=np.array([one.window for one in timed]),
+    )
+
+
+def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]:
+    """Fit the intercept to launches of windows."""
+    short_s = float(median(launches.times[launches.is_short]))
+    # The pilot's smallest launches pay it as well: PoCL's thread that waits no longer sleeps pays
+    # half of what an empty launch took.
+    shortest_s = min(one.duration_s for one in run.launches)
+    overhead_s = min(run.launch_overhead_s, _LARGEST_SHARE * short_s, shortest_s)
+    if not launches.has_two_sizes:
+        return overhead_s, 0.0
+    if run.is_even:
+        found, error = _fit_by_medians(launches)
+    else:
+        by_window = find_intercepts([one for one in run.launches if one.window != PILOT_WINDOW])
+        if not by_window:
+            return overhead_s, 0.0
+        found, error = _middle(np.array(by_window))
+    scale = _SCALE * short_s
+    weight = scale**2 / (scale**2 + error**2)
+    intercept = overhead_s + weight * (found - overhead_s)
+    return float(np.clip(intercept, 0.0, _LARGEST_SHARE * short_s)), math.sqrt(weight) * error
+
+
+def fit_intercept_of_few(launches: LaunchArrays, overhead_s: float) -> tuple[float, float]:
+    """Fit the intercept to a handful of launches of any sizes, the pilot's among them.
+
+    By least squares of relative errors, with the prior as one more observation. Two launches at
+    two places differ by their work as well: taken at its word, their difference is an intercept
+    of anything between nothing and the launch itself.
+    """
+    shortest_s = float(launches.times.min())
+    expected = min(overhead_s, _LIKELY_SHARE * shortest_s)
+    # Of seconds in units of the shortest launch, so that sums neither overflow nor vanish.
+    times = launches.times / shortest_s
+    weights = (_NOISE * times) ** -2
+    columns = np.column_stack([np.ones_like(times), launches.counts / launches.counts.mean()])
+    precision = columns.T @ (weights[:, None] * columns)
+    told = columns.T @ (weights * times)
+    precision[0, 0] += _SCALE**-2
+    told[0] += _SCALE**-2 * expected / shortest_s
+    covariance = np.linalg.inv(precision)
+    found = float((covariance @ told)[0])
+    error = shortest_s * math.sqrt(covariance[0, 0])
+    return shortest_s * float(np.clip(found, 0.0, _LARGEST_OF_PILOT)), error
+
+
+def _fit_by_medians(launches: LaunchArrays) -> tuple[float, float]:
+    """Draw the line through the medians of the shorter and of the longer launches."""
+    short = launches.is_short
+    long = launches.is_long
+    n1, n2 = median(launches.counts[short]), median(launches.counts[long])
+    rate1, error1 = _middle(launches.times[short] / launches.counts[short])
+    rate2, error2 = _middle(launches.times[long] / launches.counts[long])
+    reach = n1 * n2 / (n2 - n1)
+    return float(reach * (rate1 - rate2)), float(reach * math.hypot(error1, error2))
+
+
+def _middle(values: FloatArray) -> tuple[float, float]:
+    """Give the median and its standard error."""
+    middle = float(median(values))
+    deviation = _MAD_TO_DEVIATION * float(median(np.abs(values - middle)))
+    if len(values) < 3:  # too few to tell: the whole spread, at least a tenth
+        deviation = max(float(np.ptp(values)), 0.1 * abs(middle))
+    return middle, _MEDIAN_FACTOR * deviation / math.sqrt(len(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

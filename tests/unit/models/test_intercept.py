@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.models.intercept import fit_intercept_of_few
-from kernelcast.models.launch_arrays import LaunchArrays
+from kernelcast.models.linear import LaunchArrays, fit_intercept_of_few
 
 LAUNCHES = st.lists(st.tuples(st.floats(1e-2, 1e6), st.floats(1e-6, 10.0)), min_size=1, max_size=9)
 

@@ -155,15 +155,7 @@ def _hold_place(coverage: float) -> Interval:
 
 
 def refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:
-    """Say what is missing for an answer without samples.
-
-    Parameters
-    ----------
-    device_id : str
-        The device.
-    is_wanted : bool
-        Whether the analytic model may answer.
-    """
+    """Say what is missing for an answer without samples."""
     if not is_wanted:
         return DeviceError(
             f"{device_id}: nothing may be sampled, and the analytic model is not wanted"
@@ -190,24 +182,7 @@ def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
 def compose(
     basis: Basis, remembered: Remembered, pieces: Sequence[Piece], methods: MethodChoice
 ) -> Estimate:
-    """Fuse what is known of a launch into its estimate.
-
-    Parameters
-    ----------
-    basis : Basis
-        What is known beside its observations.
-    remembered : Remembered
-        Its observations.
-    pieces : sequence of Piece
-        What may answer, see `choose_pieces`.
-    methods : MethodChoice
-        Which may answer.
-
-    Raises
-    ------
-    InputError
-        If nothing is known.
-    """
+    """Fuse what is known of a launch into its estimate."""
     estimate, evidence, learned = basis.estimate, basis.evidence, basis.learned
     fused = fuse(pieces)
     warnings: list[str] = []

@@ -46,15 +46,7 @@ def add_models(
 
 
 def tabulate(rows: Sequence[LaunchRow], schema: FeatureSchema) -> TrainingTable:
-    """Make the table that models take, one row per launch.
-
-    Parameters
-    ----------
-    rows : sequence of LaunchRow
-        Launches.
-    schema : FeatureSchema
-        Of the models; what a launch has beyond it is left out, what it lacks is NaN.
-    """
+    """Make the table that models take, one row per launch."""
     known = [one.vector.as_dict() for one in rows]
     features = [[one.get(name, np.nan) for name in schema.names] for one in known]
     columns = {name: [_number(getattr(one, name)) for one in rows] for name in _PLAIN}

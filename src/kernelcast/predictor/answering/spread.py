@@ -17,23 +17,7 @@ _PRIOR_OBSERVATIONS = 3
 
 
 def measure_deviation(logs: Sequence[float], noises: Sequence[float]) -> tuple[float, int]:
-    """Give the deviation of single runs, and its degrees of freedom.
-
-    Parameters
-    ----------
-    logs : sequence of float
-        Logarithms of observed times; robust against outliers among them (median absolute
-        deviation).
-    noises : sequence of float
-        Half the 10-90 % spread over the median of those observations that are of several runs.
-
-    Returns
-    -------
-    deviation : float
-        Of the logarithm of a run's time.
-    degrees : int
-        Observations behind it, prior knowledge counted in.
-    """
+    """Give the deviation of single runs, and its degrees of freedom."""
     prior = USUAL_DEVIATION
     if noises:
         prior = max(median(noises) / DEVIATION_TO_NOISE, LEAST_DEVIATION)

@@ -148,17 +148,7 @@ class TrainedModels:
         )
 
     def find(self, device_id: str, schema: "FeatureSchema", model: str) -> Lookup:
-        """Find a model of the catalogue: that of a device, or the one that serves all.
-
-        Parameters
-        ----------
-        device_id : str
-            The device.
-        schema : FeatureSchema
-            Of the features at hand; a model may take fewer, see `StoredModel.schema`.
-        model : str
-            Its name.
-        """
+        """Find a model of the catalogue: that of a device, or the one that serves all."""
         failures: list[str] = []
         with self._lock:
             for place, name in self._candidates(device_id, model):
