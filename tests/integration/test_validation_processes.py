@@ -142,7 +142,7 @@ def test_ctrl_c_leaves_no_process(store: Path) -> None:
     """It ends with 130 and without workers, whenever it strikes."""
     command = [sys.executable, "-m", "kernelcast", "validate", "--data", str(store), "--jobs", "2"]
     running = subprocess.Popen(
-        [*command, "--models", "random_forest,gradient_boosting", "--json"],
+        [*command, "--models", "svr,gradient_boosting", "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
