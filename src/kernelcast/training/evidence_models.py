@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.analytic.cpu.estimate import REVISION
+from kernelcast.models.evidence.analytic_errors import ANY, know_analytic
 from kernelcast.models.evidence.calibration import ANSWERING, calibrate
-from kernelcast.models.evidence.model import EvidenceModel
+from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles, list_versions
 from kernelcast.records.device import DeviceKind
@@ -93,7 +94,10 @@ class EvidenceRows:
         is_shared = name not in {list_evidence_names(one, is_cpu=False)[0] for one in devices}
         # What one device alone has taught of its samples holds for no other.
         learners = () if is_shared and len(known) < 2 else ANSWERING
-        model = calibrate(rows, samplers=(newest,), learners=learners)
+        # A device's own rows tell how far its analytic model is off, others' the corpus.
+        runtime = name.partition("/")[2] or ANY
+        plain = know_analytic(BUILT_IN, runtime).plain if is_shared else None
+        model = calibrate(rows, samplers=(newest,), learners=learners, plain=plain)
         digest = hashlib.sha256("\n".join(one.observation.key for _, one in kept).encode())
         facts = {
             **model.facts, "data_digest": digest.hexdigest(),

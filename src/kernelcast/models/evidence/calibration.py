@@ -128,21 +128,23 @@ def calibrate(
     samplers: Sequence[int] = (),
     seed: int = 0,
     learners: Sequence[str] = ANSWERING,
+    plain: Mapping[Kind, PlainVariance] | None = None,
 ) -> EvidenceModel:
     """Learn variances of pieces, a correction, and intervals around what is made of them.
 
     The launches are undisturbed ones of at least two kernels. Intervals of answers with other sizes
     are calibrated with one to all of them, drawn by the seed. `learners` may correct; none does
-    where it is empty.
+    where it is empty. `plain` tells how far models without samples are off, where that is known of
+    more than these rows.
     """
     numbers = number_groups(np.array([one.kernel for one in rows], dtype=np.object_))
-    model = fit_variances(rows, numbers, sizes)
+    model = fit_variances(rows, numbers, sizes, plain)
     correction = fit_correction(rows, model.sizes, learners)
     held_out: dict[str, list[tuple[int, FusedEstimate]]] = {}
     draw = np.random.default_rng(seed)
     for train, test in divide_groups(numbers, FOLDS):
         seen = [rows[place] for place in train]
-        inner = fit_variances(seen, numbers[train], model.sizes)
+        inner = fit_variances(seen, numbers[train], model.sizes, plain)
         if correction is not None:
             inner = replace(inner, correction=fit_correction(seen, model.sizes, learners))
         for place, others in list_others(rows, test, draw):
@@ -227,7 +229,10 @@ def _leave_both_out(groups: Groups, devices: Groups) -> list[tuple[Groups, Group
 
 
 def fit_variances(
-    rows: Sequence[EvidenceRow], groups: npt.NDArray[np.intp], sizes: SizeSettings | None = None
+    rows: Sequence[EvidenceRow],
+    groups: npt.NDArray[np.intp],
+    sizes: SizeSettings | None = None,
+    plain: Mapping[Kind, PlainVariance] | None = None,
 ) -> EvidenceModel:
     """Learn all but correction and intervals."""
     if sizes is None:
@@ -236,7 +241,8 @@ def fit_variances(
             by_kernel.setdefault(number, []).append(row.size)
         sizes = fit_sizes(by_kernel.values(), SizeSettings())
     model = EvidenceModel(forms=_fit_forms(rows, groups), sizes=sizes)
-    return replace(model, shared=_fit_shared(model, rows, groups), plain=_fit_plain(rows))
+    plain = _fit_plain(rows) if plain is None else plain
+    return replace(model, shared=_fit_shared(model, rows, groups), plain=plain)
 
 
 def _fit_forms(
