@@ -445,7 +445,7 @@ def test_accuracy_tells_errors_of_answers_and_validations(
     assert f"This is the validation of the job {done['validate']}" in text
     for told in ("Mean error by device", "linear", "ridge", ROWS_DEVICE, "noise floor"):
         assert told in text
-    assert "<svg" in page
+    assert "/accuracy/validation-1.svg" in page
     assert "no validation 'nothing'" in read(browser.open("/accuracy?job=nothing", status=404))
 
 

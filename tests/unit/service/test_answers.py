@@ -162,8 +162,8 @@ def test_answers_wait_for_the_database(
         raise answers.StoreError("disk full")
 
     monkeypatch.setattr(service.state.answers, "write", fail)
-    monkeypatch.setattr(service.state.changes, "count", fail)
     assert client.post("/v1/estimates", json={"problem": problem}).status_code == 200
+    monkeypatch.setattr(service.state.changes, "count", fail)
     asyncio.run(service.answers.flush())
     assert client.get("/ready").status_code == 503
     monkeypatch.setattr(service.state.answers, "write", write)
