@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.evidence.analytic_errors import ANY, know_analytic
-from kernelcast.models.evidence.calibration import ANSWERING, calibrate
+from kernelcast.models.evidence.calibration import ANSWERING, EvidenceRow, calibrate
 from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles, list_versions
@@ -18,6 +18,7 @@ from kernelcast.training.evidence import StoredLaunch, make_row, read_launches, 
 from kernelcast.training.peaks import UNKNOWN, read_peaks
 from kernelcast.training.registry import list_evidence_names
 from kernelcast.training.settings import RowFilter
+from kernelcast.training.table import read_cpu_model
 
 FindMachine = Callable[[str], MachineDescription | None]
 """Gives a device's description by its id."""
@@ -89,6 +90,12 @@ class EvidenceRows:
             name: UNKNOWN if one is None else read_peaks(one) for name, one in machines.items()
         }
         rows = [make_row(one, peaks=peaks[device]) for device, one in kept]
+        # Of rows with features of several revisions of the CPU model the newer ones count.
+        models = [read_cpu_model(one.observation) for _, one in kept]
+        rows = [
+            row if model == max(models) else _forget_analytic(row)
+            for row, model in zip(rows, models, strict=True)
+        ]
         rows = [replace(one, kernel=f"{one.device}/{one.kernel}") for one in rows]
         known = sorted({one.device for one in rows})
         is_shared = name not in {list_evidence_names(one, is_cpu=False)[0] for one in devices}
@@ -108,3 +115,8 @@ class EvidenceRows:
         return CalibratedEvidence(
             name=name, model=replace(model, facts=facts), devices=tuple(known)
         )
+
+
+def _forget_analytic(row: EvidenceRow) -> EvidenceRow:
+    values = {key: one for key, one in row.values.items() if not key.startswith("analytic.")}
+    return replace(row, plain={}, values=values)
