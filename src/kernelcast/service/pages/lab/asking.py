@@ -38,7 +38,7 @@ _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
 _FACTORS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 _MOST_STEPS: Final = 256
 _COMPUTING = ("fp32", "fp64", "fp16", "int32")
-_MEMORIES = ("DRAM", "MEM")
+_MEMORIES = ("DRAM", "MEM", "L2")  # the outermost that the launch meets
 _REACH = 64.0
 
 
