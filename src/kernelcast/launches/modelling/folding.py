@@ -35,18 +35,7 @@ OF_WORK_GROUPS = (
 
 
 def parse_fold(text: str) -> tuple[int, int]:
-    """Read a folding such as ``2z``: axis and number of updates.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-
-    Examples
-    --------
-    >>> parse_fold("2z")
-    (2, 2)
-    """
+    """Read a folding such as ``2z``: axis and number of updates."""
     times, axis = text[:-1], text[-1:]
     if not times.isascii() or not times.isdigit() or axis not in AXES or not axis:
         msg = f"folding {text!r}: expected updates and axis, such as 2z"
@@ -55,36 +44,7 @@ def parse_fold(text: str) -> tuple[int, int]:
 
 
 def fold(launch: ModelledLaunch, axis: int, times: int) -> ModelledLaunch:
-    """Let each work-item compute neighbouring updates, one after the other.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        A launch in which each global id is one update.
-    axis : int
-        Along which dimension.
-    times : int
-        Updates per work-item; the index space shrinks accordingly. The last work-items compute
-        fewer where the global size is no multiple.
-
-    Returns
-    -------
-    ModelledLaunch
-        A load that several updates of a work-item share is executed once: a compiler keeps the
-        value in a register.
-
-    Raises
-    ------
-    InputError
-        If the axis or the number is out of range, the local size exceeds what is left of the index
-        space, or the kernel names local or group ids of the axis, so that its work-items cannot
-        be dealt out anew.
-
-    Notes
-    -----
-    Section 5.3 of the Warpspeed paper ("thread folding", 2y and 2z). Registers are kept as they
-    are, though a compiler may need more of them.
-    """
+    """Let each work-item compute neighbouring updates, one after the other."""
     ndrange = launch.ndrange
     _check(launch, axis, times)
     if times == 1:

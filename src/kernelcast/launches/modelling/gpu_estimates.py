@@ -45,24 +45,12 @@ class Configuration:
 
 
 def write_folds(folds: Folds) -> str:
-    """Write foldings as they are typed.
-
-    Examples
-    --------
-    >>> write_folds(((1, 2), (2, 4)))
-    '2y,4z'
-    """
+    """Write foldings as they are typed."""
     return ",".join(f"{times}{AXES[axis]}" for axis, times in folds)
 
 
 def write_launch(local_size: tuple[int, ...], folds: Folds) -> str:
-    """Write local size and folding.
-
-    Examples
-    --------
-    >>> write_launch((16, 2), ((1, 2),))
-    '16x2, folded 2y'
-    """
+    """Write local size and folding."""
     sides = "x".join(str(one) for one in local_size)
     return f"{sides}, folded {write_folds(folds)}" if folds else sides
 
@@ -70,14 +58,7 @@ def write_launch(local_size: tuple[int, ...], folds: Folds) -> str:
 def model_volumes(
     launch: ModelledLaunch, machine: MachineDescription, rates: HitRates | None = None
 ) -> GpuVolumes:
-    """Ask the GPU model for the data that a launch moves.
-
-    Raises
-    ------
-    InputError
-        If the machine is no GPU, a number of it is missing, the local size exceeds its limit, or
-        an address depends on data and was not recorded.
-    """
+    """Ask the GPU model for the data that a launch moves."""
     if machine.kind is not DeviceKind.GPU:
         msg = f"machine {machine.id} is of kind {machine.kind}; the GPU model needs a GPU"
         raise InputError(msg)

@@ -35,29 +35,7 @@ class Sweep:
 
 
 def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:
-    """List local sizes worth trying: powers of two per dimension, at least a warp of work-items.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        What work-groups are cut from; no local size exceeds it.
-    machine : MachineDescription
-        Its largest work-group and its warp width count.
-
-    Raises
-    ------
-    InputError
-        If the machine's largest work-group is not known.
-
-    Examples
-    --------
-    >>> from kernelcast.records.device import DeviceKind
-    >>> from kernelcast.records.traits import TraitSource
-    >>> limit = Trait(value=64, source=TraitSource.PUBLISHED)
-    >>> gpu = MachineDescription(id="g", name="g", kind=DeviceKind.GPU, max_work_group_size=limit)
-    >>> list_local_sizes(NDRange(global_size=(1000, 2)), gpu)
-    [(16, 2), (32, 1), (32, 2), (64, 1)]
-    """
+    """List local sizes worth trying: powers of two per dimension, at least a warp of work-items."""
     most = _require(machine, machine.max_work_group_size, "max_work_group_size")
     warp = machine.warp_width.value if machine.warp_width else _USUAL_WARP
     least = min(warp, ndrange.work_item_count)
@@ -83,20 +61,7 @@ def sweep_local_sizes(
     folds: Sequence[Folds] | None = None,
     report: Callable[[int, int], None] = lambda _, __: None,
 ) -> Sweep:
-    """Ask for all local sizes and some foldings, and rank them by their time.
-
-    Parameters
-    ----------
-    folds : sequence of foldings, optional
-        The source's own when left out.
-    report : callable, optional
-        Is told how many configurations are done, and how many there are.
-
-    Raises
-    ------
-    InputError
-        If none can be launched.
-    """
+    """Ask for all local sizes and some foldings, and rank them by their time."""
     wanted = [source.folds] if folds is None else list(folds)
     sizes = list_local_sizes(source.ndrange, machine)
     found: list[Configuration] = []
@@ -158,22 +123,7 @@ def sweep_sizes(
     machine: MachineDescription,
     local_sizes: Sequence[tuple[int, ...] | None] = (None,),
 ) -> Iterator[tuple[int, Configuration | None]]:
-    """Ask for domains of several sizes, each with some local sizes.
-
-    Parameters
-    ----------
-    make_source : callable
-        Gives the kernel for a value of the swept parameter.
-    values : sequence of int
-        Values of the parameter.
-    local_sizes : sequence of tuple of int or None
-        Local sizes; None stands for the source's own.
-
-    Yields
-    ------
-    (int, Configuration or None)
-        Value and answer, size by size; None where the local size does not fit.
-    """
+    """Ask for domains of several sizes, each with some local sizes."""
     for value in values:
         source = make_source(value)
         for local_size in local_sizes:

@@ -28,18 +28,7 @@ _NUMBERS = ("a", "b", "c")
 
 
 def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
-    """Fit each hit rate that has at least four points which determine it.
-
-    Returns
-    -------
-    dict of str to HitRateFit
-        Without those whose points scatter by a quarter or tell no constants.
-
-    Raises
-    ------
-    InputError
-        If none can be fitted.
-    """
+    """Fit each hit rate that has at least four points which determine it."""
     found = {}
     for function in FUNCTIONS:
         own = [one for one in points if one.function == function]
@@ -74,13 +63,7 @@ def make_hit_rates(name: str, provenance: str, fits: Mapping[str, HitRateFit]) -
 
 
 def write_hit_rates(path: Path, rates: HitRates, fits: Mapping[str, HitRateFit]) -> None:
-    """Write a set of hit rates with the errors of those that were fitted.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a set of hit rates with the errors of those that were fitted."""
     content: dict[str, object] = {
         "schema": SCHEMA,
         "name": rates.name,
@@ -107,13 +90,7 @@ def write_hit_rates(path: Path, rates: HitRates, fits: Mapping[str, HitRateFit])
 
 
 def read_hit_rates_file(wanted: str) -> HitRates:
-    """Find a shipped set of hit rates by its name, or read a file that `write_hit_rates` wrote.
-
-    Raises
-    ------
-    InputError
-        If there is none, or the file cannot be used.
-    """
+    """Find a shipped set of hit rates by its name, or read a file that `write_hit_rates` wrote."""
     path = Path(wanted)
     if path.suffix.lower() not in {".yaml", ".yml"}:
         return find_hit_rates(wanted)

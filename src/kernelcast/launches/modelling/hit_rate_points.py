@@ -65,20 +65,7 @@ class Measurements:
 
 
 def read_measurements(path: Path) -> Measurements:
-    """Read measurements from CSV or JSON.
-
-    Parameters
-    ----------
-    path : Path
-        Rows with the columns ``function``, ``oversubscription`` and ``hit_rate``, or rows with
-        ``local_size`` (``32,4,8``), optionally ``fold`` (``2z``), and some of `VOLUMES` and
-        `RATE`. JSON holds a list of objects with these keys.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or a row is neither.
-    """
+    """Read measurements from CSV or JSON."""
     points, launches = [], []
     for number, row in enumerate(_read_rows(path), start=1):
         try:
@@ -102,28 +89,7 @@ def read_measurements(path: Path) -> Measurements:
 def derive_points(
     source: LaunchSource, machine: MachineDescription, launches: Iterable[MeasuredLaunch]
 ) -> list[HitRatePoint]:
-    """Derive hit rates from measured volumes: what was loaded beyond what had to be.
-
-    Parameters
-    ----------
-    source : LaunchSource
-        The kernel that was measured.
-    machine : MachineDescription
-        The device it was measured on.
-    launches : iterable of MeasuredLaunch
-        Measured volumes.
-
-    Returns
-    -------
-    list of HitRatePoint
-        Of the L1 cache's loads, of the reuse between waves, and of repeated stores. A hit rate is
-        left out where what it decides is less than 5 % of the volume.
-
-    Notes
-    -----
-    Reuse between rows and between layers shows in one number: the larger part is solved for,
-    the other one keeps the model's hit rate.
-    """
+    """Derive hit rates from measured volumes: what was loaded beyond what had to be."""
     found: list[HitRatePoint | None] = []
     for one in launches:
         launch = source.launch(one.local_size, one.folds)

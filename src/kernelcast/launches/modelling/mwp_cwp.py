@@ -50,34 +50,7 @@ def estimate_mwp_cwp(
     counters: SoftwareCounters | None = None,
     rule: CaseRule = CaseRule.BY_PARALLELISM,
 ) -> AnalyticEstimate:
-    """Estimate the time of a launch by Hong and Kim's model.
-
-    Parameters
-    ----------
-    launch : Problem or ModelledLaunch
-        A problem is analysed first, from its source alone.
-    counters : SoftwareCounters, optional
-        Counted on a device: instructions that warps issue, divergence included.
-    rule : CaseRule
-        How to tell the cases apart. The published rule is off by orders of magnitude for kernels
-        that compute most, so the answer does without it; the quantities ``published_rule_s`` and
-        ``by_parallelism_s`` have both.
-
-    Returns
-    -------
-    AnalyticEstimate
-        Limiters are computation, memory and barriers, each as if alone.
-
-    Raises
-    ------
-    InputError
-        If the launch does not fit the machine, or a number of the machine is missing.
-
-    Notes
-    -----
-    The model knows no caches: each access to global memory takes the latency of memory.
-    docs/explanation/mwp-cwp.md has the mapping.
-    """
+    """Estimate the time of a launch by Hong and Kim's model."""
     modelled = model_launch(launch) if isinstance(launch, Problem) else launch
     units = read_units(modelled, machine)
     memory = _count_memory(modelled, units)
@@ -117,20 +90,7 @@ def add_mwp_cwp(
     machine: MachineDescription,
     counters: SoftwareCounters | None = None,
 ) -> AnalyticEstimate:
-    """Put this model's seconds beside another model's answer, as the quantity ``mwp_cwp_s``.
-
-    Parameters
-    ----------
-    estimate : AnalyticEstimate
-        Of the same launch and machine.
-    launch, machine, counters
-        As `estimate_mwp_cwp` takes them.
-
-    Returns
-    -------
-    AnalyticEstimate
-        With a note instead where this model has no answer.
-    """
+    """Put this model's seconds beside another model's answer, as the quantity ``mwp_cwp_s``."""
     try:
         found = estimate_mwp_cwp(launch, machine, counters=counters)
     except KernelcastError as error:

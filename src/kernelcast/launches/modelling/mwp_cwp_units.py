@@ -52,20 +52,7 @@ class Units:
 
 
 def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
-    """Describe the compute units of a machine for a launch.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Its local size, registers and local memory decide what a unit holds.
-    machine : MachineDescription
-        A GPU or a CPU.
-
-    Raises
-    ------
-    InputError
-        If it is neither, the launch does not fit, or a number is missing; says how to measure it.
-    """
+    """Describe the compute units of a machine for a launch."""
     if machine.kind is DeviceKind.CPU:
         return _read_cpu(launch, machine)
     if machine.kind is DeviceKind.GPU:

@@ -91,7 +91,6 @@ def compute_wave(
         skew_oversubscription=skew,
         capacity_load_bytes=lost + _lose(traffic, traffic.scattered_loads, machine, fetch) / waves,
         partial_store_bytes=max(0.0, partial) / waves * (1 - rates.l2_store.at(skew)) + scattered,
-        repeated_store_bytes=_repeat(stores, traffic, machine, rates) / waves,
         tlb_pages=_count_pages(traffic, wave),
     )
 
@@ -239,16 +238,3 @@ def _lose(
         held = few
     hit = scatter.share_touched(held, granularity)
     return max(0.0, scatter.count_repeated(granularity)) * (1 - hit)
-
-
-def _repeat(
-    stores: Sequence[Level], traffic: Traffic, machine: GpuMachine, rates: HitRates
-) -> float:
-    """Add up what is written again after it was evicted: sums over rows and layers."""
-    total = 0.0
-    for nearer, level in itertools.pairwise(stores):
-        shared = nearer.bytes - level.bytes
-        if shared > 0:
-            over = traffic.oversubscribe(nearer.work_groups, machine)
-            total += shared * (1 - rates.find_overlap(level.name).at(over))
-    return total

@@ -102,8 +102,6 @@ class WaveVolumes:
     """Loaded again since it was evicted within the wave."""
     partial_store_bytes: float
     """Sectors written in parts that were evicted in between: written twice, and read once."""
-    repeated_store_bytes: float
-    """Sectors written again after work-groups far before had written them."""
     tlb_pages: float
     """Unique pages of 2 MiB that the wave touches."""
 
@@ -125,7 +123,7 @@ class WaveVolumes:
     @property
     def stored_bytes(self) -> float:
         """Bytes written to the DRAM."""
-        return self.unique_store_bytes + self.partial_store_bytes + self.repeated_store_bytes
+        return self.unique_store_bytes + self.partial_store_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
