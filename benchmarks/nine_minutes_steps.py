@@ -196,10 +196,9 @@ def measure_device(run: Run, item: str) -> Mapping[str, Any]:
         "attributes": {name: _read_attribute(session.device, name) for name in ATTRIBUTES},
         "uses_event_timer": session.uses_event_timer,
         "behaviour": {
-            "launch_overhead_s": behaviour.launch_overhead_s,
+            "launch_overhead_s": session.trial.launch_overhead_s,
             "saturated_from": behaviour.saturated_from, "settled_s": behaviour.settled_s,
         },
-        "empty_launch_s": [session.probe.time_nothing() for _ in range(5)],
         "clock_hz": run.read_clock(), "python": sys.version, "packages": _list_packages(),
         "nvidia_smi": _ask("nvidia-smi"), "ncu": _ask("ncu", "--version"),
     }  # fmt: skip

@@ -24,7 +24,7 @@ def main() -> None:
     path, parameters, seed = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
     problem = read_problem(path, parameters=parameters)
     description, device = find_devices()[0]
-    session = DeviceSession(description, cl.Context([device]), device, uses_event_timer=False)
+    session = DeviceSession(description, cl.Context([device]), device)
     options = (*problem.kernel.build_options, *BUILD_OPTIONS)
     kernel = session.whole_kernel(replace(problem.kernel, build_options=options)).kernel
     accesses = [None] * len(problem.arguments)

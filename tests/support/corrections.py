@@ -13,6 +13,6 @@ def publish_correction(
     registry: VersionedFiles, hybrid: FittedModel, name: str = "evidence/fake-device-0000"
 ) -> str:
     """Add an evidence model with the hybrid's correction; give its version."""
-    facts = {"rows": 40, "data_digest": str(hybrid.facts["data_digest"])}
+    facts: dict[str, float | str] = {"rows": 40, "data_digest": str(hybrid.facts["data_digest"])}
     model = replace(BUILT_IN, correction=hybrid.correction, facts=facts, samplers=(SAMPLER,))
     return publish_evidence(registry, name, model)

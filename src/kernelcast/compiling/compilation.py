@@ -260,7 +260,9 @@ class _Job:
         if self.target.is_unoptimised:
             kernels = read_kernels(code, "", self.target)
             return {
-                "text": inline_calls(opened), "log": log, "missing": (),
+                "text": inline_calls(opened),
+                "log": log,
+                "missing": (),
                 "kernels": [asdict(kernel) for kernel in kernels],
             }
         if self.target.as_written:

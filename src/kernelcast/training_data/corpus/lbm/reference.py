@@ -56,7 +56,7 @@ SHARES = np.array([2 / 9, 1 / 9, 0, 1 / 72])[np.abs(SENDING).sum(axis=1)]
 def track_interface(values: Sequence[Value], parameters: Mapping[str, int]) -> dict[int, Array]:
     """Return distributions and phase field after the step; margins are as before."""
     source, field, target, new_field = (np.asarray(value) for value in values[:4])
-    velocity = np.array([float(value) for value in values[7:10]])
+    velocity = np.asarray(values[7:10], dtype=np.float64)
     nx, layer = parameters["NX"], parameters["NX"] * parameters["NY"]
     cells = np.arange(layer * parameters["NZ"]) + 2 * layer
     steps = np.array([1, nx, layer])
