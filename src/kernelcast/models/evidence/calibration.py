@@ -21,8 +21,7 @@ from kernelcast.models.evidence.model import (
 )
 from kernelcast.models.evidence.moments import FormVariance, SampledMoment, fit_form
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
-from kernelcast.models.evidence.size_fit import fit_sizes
-from kernelcast.models.evidence.sizes import KnownSize, SizeSettings
+from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, fit_sizes
 from kernelcast.models.regression import (
     LEARNERS,
     FittedRegression,

@@ -10,8 +10,8 @@ it grows most where known times are microseconds: they may be all launch and no 
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp, expm1, log1p
 from operator import mul
 from typing import NamedTuple, TypeVar
@@ -44,6 +44,20 @@ _BETTER = 0.9
 _MOST_VOTES = 4.0
 # How far time may stray from instructions, where work-items execute e times as many as any known.
 _OF_MIX = 0.15
+_FREE = (
+    "size_sd", "size_reach", "time_sd", "time_reach_s", "slope_sd", "noise_sd", "noise_share",
+)  # fmt: skip
+_MOST_TRIES = 250
+_LEAST_SETTING = 1e-4
+# Student's t of so many degrees of freedom: sizes that fit nothing must not decide.
+_DEGREES = 3.0
+# |z| of a normal variable that three quarters stay below.
+_QUARTILE = 0.75
+_QUARTILE_SD = 1.15
+_LEAST_SIZES = 30
+# Sizes that were all measured within minutes do not tell how machines differ between sessions:
+# how far, in logarithms, what is learned of time may leave what is assumed for want of rows.
+_LEANINGS = {"time_sd": 0.5, "time_reach_s": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,3 +353,72 @@ def find_boundary(working_set_bytes: float, caches: Sequence[tuple[str, float, b
         if working_set_bytes > size if fits else working_set_bytes <= size:
             return name
     return ""
+
+
+def fit_sizes(kernels: Iterable[Sequence[KnownSize]], start: SizeSettings) -> SizeSettings:
+    """Learn the settings that foretell sizes of kernels from their other sizes."""
+    several = [list(one) for one in kernels if len(one) > 1]
+    if sum(map(len, several)) < _LEAST_SIZES:
+        return start
+    from scipy.optimize import minimize
+
+    usual = float(np.median([size.noise for one in several for size in one]))
+    start = replace(start, usual_noise=usual)
+    leave_out = _stack_known(several)
+
+    begin = np.log([max(getattr(start, name), _LEAST_SETTING) for name in _FREE])
+    leaning = np.array([1.0 / _LEANINGS.get(name, math.inf) for name in _FREE])
+
+    def cost(logs: Numbers) -> float:
+        residuals, variances = leave_out(_set(start, logs))
+        tails = np.log1p(residuals**2 / variances / _DEGREES)
+        misfit = float(np.mean(0.5 * np.log(variances) + 0.5 * (_DEGREES + 1.0) * tails))
+        return misfit + 0.5 * float(np.sum((leaning * (logs - begin)) ** 2)) / len(residuals)
+
+    found = minimize(
+        cost, begin, method="Nelder-Mead",
+        options={"maxfev": _MOST_TRIES, "xatol": 0.05, "fatol": 2e-4},
+    )  # fmt: skip
+    settings = _set(start, found.x)
+    residuals, variances = leave_out(settings)
+    quartile = float(np.quantile(np.abs(residuals) / np.sqrt(variances), _QUARTILE))
+    return replace(settings, scale=(quartile / _QUARTILE_SD) ** 2)
+
+
+def _set(start: SizeSettings, logs: Numbers) -> SizeSettings:
+    values = np.exp(np.clip(logs, math.log(_LEAST_SETTING), 15.0)).tolist()
+    return replace(start, **dict(zip(_FREE, values, strict=True)))
+
+
+def _stack_known(
+    kernels: Sequence[Sequence[KnownSize]],
+) -> Callable[[SizeSettings], tuple[Numbers, Numbers]]:
+    """Give a function that leaves each size out, by closed form, and gives errors and variances."""
+    stacks = [
+        _stack([one for one in kernels if len(one) == count])
+        for count in sorted({len(one) for one in kernels})
+    ]
+    # Of several sizes those of the same session foretell each other, whatever another one did.
+    by_time = [sorted(one, key=lambda size: size.at_s) for one in kernels if len(one) > 2]
+    stacks += [_stack([[one[0], one[-1]] for one in by_time])] if by_time else []
+
+    def leave_out(settings: SizeSettings) -> tuple[Numbers, Numbers]:
+        residuals, variances = [], []
+        for work, at_s, rates, noise in stacks:
+            own = noise_variance(settings, noise)[..., None] * np.eye(work.shape[-1])
+            inverse = np.linalg.inv(relate_sizes(settings, work, at_s) + own)
+            precision = np.diagonal(inverse, axis1=-2, axis2=-1)
+            residuals.append(((inverse @ rates[..., None])[..., 0] / precision).ravel())
+            variances.append(1.0 / precision.ravel())
+        return np.concatenate(residuals), np.concatenate(variances)
+
+    return leave_out
+
+
+def _stack(kernels: Sequence[Sequence[KnownSize]]) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Give work, time stamps, rates and noise of kernels of as many sizes, shape (kernels, n)."""
+    work = np.array([[one.log_work[0] for one in sizes] for sizes in kernels])
+    rates = np.array([[one.log_seconds for one in sizes] for sizes in kernels]) - work
+    at_s = np.array([[one.at_s for one in sizes] for sizes in kernels])
+    noise = np.array([[one.noise for one in sizes] for sizes in kernels])
+    return work, at_s, rates - np.median(rates, axis=-1, keepdims=True), noise

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelcast.models.evidence.size_fit import fit_sizes
 from kernelcast.models.evidence.sizes import (
     MEASURES,
     KnownSize,
     SizeSettings,
     compare_caches,
     find_boundary,
+    fit_sizes,
     tabulate_sizes,
 )
 from kernelcast.records.errors import InputError
