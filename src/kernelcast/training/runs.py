@@ -1,7 +1,7 @@
 """Records of trainings and validations, in a folder that MLflow's file store reads.
 
-``mlflow ui --backend-store-uri FOLDER`` shows them beside each other (``kernelcast[mlflow]``);
-nothing here needs it. The layout is MLflow's: a folder per experiment and run, a file per
+``mlflow ui --backend-store-uri FOLDER`` shows them beside each other; nothing here
+needs MLflow. The layout is MLflow's: a folder per experiment and run, a file per
 parameter, metric and tag, and descriptions in YAML.
 """
 
