@@ -31,8 +31,8 @@ REASONS = {
     ("box2d_l1_v100", "seconds"): "warps of 2 to 16 rows come out 30 to 45 % low: lines at odd "
     "distances cost the V100 3 cycles instead of 2, as a table of the microbenchmarks shows; the "
     "rule behind it is not known",
-    ("box2d_mem_v100", "seconds"): "work-groups of 1 to 4 columns: as above, and with full units "
-    "the model overlaps L1 and DRAM completely; columns of 512 and 1024 lose translations as well",
+    ("box2d_mem_v100", "seconds"): "work-groups of 1 to 4 columns: as above; "
+    "columns of 512 and 1024 lose translations as well",
     ("laplace7_amdlab", "dram_load"): "registers of kernel 2 are not stated: with 4 and 8 rows a "
     "work-item fewer work-groups than the model fills in may run at once",
     ("laplace7_amdlab", "seconds"): "all move 1.0 to 1.17 TB/s with the DRAM, streams 1.4 TB/s; "

@@ -43,7 +43,7 @@ def test_narrow_shapes_are_the_worst(shape: tuple[int, ...]) -> None:
     found = ask(shape)
     assert found.volumes.per_update()["DRAM_to_L2"] > 1.2 * 150
     assert found.volumes.wave.partial_store_bytes > 0
-    assert found.estimate.seconds > 1.5 * max(ask(one).estimate.seconds for one in WIDE)
+    assert found.estimate.seconds > 1.3 * max(ask(one).estimate.seconds for one in WIDE)
 
 
 def test_loads_are_unaligned_so_that_short_rows_load_more_lines() -> None:

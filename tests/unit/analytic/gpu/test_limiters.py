@@ -84,12 +84,13 @@ def test_independent_loads_keep_more_bytes_in_flight() -> None:
 
 
 def test_l1_and_dram_add_where_loads_return_in_order() -> None:
-    """Exposes the fitted part of L1's cycles beside the DRAM's time, as far as units are empty."""
+    """Exposes a part of L1's cycles for what it has: the more, the emptier units are."""
     half = 1024 // COPY.work_group_size
     busy = replace(COPY, l1_cycles=40.0, resident=half)
     full = replace(busy, resident=2 * half)
-    assert assess(full, RATES, FITTED).exposed_l1_s == 0
     found = assess(busy, RATES, FITTED)
+    assert assess(full, RATES, FITTED).exposed_l1_s == pytest.approx(found.exposed_l1_s / 2)
+    assert assess(replace(busy, hit_share=0.0), RATES, FITTED).exposed_l1_s == 0
     overheads = sum(found.times[name] for name in ("tail", "launch", "translation"))
     expected_s = found.times["DRAM"] + found.exposed_l1_s + overheads
     assert found.seconds == pytest.approx(expected_s)

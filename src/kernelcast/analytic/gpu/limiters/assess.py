@@ -167,7 +167,8 @@ def time_l1(
     sectors = demands.l2_load_bytes / rates.sector_bytes if constants.counts_fill else 0.0
     waiting = constants.exposed_wavefronts * per_warp
     waiting += constants.exposed_lines * demands.patterns.lines
-    waiting *= _measure_idleness(demands, rates)
+    # Only what L1 has can wait behind what it has not; half of that where all places are taken.
+    waiting *= demands.hit_share * (0.25 + 0.5 * _measure_idleness(demands, rates))
     return L1Time(
         wavefronts_s=per_warp * demands.warps / cycles_per_s,
         fill_s=sectors / cycles_per_s,

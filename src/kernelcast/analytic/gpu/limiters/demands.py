@@ -111,6 +111,8 @@ class Demands:
     dram_load_bytes: float
     dram_store_bytes: float
     half_warp_cycles: float = 0.0
+    hit_share: float = 1.0
+    """Part of the sectors that warps ask L1 for which it has."""
     patterns: Patterns = Patterns()
     rounds: float = 1.0
     work: WarpWork | None = None
@@ -137,6 +139,7 @@ def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, patterns: Patterns
         resident=volumes.occupancy.work_groups,
         l1_cycles=volumes.l1.warp_cycles,
         half_warp_cycles=volumes.l1.half_warp_cycles,
+        hit_share=max(1 - volumes.l1.loaded_bytes / max(volumes.l1.requested_bytes, 1.0), 0.0),
         l2_load_bytes=volumes.l2_load_bytes,
         l2_store_bytes=volumes.l2_store_bytes,
         # Times are those of launches that are repeated: what L2 has kept comes from there.

@@ -32,8 +32,8 @@ class LimiterConstants:
     """Who found the numbers, from what."""
     exposed_wavefronts: float
     """Part of the L1 cache's wavefront cycles during which a compute unit does not take part in
-    DRAM transfers: loads return in order, so hits wait behind misses. Counts as far as places for
-    work-items stay empty."""
+    DRAM transfers: loads return in order, so hits wait behind misses. Counts for the part of the
+    loads that hits, half of it where no place for work-items stays empty."""
     exposed_lines: float
     """Cycles of the same kind for each line that a warp's load looks up."""
     overlap_power: float
@@ -56,8 +56,8 @@ FITTED = LimiterConstants(
     name="kernelcast",
     provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100; "
     "overlap_power: median of five GPUs' rooflines, see benchmarks/gpu_microbenchmarks.py",
-    exposed_wavefronts=0.82,
-    exposed_lines=0.38,
+    exposed_wavefronts=0.965,
+    exposed_lines=0.447,
     overlap_power=2.4,
     counts_fill=True,
     counts_half_warps=False,
