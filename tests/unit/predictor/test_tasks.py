@@ -6,7 +6,7 @@ from kernelcast.balancing import device_processes
 from kernelcast.calibration import calibration
 from kernelcast.collection import kernel_rows
 from kernelcast.collection.corpus import checks as corpus_checks
-from kernelcast.lab import conditions, local_sizes, source
+from kernelcast.lab import local_sizes, source
 from kernelcast.launches import devices, features, tracing
 from kernelcast.predictor.answering import executors
 from kernelcast.tuning import device_runs
@@ -15,7 +15,7 @@ from kernelcast.workers.decoding import prepare
 from kernelcast.workers.task import find_function
 
 MODULES = (
-    calibration, conditions, corpus_checks, device_processes, device_runs, devices, executors,
+    calibration, corpus_checks, device_processes, device_runs, devices, executors,
     features, kernel_rows, local_sizes, source, tracing,
 )  # fmt: skip
 
