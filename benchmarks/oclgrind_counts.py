@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from machine import describe_machine
 from oclgrind_output import SHOWN, Executed, sort_oclgrind, sort_own
 from rich.box import SIMPLE_HEAD
@@ -31,11 +32,12 @@ from kernelcast.expressions.kernel_facts import ONCE, KernelFacts
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.instrumentation.source import instrument
+from kernelcast.features.instrumentation.translation import translate_sample
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.operations import OperationCounts, add_weighted
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.counting import CountingLaunch, make_sample
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
@@ -80,6 +82,7 @@ WHY: Mapping[str, str] = {
     "integer compare": "?: of vectors compares its condition with zero (Oclgrind)",
     "integer logic": "?: of vectors is and, or, xor; shift distances are masked (Oclgrind)",
     "select": "?: of vectors is and, or, xor (kernelcast)",
+    "branches": "blocks that only jump are none in compiled code",
     "convert": "an index is widened to the width of a pointer; no work in the source (Oclgrind)",
     "address": "an array's constant subscript is folded (kernelcast); lanes of a vector of three "
     "and members are addressed one by one (Oclgrind)",
@@ -177,9 +180,11 @@ def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
     ):
         groups = launch.ndrange.group_counts
         whole = GroupBox(start=(0,) * len(groups), shape=groups)
-        counted = launch.count(copy, launch.build_counting(copy), [whole])[0].counts
+        counted = launch.count(copy, launch.build_counting(copy), [whole])
+        counts = make_sample(launch.ndrange, [whole], counted, copy.counter_count)
+    sums = np.nansum(translate_sample(analysis, counts).counts, axis=(0, 1))
     totals = {ONCE: problem.ndrange.work_item_count}
-    totals |= {index: int(row.sum(dtype="u8")) for index, row in enumerate(counted)}
+    totals |= {index: round(float(total)) for index, total in enumerate(sums)}
     return total_operations(analysis.facts, totals)
 
 
