@@ -5,11 +5,8 @@ To get a gibibyte from the operating system, page by page, takes a processor 0.3
 still holds its content.
 """
 
-import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from kernelcast.records.arguments import BufferArgument, Init
 from kernelcast.records.device import DeviceDescription, DeviceKind
@@ -93,13 +90,8 @@ class BufferPool:
         """Give a buffer that holds nothing known."""
         found = next((one for one in self._free if one.buffer.size == size_bytes), None)
         if found is None:
-            if not self.fills_in_place:
-                kept = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size=size_bytes)
-                return PooledBuffer(kept)
-            # The system gives pages when they are touched; llvmpipe would touch all of them.
-            pages = np.frombuffer(mmap.mmap(-1, size_bytes), dtype=np.uint8)
-            in_place = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-            return PooledBuffer(cl.Buffer(self._context, in_place, hostbuf=pages))
+            flags = cl.mem_flags.READ_WRITE
+            return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))
         self._free.remove(found)
         found.content = None
         return found

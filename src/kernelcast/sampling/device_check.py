@@ -18,7 +18,7 @@ from kernelcast.sampling.building import build_program
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.probes import TRIAL_SOURCE
 
-_WORK_ITEMS = 4096
+_WORK_ITEMS, _LOCAL_SIZE = 4096, 64
 _FIRST_STEPS = 64
 _LONG_ENOUGH_S = 5e-3
 _MOST_STEPS = 2**24
@@ -30,6 +30,7 @@ _TRIALS = 4
 # An event's time that is less than this share of the host's is none: llvmpipe gives 1 ns.
 _NOT_A_TIME = 0.05
 _EMPTY_LAUNCHES = 9
+SETTLING = 16
 # Share of a launch for which its cores work: less is done elsewhere, more by others too.
 _LEAST_WORK, _MOST_WORK = 0.4, 1.6
 
@@ -42,6 +43,10 @@ class DeviceTrial:
     host_s: float
     agrees: bool
     """As of `TimerCheck`."""
+    steps: int
+    """Of the kernel, with which it runs for some milliseconds."""
+    settled_s: float
+    """Best time of a shorter one, of `SETTLING` of its steps, in seconds."""
     launch_overhead_s: float
     """Time of a launch that does next to nothing, in seconds."""
     asleep_s: float = 0.0
@@ -93,21 +98,19 @@ class _Times(NamedTuple):
     worked_s: float
 
 
-def _try(
-    description: DeviceDescription, context: cl.Context, device: cl.Device, program: cl.Program
-) -> DeviceTrial:
+def prepare_trial(
+    queue: cl.CommandQueue, program: cl.Program, buffer: cl.Buffer | None = None
+) -> "Callable[[int], _Times]":
+    """Prepare launches of the trivial kernel; the steps of its loop are left open."""
     kernel = cl.Kernel(program, "kc_trial")
-    queue = cl.CommandQueue(
-        context, device, properties=cl.command_queue_properties.PROFILING_ENABLE
-    )
-    out = np.empty(_WORK_ITEMS, dtype=np.float32)
-    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=out.nbytes)
+    target = buffer or cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4 * _WORK_ITEMS)
 
     def run(steps: int) -> _Times:
-        kernel.set_args(buffer, np.int32(steps))
+        kernel.set_args(target, np.int32(steps))
         queue.finish()
         start_s, start_worked_s = time.perf_counter(), time.process_time()
-        event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), None)
+        # Enough work-groups for all threads; PoCL left to choose would make one of them all.
+        event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), (_LOCAL_SIZE,))
         queue.finish()
         host_s, worked_s = time.perf_counter() - start_s, time.process_time() - start_worked_s
         try:
@@ -115,6 +118,19 @@ def _try(
         except cl.Error:  # profiling is refused or not available: the timer does not agree
             event_s = 0.0
         return _Times(event_s, host_s, worked_s)
+
+    return run
+
+
+def _try(
+    description: DeviceDescription, context: cl.Context, device: cl.Device, program: cl.Program
+) -> DeviceTrial:
+    queue = cl.CommandQueue(
+        context, device, properties=cl.command_queue_properties.PROFILING_ENABLE
+    )
+    out = np.empty(_WORK_ITEMS, dtype=np.float32)
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=out.nbytes)
+    run = prepare_trial(queue, program, buffer)
 
     steps = _FIRST_STEPS
     run(steps)  # the first launch compiles
@@ -150,6 +166,8 @@ def _try(
         event_s=last.event_s,
         host_s=last.host_s,
         agrees=agrees,
+        steps=steps,
+        settled_s=min(run(steps // SETTLING).host_s for _ in range(_EMPTY_LAUNCHES)),
         launch_overhead_s=median(believed),
         asleep_s=max(median(asleep), 0.0),
         cores=cores,

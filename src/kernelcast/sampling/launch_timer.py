@@ -7,11 +7,20 @@ from its median: PoCL 40 % by the clock, 3 % by processor time; llvmpipe 24 and 
 processor time of this process over the cores that share the work is believed where it is less.
 Whatever else the process does meanwhile, and threads that wait by spinning (Intel's runtime), only
 lead back to the clock.
+
+Threads that have slept are woken on one processor more often than not, and it takes milliseconds
+until they are moved apart: atomics and caches behave otherwise there than in the whole launch, and
+who spins takes the processor from who works (Intel's runtime: estimates of 0.5 to 5 times the
+time). So the device's threads are kept on a processor each while samples run.
 """
 
+import os
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from kernelcast.records.samples import LaunchTime
@@ -30,6 +39,8 @@ class LaunchTimer:
     """Whether profiling events are believed; else the host's clock is read around each launch."""
     cores: int | None = None
     """Processors of the host that share a launch's work; None: processor time tells nothing."""
+    workers: tuple[int, ...] = ()
+    """Threads that work for the device, by their numbers; see `find_workers`."""
     asleep_s: float = 0.0
     """What a launch usually lasts beside the work of its threads, in seconds."""
     note_compiled: Callable[[float], None] = lambda _: None
@@ -60,7 +71,8 @@ class LaunchTimer:
         it.
         """
         if self.cores is not None:
-            return [self._count_work(enqueue, self.cores) for enqueue in enqueues]
+            with kept_apart(self.workers):
+                return [self._count_work(enqueue, self.cores) for enqueue in enqueues]
         if not self.uses_event_timer:
             return [self.by_clock(enqueue) for enqueue in enqueues]
         # All at once: between launches that are waited for, the runtime's threads fall asleep and
@@ -75,6 +87,86 @@ class LaunchTimer:
         clock_s = self.by_clock(enqueue)
         worked_s = (time.process_time() - before_s) / cores + self.asleep_s
         return LaunchTime(min(clock_s, worked_s), clock_s)
+
+
+_THREADS = Path("/proc/self/task")
+# Who works for less than this share of a launch only hands it on; so often it is looked.
+_WORKS, _LOOKS = 0.2, 5
+_kept: dict[int, tuple[set[int], int]] = {}
+"""Threads that are kept on one processor: where they were allowed before, and how many want it."""
+_kept_lock = threading.Lock()
+
+
+def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
+    """Find the threads that work for a device, the calling one if it does.
+
+    Parameters
+    ----------
+    run : callable
+        Runs a launch of some milliseconds that occupies the device.
+    cores : int
+        Processors that share the work.
+
+    Returns
+    -------
+    tuple of int
+        Empty where fewer threads than cores come to work, as beside other programs, and where the
+        system does not tell.
+    """
+    others = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
+    for _ in range(_LOOKS if _THREADS.is_dir() else 0):
+        before, start_s = _read_threads(), time.perf_counter()
+        run()
+        least_s = _WORKS * (time.perf_counter() - start_s)
+        worked = {
+            number: seconds - before.get(number, 0.0) for number, seconds in _read_threads().items()
+        }
+        found = sorted(worked.keys() - others, key=lambda number: -worked[number])
+        found = [number for number in found if worked[number] > least_s]
+        if len(found) >= cores:
+            return tuple(found)
+    return ()
+
+
+@contextmanager
+def kept_apart(threads: Sequence[int]) -> Iterator[None]:
+    """Keep threads on a processor each meanwhile; several sessions may share them."""
+    with ExitStack() as kept:
+        for index, thread in enumerate(threads):
+            with suppress(OSError):  # it has ended
+                kept.enter_context(_kept_on(thread, index))
+        yield
+
+
+@contextmanager
+def _kept_on(thread: int, index: int) -> Iterator[None]:
+    """Keep a thread on one of the processors that it may use; who comes second changes nothing."""
+    with _kept_lock:
+        allowed, times = _kept.get(thread) or (os.sched_getaffinity(thread), 0)
+        if not times:
+            processors = sorted(allowed)
+            os.sched_setaffinity(thread, {processors[index % len(processors)]})
+        _kept[thread] = allowed, times + 1
+    try:
+        yield
+    finally:
+        with _kept_lock:
+            allowed, times = _kept.pop(thread)
+            if times > 1:
+                _kept[thread] = allowed, times - 1
+            else:
+                with suppress(OSError):  # it has ended
+                    os.sched_setaffinity(thread, allowed)
+
+
+def _read_threads() -> dict[int, float]:
+    """Read the processor time so far of each thread of this process, in seconds."""
+    found = {}
+    for path in _THREADS.iterdir():
+        with suppress(OSError):  # it has just ended
+            # clock_gettime(2): bits of the clock that counts one thread's nanoseconds.
+            found[int(path.name)] = time.clock_gettime((~int(path.name) << 3) | 0b110)
+    return found
 
 
 def _event_seconds(event: cl.Event) -> float:

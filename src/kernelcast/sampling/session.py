@@ -35,9 +35,14 @@ from kernelcast.sampling.building import (
 )
 from kernelcast.sampling.contention_meter import METER
 from kernelcast.sampling.core_turns import TURNS, CoreTurns
-from kernelcast.sampling.device_check import DeviceTrial, try_device
+from kernelcast.sampling.device_check import (
+    SETTLING,
+    DeviceTrial,
+    prepare_trial,
+    try_device,
+)
 from kernelcast.sampling.device_findings import DeviceFindings
-from kernelcast.sampling.launch_timer import LaunchTimer
+from kernelcast.sampling.launch_timer import LaunchTimer, find_workers, kept_apart
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import (
@@ -53,6 +58,8 @@ _KERNELS_KEPT = 64
 _PROGRAMS_KEPT = 32
 # A device that was busy so recently has not fallen asleep, in seconds.
 _STILL_AWAKE_S = 0.02
+# A device at its usual rate is within this factor of its best; a busy one never is.
+_SETTLED, _LONGEST_SETTLING_S = 1.25, 0.03
 _WHOLE = "as it is"
 _Text: TypeAlias = tuple[str, tuple[str, ...]]
 """Source and build options."""
@@ -144,12 +151,18 @@ class DeviceSession:
 
     @cached_property
     def timer(self) -> LaunchTimer:
-        """What times launches."""
+        """What times launches; looks for the threads of a CPU device at the first call."""
+        trial = self.trial
+        workers: tuple[int, ...] = ()
+        if trial.cores is not None:
+            run = prepare_trial(self.queue, self.program(TRIAL_SOURCE, ()))
+            workers = find_workers(lambda: run(trial.steps), trial.cores)
         return LaunchTimer(
             self.queue,
             uses_event_timer=self.uses_event_timer,
-            cores=self.trial.cores,
-            asleep_s=self.trial.asleep_s,
+            cores=trial.cores,
+            workers=workers,
+            asleep_s=trial.asleep_s,
             note_compiled=self.note_built,
         )
 
@@ -177,13 +190,19 @@ class DeviceSession:
         return self.description.kind is DeviceKind.CPU and self.probe.writes_host_memory()
 
     def settle(self) -> None:
-        """Keep a GPU busy until it runs at its usual rate, unless it just was.
-
-        Threads of a CPU are awake after the warm-up that each slab has.
-        """
-        is_gpu = self.description.kind is DeviceKind.GPU
-        if is_gpu and time.perf_counter() - self._last_busy_s > _STILL_AWAKE_S:
+        """Keep the device busy until it runs at its usual rate, unless it just was."""
+        if time.perf_counter() - self._last_busy_s <= _STILL_AWAKE_S:
+            return
+        if self.description.kind is DeviceKind.GPU:
             settle(self.probe, self.behaviour, longest_s=LONGEST_WAKING_S)
+            return
+        # All threads of a CPU device have to be awake, each on its processor.
+        run = prepare_trial(self.queue, self.program(TRIAL_SOURCE, ()))
+        begin_s, good = time.perf_counter(), 0
+        with kept_apart(self.timer.workers):
+            while good < 2 and time.perf_counter() - begin_s < _LONGEST_SETTLING_S:
+                duration_s = run(self.trial.steps // SETTLING).host_s
+                good = good + 1 if duration_s <= _SETTLED * self.trial.settled_s else 0
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""

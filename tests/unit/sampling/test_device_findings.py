@@ -13,8 +13,14 @@ from support.builders import make_description
 
 DEVICE = make_description()
 TRIAL = DeviceTrial(
-    event_s=0.01, host_s=0.0101, agrees=True, launch_overhead_s=1e-5, asleep_s=3e-6, cores=2
-)
+    event_s=0.01,
+    host_s=0.0101,
+    agrees=True,
+    steps=64, settled_s=5e-4,
+    launch_overhead_s=1e-5,
+    asleep_s=3e-6,
+    cores=2,
+)  # fmt: skip
 BEHAVIOUR = DeviceBehaviour(
     saturated_from=4, settle_steps=512,
     settled_s=LaunchTime(3e-4, clock_s=3.1e-4),
