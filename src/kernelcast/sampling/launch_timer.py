@@ -40,7 +40,7 @@ class LaunchTimer:
     cores: int | None = None
     """Processors of the host that share a launch's work; None: processor time tells nothing."""
     workers: tuple[int, ...] = ()
-    """Threads that work for the device, by their numbers; see `find_workers`."""
+    """Threads that work for the device; see `find_workers`."""
     asleep_s: float = 0.0
     """What a launch usually lasts beside the work of its threads, in seconds."""
     note_compiled: Callable[[float], None] = lambda _: None
@@ -98,7 +98,7 @@ _kept_lock = threading.Lock()
 
 
 def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
-    """Find the threads that work for a device, the calling one if it does.
+    """Find the threads that work for a device: numbers, 0 for whichever thread calls.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
         Empty where fewer threads than cores come to work, as beside other programs, and where the
         system does not tell.
     """
-    others = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
+    caller = threading.get_native_id()
+    others = {thread.native_id for thread in threading.enumerate()} - {caller}
     for _ in range(_LOOKS if _THREADS.is_dir() else 0):
         before, start_s = _read_threads(), time.perf_counter()
         run()
@@ -124,17 +125,17 @@ def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
         found = sorted(worked.keys() - others, key=lambda number: -worked[number])
         found = [number for number in found if worked[number] > least_s]
         if len(found) >= cores:
-            return tuple(found)
+            return tuple(0 if number == caller else number for number in found)
     return ()
 
 
 @contextmanager
 def kept_apart(threads: Sequence[int]) -> Iterator[None]:
-    """Keep threads on a processor each meanwhile; several sessions may share them."""
+    """Keep threads of `find_workers` on a processor each; several sessions may share them."""
     with ExitStack() as kept:
         for index, thread in enumerate(threads):
             with suppress(OSError):  # it has ended
-                kept.enter_context(_kept_on(thread, index))
+                kept.enter_context(_kept_on(thread or threading.get_native_id(), index))
         yield
 
 

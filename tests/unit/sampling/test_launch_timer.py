@@ -1,3 +1,5 @@
+import os
+import threading
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -5,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kernelcast.records.samples import clock_of
-from kernelcast.sampling.launch_timer import LaunchTimer
+from kernelcast.sampling.launch_timer import LaunchTimer, find_workers, kept_apart
 
 
 @dataclass
@@ -75,3 +77,42 @@ def test_a_compiler_before_a_launch_is_told_of(queue: FakeQueue) -> None:
     timer.by_clock(compile_first)  # type: ignore[arg-type]
     timer.by_clock(queue.enqueue)  # type: ignore[arg-type]
     assert told == pytest.approx([0.1])
+
+
+def _work() -> None:
+    ends_s = time.thread_time() + 0.02
+    while time.thread_time() < ends_s:
+        pass
+
+
+def test_whoever_calls_is_kept_where_the_caller_works() -> None:
+    """Names the calling thread by 0, so that another thread that samples later is kept instead."""
+    workers = find_workers(_work, 1)
+    assert workers == (0,)
+    allowed: list[set[int]] = []
+
+    def sample() -> None:
+        before = os.sched_getaffinity(0)
+        with kept_apart(workers):
+            allowed.append(os.sched_getaffinity(0))
+        assert os.sched_getaffinity(0) == before
+
+    sampling = threading.Thread(target=sample)
+    sampling.start()
+    sampling.join()
+    assert [len(processors) for processors in allowed] == [1]
+
+
+def test_fewer_threads_than_cores_are_no_workers() -> None:
+    """Keeps nothing where the other threads of a device came to no work."""
+    assert find_workers(_work, 2) == ()
+
+
+def test_threads_that_have_ended_are_left_alone() -> None:
+    """Samples all the same."""
+    gone = threading.Thread(target=lambda: None)
+    gone.start()
+    gone.join()
+    assert gone.native_id is not None
+    with kept_apart((gone.native_id,)):
+        pass
