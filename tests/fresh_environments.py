@@ -26,7 +26,7 @@ ESTIMATE = ("estimate", PROBLEM, "--param", "N=4000000", "--json")
 VENDORS = "/etc/OpenCL"
 COMPILERS = ("gcc", "cc", "c++", "g++", "clang", "ld", "as")
 COLUMNS = 80
-MOST_BYTES = 400e6
+MOST_BYTES = 720e6
 _LIMIT_S = 300
 
 
@@ -97,7 +97,7 @@ def read_answers(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]
 
 
 def try_size(case: Case) -> str:
-    """Take less than 400 MB, Intel's runtime aside, which lies beside the packages of Python."""
+    """Take less than 720 MB, Intel's runtime aside, which lies beside the packages of Python."""
     (packages,) = case.environment.glob("lib/python*/site-packages")
     size = sum(one.stat().st_size for one in packages.rglob("*") if one.is_file())
     assert size < MOST_BYTES, f"{size / 1e6:.0f} MB"
@@ -119,12 +119,12 @@ def try_no_home(case: Case) -> str:
 
 
 def try_no_compiler(case: Case) -> str:
-    """Answer and count without any compiler or linker of the system."""
+    """Answer without any compiler or linker of the system; count with a clang, or say so."""
     found = {Path(path).resolve() for name in COMPILERS if (path := shutil.which(name))}
     case.hide_folder(VENDORS).hide_files(sorted(found)).variables["HOME"] = "/tmp"
     read_answers(case.run(*ESTIMATE))
     counted = case.run("features", PROBLEM, "--param", "N=4000000", "--json")
-    assert counted.returncode == 0, counted.stderr
+    assert counted.returncode == 0 or "kernelcast[compile]" in counted.stderr, counted.stderr
     return f"without {len(found)} programs"
 
 

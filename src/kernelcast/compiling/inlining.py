@@ -8,6 +8,8 @@ from kernelcast.records.errors import CompileError
 
 _ATTRIBUTES: Final = re.compile(r"^(attributes #\d+ = \{ )(.*)$", re.MULTILINE)
 _REFUSING: Final = re.compile(r"\b(?:alwaysinline|noinline|optnone) ")
+# Debug information names the kernels' calling convention otherwise before clang 20.
+_DEBUG_CONVENTION: Final = re.compile(r"\bcc: DW_CC_LLVM_OpenCLKernel, ")
 
 
 def inline_calls(code: str) -> str:
@@ -21,6 +23,7 @@ def inline_calls(code: str) -> str:
     from llvmlite import binding
 
     marked = _ATTRIBUTES.sub(lambda one: f"{one[1]}alwaysinline {_REFUSING.sub('', one[2])}", code)
+    marked = _DEBUG_CONVENTION.sub("", marked)
     context = binding.create_context()
     try:
         module = binding.parse_assembly(marked, context)
