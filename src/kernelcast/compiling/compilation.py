@@ -1,5 +1,6 @@
 """Compiles a source of OpenCL C, or takes from the cache what the compiler wrote before."""
 
+import functools
 import json
 import os
 import re
@@ -11,7 +12,6 @@ from typing import Any, Final
 
 from kernelcast.compiling import cache
 from kernelcast.compiling.compiler import Compiler, find_compiler, list_processors, run_limited
-from kernelcast.compiling.inlining import inline_calls
 from kernelcast.compiling.libraries import (
     BASE_HEADER,
     digest_room,
@@ -25,6 +25,10 @@ from kernelcast.compiling.targets import CodeFormat, Target, choose_processor
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
 
+_ATTRIBUTES: Final = re.compile(r"^(attributes #\d+ = \{ )(.*)$", re.MULTILINE)
+_REFUSING: Final = re.compile(r"\b(?:alwaysinline|noinline|optnone) ")
+# Debug information names the kernels' calling convention otherwise before clang 20.
+_DEBUG_CONVENTION: Final = re.compile(r"\bcc: DW_CC_LLVM_OpenCLKernel, ")
 _LIMIT_S: Final = 60.0
 _WARNINGS: Final = (
     "-Wno-unknown-warning-option", "-Wno-linker-warnings", "-Wno-c23-extensions",
@@ -260,7 +264,7 @@ class _Job:
         if self.target.is_unoptimised:
             kernels = read_kernels(code, "", self.target)
             return {
-                "text": inline_calls(opened),
+                "text": _inline_calls(opened),
                 "log": log,
                 "missing": (),
                 "kernels": [asdict(kernel) for kernel in kernels],
@@ -498,3 +502,40 @@ def demangle(name: str) -> str:
         parameters.append(f"{scalar}{found[2] or ''}{' *' if found[1] else ''}")
         rest = rest[found.end() :]
     return f"{base}({', '.join(parameters)})"
+
+
+def _inline_calls(code: str) -> str:
+    """Inline all calls of functions that the code defines, and put variables in registers.
+
+    Raises
+    ------
+    CompileError
+        If LLVM's own reader does not take the code: llvmlite is older than the compiler.
+    """
+    from llvmlite import binding
+
+    marked = _ATTRIBUTES.sub(lambda one: f"{one[1]}alwaysinline {_REFUSING.sub('', one[2])}", code)
+    marked = _DEBUG_CONVENTION.sub("", marked)
+    context = binding.create_context()
+    try:
+        module = binding.parse_assembly(marked, context)
+    except RuntimeError as error:
+        msg = f"llvmlite cannot read what the compiler wrote ({error}); install a newer llvmlite"
+        raise CompileError(msg) from error
+    with module:
+        passes = binding.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.add_sroa_pass()
+        passes.run(module, _make_builder())
+        return str(module)
+
+
+@functools.cache
+def _make_builder() -> Any:  # noqa: ANN401 - llvmlite has no types
+    """Make what runs passes; the machine matters to none of these."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    machine = binding.Target.from_default_triple().create_target_machine()
+    return binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())

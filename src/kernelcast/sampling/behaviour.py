@@ -1,7 +1,7 @@
 """How a device behaves as a whole, measured once per session by probe kernels."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kernelcast.sampling.probes import Probe
@@ -115,21 +115,28 @@ def find_saturated(times_s: Mapping[int, float]) -> int:
 
 
 def settle(
-    probe: Probe, behaviour: DeviceBehaviour, *, longest_s: float = _LONGEST_SETTLING_S
-) -> float:
-    """Keep the device busy until it runs at its usual rate; give the time that took in seconds.
+    run: Callable[[], float], settled_s: float, *, longest_s: float = _LONGEST_SETTLING_S
+) -> None:
+    """Repeat a launch until the device runs it at its usual rate.
 
     After the device has idled, or the host has compiled, an operating system may put two threads
     of a CPU device on one core for up to 10 ms (PoCL: exactly twice the time per work-group until
     then). A whole run of the kernel hardly notices; a sample of 2 ms would see nothing else.
+
+    Parameters
+    ----------
+    run : callable
+        Runs the launch; returns its time in seconds.
+    settled_s : float
+        Its usual time, in seconds.
+    longest_s : float
+        When to give up, in seconds; later where launches are slow.
     """
     begin = time.perf_counter()
     good = 0
-    longest_s = _longest_settling_s(behaviour.settled_s, longest_s)
+    longest_s = _longest_settling_s(settled_s, longest_s)
     while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin < longest_s:
-        duration_s = probe.run((SETTLE_GROUPS,), steps=behaviour.settle_steps).duration_s
-        good = good + 1 if duration_s <= _SETTLED * behaviour.settled_s else 0
-    return time.perf_counter() - begin
+        good = good + 1 if run() <= _SETTLED * settled_s else 0
 
 
 def _find_settled(probe: Probe, steps: int, longest_s: float) -> float:

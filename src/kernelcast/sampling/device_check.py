@@ -90,7 +90,7 @@ def try_device(
         raise BrokenDeviceError(msg) from error
 
 
-class _Times(NamedTuple):
+class TrialTimes(NamedTuple):
     """One launch by events, by the host's clock, and in processor time of this process."""
 
     event_s: float
@@ -100,12 +100,12 @@ class _Times(NamedTuple):
 
 def prepare_trial(
     queue: cl.CommandQueue, program: cl.Program, buffer: cl.Buffer | None = None
-) -> "Callable[[int], _Times]":
+) -> Callable[[int], TrialTimes]:
     """Prepare launches of the trivial kernel; the steps of its loop are left open."""
     kernel = cl.Kernel(program, "kc_trial")
     target = buffer or cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4 * _WORK_ITEMS)
 
-    def run(steps: int) -> _Times:
+    def run(steps: int) -> TrialTimes:
         kernel.set_args(target, np.int32(steps))
         queue.finish()
         start_s, start_worked_s = time.perf_counter(), time.process_time()
@@ -117,7 +117,7 @@ def prepare_trial(
             event_s = float(event.profile.end - event.profile.start) * 1e-9
         except cl.Error:  # profiling is refused or not available: the timer does not agree
             event_s = 0.0
-        return _Times(event_s, host_s, worked_s)
+        return TrialTimes(event_s, host_s, worked_s)
 
     return run
 
@@ -145,7 +145,7 @@ def _try(
         raise BrokenDeviceError(msg)
 
     cores = None
-    if description.kind is DeviceKind.CPU:
+    if description.kind is DeviceKind.CPU and hasattr(os, "sched_getaffinity"):  # Linux
         cores = min(description.compute_units, len(os.sched_getaffinity(0)))
     share = 0.0
     for _ in range(_TRIALS):

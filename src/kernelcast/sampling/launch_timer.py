@@ -122,8 +122,7 @@ def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
         worked = {
             number: seconds - before.get(number, 0.0) for number, seconds in _read_threads().items()
         }
-        found = sorted(worked.keys() - others, key=lambda number: -worked[number])
-        found = [number for number in found if worked[number] > least_s]
+        found = sorted(number for number in worked.keys() - others if worked[number] > least_s)
         if len(found) >= cores:
             return tuple(0 if number == caller else number for number in found)
     return ()

@@ -22,6 +22,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.behaviour import (
     LONGEST_WAKING_S,
+    SETTLE_GROUPS,
     WAKING_STEP_S,
     DeviceBehaviour,
     measure_behaviour,
@@ -38,6 +39,7 @@ from kernelcast.sampling.core_turns import TURNS, CoreTurns
 from kernelcast.sampling.device_check import (
     SETTLING,
     DeviceTrial,
+    TrialTimes,
     prepare_trial,
     try_device,
 )
@@ -58,8 +60,6 @@ _KERNELS_KEPT = 64
 _PROGRAMS_KEPT = 32
 # A device that was busy so recently has not fallen asleep, in seconds.
 _STILL_AWAKE_S = 0.02
-# A device at its usual rate is within this factor of its best; a busy one never is.
-_SETTLED, _LONGEST_SETTLING_S = 1.25, 0.03
 _WHOLE = "as it is"
 _Text: TypeAlias = tuple[str, tuple[str, ...]]
 """Source and build options."""
@@ -144,6 +144,11 @@ class DeviceSession:
             )
         )  # fmt: skip
 
+    @cached_property
+    def run_trial(self) -> Callable[[int], TrialTimes]:
+        """Runs the trivial kernel with so many steps."""
+        return prepare_trial(self.queue, self.program(TRIAL_SOURCE, ()))
+
     @property
     def uses_event_timer(self) -> bool:
         """Whether profiling events are believed; else the host clock is read around a launch."""
@@ -155,8 +160,7 @@ class DeviceSession:
         trial = self.trial
         workers: tuple[int, ...] = ()
         if trial.cores is not None:
-            run = prepare_trial(self.queue, self.program(TRIAL_SOURCE, ()))
-            workers = find_workers(lambda: run(trial.steps), trial.cores)
+            workers = find_workers(lambda: self.run_trial(trial.steps), trial.cores)
         return LaunchTimer(
             self.queue,
             uses_event_timer=self.uses_event_timer,
@@ -194,15 +198,17 @@ class DeviceSession:
         if time.perf_counter() - self._last_busy_s <= _STILL_AWAKE_S:
             return
         if self.description.kind is DeviceKind.GPU:
-            settle(self.probe, self.behaviour, longest_s=LONGEST_WAKING_S)
+            usual = self.behaviour
+            settle(
+                lambda: self.probe.run((SETTLE_GROUPS,), steps=usual.settle_steps).duration_s,
+                usual.settled_s,
+                longest_s=LONGEST_WAKING_S,
+            )
             return
         # All threads of a CPU device have to be awake, each on its processor.
-        run = prepare_trial(self.queue, self.program(TRIAL_SOURCE, ()))
-        begin_s, good = time.perf_counter(), 0
+        steps = self.trial.steps // SETTLING
         with kept_apart(self.timer.workers):
-            while good < 2 and time.perf_counter() - begin_s < _LONGEST_SETTLING_S:
-                duration_s = run(self.trial.steps // SETTLING).host_s
-                good = good + 1 if duration_s <= _SETTLED * self.trial.settled_s else 0
+            settle(lambda: self.run_trial(steps).host_s, self.trial.settled_s)
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""

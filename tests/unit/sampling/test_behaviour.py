@@ -37,7 +37,8 @@ def test_waits_until_the_device_is_at_its_usual_rate(overhead_s: float) -> None:
     probe = FakeProbe(overhead_s)
     behaviour = measure_behaviour(probe, overhead_s)  # type: ignore[arg-type]
     probe.runs, probe.slow_runs = 0, 6
-    settle(probe, behaviour)  # type: ignore[arg-type]
+    steps = behaviour.settle_steps
+    settle(lambda: probe.run((32,), steps=steps).duration_s, behaviour.settled_s)
     assert probe.runs > probe.slow_runs
 
 

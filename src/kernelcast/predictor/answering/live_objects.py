@@ -93,7 +93,7 @@ def _wait_for_device(session: DeviceSession, report: ReportProgress) -> None:
     while session.description.kind is DeviceKind.CPU and _are_drivers_busy():
         report(_WAITING)
     with session.lock:
-        session.probe.run((1,), steps=1)
+        session.run_trial(1)
 
 
 def _are_drivers_busy() -> bool:

@@ -19,7 +19,6 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.behaviour import settle
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.microbenchmarks.findings import (
     Array,
@@ -270,7 +269,7 @@ class Bench:
         """
         start_s = time.perf_counter()
         while (elapsed_s := time.perf_counter() - start_s) < self.patience_s:
-            settle(self.session.probe, self.session.behaviour)
+            self.session.settle()
             if not self._is_slow(self.time_reference()):
                 break
             time.sleep(0.05)
