@@ -65,11 +65,7 @@ class LaunchTimer:
         return event_s
 
     def by_work(self, enqueues: Sequence[Enqueue]) -> list[float]:
-        """Run launches one after the other; return the seconds that each one's work takes.
-
-        Where processor time is counted, each is a `LaunchTime` with the time by the clock beside
-        it.
-        """
+        """Run launches one after the other; return the seconds that each one's work takes."""
         if self.cores is not None:
             with kept_apart(self.workers):
                 return [self._count_work(enqueue, self.cores) for enqueue in enqueues]
