@@ -82,10 +82,7 @@ def main() -> None:
     (results / "static_estimates.json").write_text(text, encoding="utf-8")
     (results / "static_estimates.md").write_text(render(found), encoding="utf-8")
     put_into_page("devices", render_devices(found))
-    put_into_page("limiters", render_limiters(found))
-    put_into_page("intervals", render_intervals(found))
     put_into_page("unseen", render_unseen(found["unseen"]))
-    put_into_page("variances", render_variances(found["errors"]))
 
 
 def measure(runs: Sequence[ModelledRun]) -> dict[str, Any]:

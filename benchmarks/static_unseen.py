@@ -86,7 +86,7 @@ def judge_unseen(rows: Sequence[Unseen]) -> dict[str, Any]:
 def render_unseen(found: Mapping[str, Any]) -> list[str]:
     """Give a table."""
     return [
-        "| device | kernels | median error | within a factor 2 | told by measured, median "
+        "| device | kernels | median error | within a factor 2 | predicted over measured, median "
         "| 90 % intervals of the corpus hold | wider ones hold |",
         "|---|---:|---:|---:|---:|---:|---:|",
         *(f"| {device} | {one['rows']} | {100 * one['median']:.0f}% | {100 * one['within_2']:.0f}% "
