@@ -65,8 +65,8 @@ lock: $(STAMP) ## write the versions that CI installs into requirements-ci.txt
 	@mv $(LOCK).new $(LOCK)
 
 bench: $(STAMP) ## accuracy and cost of sampling per device, into benchmarks/results
-	$(BIN)/python benchmarks/accuracy.py $(BENCH_ARGS)
-	$(BIN)/python benchmarks/accuracy_report.py
+	$(BIN)/python -m benchmarks accuracy $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks accuracy_report
 
 clean: ## remove caches and build output
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,6 +1,6 @@
 """How well estimates foretell launches while other programs are at work.
 
-Run ``python benchmarks/busy_machine.py DEVICE`` (at most six minutes; it keeps all processors
+Run ``python -m benchmarks busy_machine DEVICE`` (at most six minutes; it keeps all processors
 busy): examples, then corpus kernels in an order drawn at random, each in turn on the machine as it
 is, and with one and two programs beside it that compute without end, in the program's own session
 or in another (schedulers share processors out by sessions). What an estimate says of the time now

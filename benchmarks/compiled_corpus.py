@@ -1,6 +1,6 @@
 """Compiles each kernel of the corpus and of the examples for GPUs, and assembles PTX.
 
-    python benchmarks/compiled_corpus.py [--targets sm_70 sm_90 gfx90a gfx942] [--fresh]
+    python -m benchmarks compiled_corpus [--targets sm_70 sm_90 gfx90a gfx942] [--fresh]
 
 Writes results/compiled_corpus/corpus.json: how many compile and are assembled for each target, what
 fails and why, seconds of the compiler. ``--fresh`` leaves the cache of compiled code alone.

@@ -1,6 +1,6 @@
 """C loops in caches: time in the core by OSACA of the compiled loop and by the table, measured.
 
-``python benchmarks/cpu_loops.py`` compiles each loop as `kernelcast model cpu` does, checks by
+``python -m benchmarks cpu_loops`` compiles each loop as `kernelcast model cpu` does, checks by
 counting that the loop which is found in the assembly executes the iterations, predicts with data in
 L1 and in L2, and measures both. Cycles are processor time, the least of all samples, at the clock
 that a chain of dependent additions shows. The machine is the description of ``--machine``; only one

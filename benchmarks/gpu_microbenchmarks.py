@@ -1,6 +1,6 @@
 """Shipped GPU descriptions against microbenchmarks: bandwidths, latencies, clocks, L1 cycles.
 
-``python benchmarks/gpu_microbenchmarks.py`` prints the deviations and writes
+``python -m benchmarks gpu_microbenchmarks`` prints the deviations and writes
 ``benchmarks/results/gpu_families/microbenchmarks.md``, with why descriptions deviate, and how far
 arithmetic and memory overlap: the constant of `kernelcast.analytic.gpu.limiters.constants`.
 """

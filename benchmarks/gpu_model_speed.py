@@ -1,6 +1,6 @@
 """CPU time of the GPU model: one configuration at grid sizes from 128 to 4096, and whole sweeps.
 
-``python benchmarks/gpu_model_speed.py`` prints a table and writes
+``python -m benchmarks gpu_model_speed`` prints a table and writes
 ``benchmarks/results/gpu_model_speed/speed.json``. Times are CPU times of the process, the least of
 several repeats, on the machine that is named there.
 """

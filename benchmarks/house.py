@@ -1,6 +1,6 @@
 """Prints what the house is like: lines of each room, files, functions, records, constants.
 
-``python benchmarks/house.py BEFORE [AFTER]`` compares two commits; without a second one the files
+``python -m benchmarks house BEFORE [AFTER]`` compares two commits; without a second one the files
 as they are. Kernels of the corpus do not count.
 """
 

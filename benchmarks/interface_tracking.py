@@ -1,6 +1,6 @@
 """Interface tracking in two-phase flow on an A100: the volumes paper's second application.
 
-``python benchmarks/interface_tracking.py`` asks the GPU model about the corpus kernel
+``python -m benchmarks interface_tracking`` asks the GPU model about the corpus kernel
 ``lbm/track_interface`` with all work-groups of 512 work-items whose sides are powers of two, and
 writes ``benchmarks/results/interface_tracking/summary.md``. The paper's figures hold no numbers;
 what its text says of them stands in the table beside ours.

@@ -1,6 +1,6 @@
 """Reports what `nine_minutes.py` brought back: tables, a plot, a machine description.
 
-Run ``python benchmarks/nine_minutes_report.py [FOLDER]``, by default ``results/h100``, where
+Run ``python -m benchmarks nine_minutes_report [FOLDER]``, by default ``results/h100``, where
 ``measurements.jsonl`` and ``plan.json`` of the run lie. ``--simulated`` reports on the simulated
 GPU's launches instead, in ``results/h100_simulated``: the same code on other rows. Errors are
 predicted over measured, less one.

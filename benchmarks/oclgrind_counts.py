@@ -4,7 +4,7 @@ For every example, made small: the counting copy of its kernel runs over the who
 device, and the kernel itself under ``oclgrind --inst-counts``, built without optimisation, with
 the same buffers. Writes ``results/oclgrind_counts/<device>.json``.
 
-Run ``python benchmarks/oclgrind_counts.py``, ``--device ID`` for another device than the first,
+Run ``python -m benchmarks oclgrind_counts``, ``--device ID`` for another device than the first,
 ``--only NAME`` for one example.
 """
 

@@ -1,6 +1,6 @@
 """What functions, integer operations and accesses cost on each runtime, in nanoseconds of a core.
 
-``python benchmarks/operation_costs.py [TABLE ...]`` (two minutes per device and table) runs a loop
+``python -m benchmarks operation_costs [TABLE ...]`` (two minutes per device and table) runs a loop
 of one operation per iteration on every CPU device that is here, and takes off the same loop without
 it; of functions and integers in four independent chains a work-item. *Straight* is the same without
 a loop: PoCL makes vectors of work-items only there. Times are processor times of all threads, the

@@ -1,6 +1,6 @@
 """Prepares what `nine_minutes.py` takes along: packages, compiled kernels, sizes.
 
-Run ``python benchmarks/prepare_nine_minutes.py FOLDER`` where a compiler, a network and the
+Run ``python -m benchmarks prepare_nine_minutes FOLDER`` where a compiler, a network and the
 packages of the extras ``compile`` and ``cuda`` are; it takes ten minutes, most of them for a trial
 without a GPU. FOLDER then holds
 

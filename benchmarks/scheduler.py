@@ -1,6 +1,6 @@
 """Is a scheduler that asks first done sooner than one that runs everything once?
 
-Run ``python benchmarks/scheduler.py`` (some minutes; ``--busy`` starts two busy loops
+Run ``python -m benchmarks scheduler`` (some minutes; ``--busy`` starts two busy loops
 beside it). Twelve kernels of twelve kinds in one program, three sizes each, live pyopencl objects,
 all devices of the machine:
 

@@ -1,6 +1,6 @@
 """The sampling paper on a simulated GPU: linear error, what corrects it, and the learned hybrid.
 
-Run ``python benchmarks/simulated_gpu.py``; it takes a minute and no device. Launches of 37 kernels
+Run ``python -m benchmarks simulated_gpu``; it takes a minute and no device. Launches of 37 kernels
 on a V100 cut to 5 compute units (`support.simulated_gpu`) are replayed: the two-point
 formula by sampling points and by what the caches hold, then step by step what the source knows of
 volumes, borders and uneven work, then an epsilon-SVR that has not seen the kernel. Writes

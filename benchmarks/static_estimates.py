@@ -1,6 +1,6 @@
 """How good the analytic CPU model is before anything ran, and the intervals that come with it.
 
-Run ``python benchmarks/static_estimates.py`` (seconds of one processor). Rows:
+Run ``python -m benchmarks static_estimates`` (seconds of one processor). Rows:
 ``training_data/modelled``, launches of ``measured`` whose analytic features were computed anew by
 today's CPU model. Writes the intervals that are shipped (``models/evidence/analytic_errors.json``),
 ``results/static_estimates.json`` and ``.md``, and the tables of the page.

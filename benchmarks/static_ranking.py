@@ -1,6 +1,6 @@
 """Which configuration of a kernel is fastest, told without running any of them.
 
-Run ``python benchmarks/static_ranking.py`` (some minutes of one processor). The measured times are
+Run ``python -m benchmarks static_ranking`` (some minutes of one processor). The measured times are
 those of ``results/tuning``: every configuration of ``examples/tuning`` on four devices, by
 processor time. Two models that need no samples rank them: the cost model of `kernelcast tune`,
 which was developed with ``tuning_kernels``, and the analytic model of estimates.

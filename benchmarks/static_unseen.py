@@ -1,6 +1,6 @@
 """How far the analytic CPU model is off on kernels that no rule was made for.
 
-Rows are those of ``results/unseen_launches`` (by ``short_launches.py --set unseen_kernels``) whose
+Rows are those of ``results/unseen_launches`` (by ``unseen_launches.py``) whose
 loops the source ends; intervals are wider for others. Their errors are held against the half widths
 of 90 % that the corpus asks for on their runtime. The factor between both is one for all runtimes,
 each kernel weighing the same; to judge it, it is found without the kernel that is asked.

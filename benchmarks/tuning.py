@@ -1,6 +1,6 @@
 """Compares configurations chosen by models with exhaustive measuring and with blind searches.
 
-``python benchmarks/tuning.py`` measures all configurations of ``examples/tuning`` on Intel's CPU
+``python -m benchmarks tuning`` measures all configurations of ``examples/tuning`` on Intel's CPU
 runtime and on PoCL (those that are measured already are kept), ranks them by models, simulates
 random and Bayesian search from the measured times with the same budget, measures the chosen and
 the best once more side by side, and writes

@@ -1,9 +1,6 @@
-"""48 kernels of many fields, written by somebody who had not seen what answers do with others."""
-
-from short_kernels.cases import SETS
+"""48 kernels of many fields, chosen by an author who had not seen how answers do on others."""
 
 from unseen_kernels import bits, learning, media, science, solvers, tables
-
-CASES = SETS[__name__]
+from unseen_kernels.cases import CASES
 
 __all__ = ["CASES", "bits", "learning", "media", "science", "solvers", "tables"]

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy import float16, float32, int8, int32, uint8, uint32
 from numpy.random import Generator
-from short_kernels.cases import Buffer, Case, case, random_floats, zeros
+
+from unseen_kernels.cases import Buffer, Case, case, random_floats, zeros
 
 
 @case

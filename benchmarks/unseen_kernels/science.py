@@ -3,7 +3,8 @@
 import numpy as np
 from numpy import float32, float64, int32, uint8, uint32
 from numpy.random import Generator
-from short_kernels.cases import (
+
+from unseen_kernels.cases import (
     Buffer,
     Case,
     Content,

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy import float64, int32, int64, uint8, uint16, uint32
 from numpy.random import Generator
-from short_kernels.cases import Buffer, Case, Local, Restored, case, random_words, zeros
+
+from unseen_kernels.cases import Buffer, Case, Local, Restored, case, random_words, zeros
 
 
 @case

@@ -18,9 +18,7 @@ from kernelcast.sampling.session import DeviceSession
 pytestmark = pytest.mark.device
 
 ROOT = Path(__file__).parents[2]
-REFERENCES = sorted([
-    *ROOT.glob("examples/*/reference.py"), *ROOT.glob("benchmarks/heldout/*/reference.py")
-])  # fmt: skip
+REFERENCES = sorted(ROOT.glob("examples/*/reference.py"))
 Values = list[np.ndarray | np.generic | None]
 
 

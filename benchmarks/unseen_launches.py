@@ -1,15 +1,13 @@
-"""First answers of short launches of kinds that no calibration holds, beside whole runs.
+"""First answers about kernels of kinds that no calibration holds, beside whole runs.
 
-Run ``python benchmarks/short_launches.py [DEVICE ...]`` on a quiet machine; all devices if none is
-named. Each of the 64 kernels of ``short_kernels``, or with ``--set unseen_kernels`` each of those
-48, is asked about once by a predictor that knows nothing, in data and cache folders that are empty
-at first, then run whole. Devices that are calibrated are also asked for answers that run nothing.
-Writes ``results/short_launches/<device>.json`` (or ``unseen_launches``) after each kernel, and
-``summary.md`` from all of them.
+Run ``python -m benchmarks unseen_launches [DEVICE ...]`` on a quiet machine; all devices if none is
+named. Each of the 48 ``unseen_kernels`` is asked about once by a predictor that knows nothing, in
+data and cache folders that are empty at first, then run whole. Devices that are calibrated are also
+asked for answers that run nothing. Writes ``results/unseen_launches/<device>.json`` after each
+kernel, and ``summary.md`` from all of them.
 """
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -17,7 +15,7 @@ import tempfile
 import time
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,11 +23,9 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import short_kernels
-import unseen_kernels
-from machine import describe_machine
-from short_kernels import Buffer, Case, Image, Local, Restored
-from short_launches_report import folder_of, write_summary
+from harness import RESULTS, make_table, percent, read_json, write_result, write_text
+from unseen_kernels import CASES
+from unseen_kernels.cases import Buffer, Case, Image, Local, Restored
 
 from kernelcast import EstimateSettings, Launch, Predictor, PredictorOptions
 from kernelcast.launches.data_folder import data_folder
@@ -37,8 +33,8 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.waiting import leave_waiting_out, read_waiting
 
-HERE = Path(__file__).resolve().parent
-SETS = {one.__name__: one.CASES for one in (short_kernels, unseen_kernels)}
+SOURCES = Path(__file__).resolve().parent / "unseen_kernels"
+FOLDER = RESULTS / "unseen_launches"
 # The first two are kept apart: the first finds code and buffers cold.
 APART, FEWEST, MOST, GOAL_S = 2, 8, 60, 1.0
 MEASURED = 0.2
@@ -98,7 +94,6 @@ def main() -> None:
     """Measure devices, and write the summary."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("devices", nargs="*", metavar="DEVICE", help="ids or their beginnings")
-    parser.add_argument("--set", choices=SETS, default="short_kernels", help="of kernels")
     parser.add_argument("--kernels", nargs="+", metavar="KERNEL", help="only these")
     parser.add_argument("--render", action="store_true", help="only write the summary")
     options = parser.parse_args()
@@ -107,10 +102,10 @@ def main() -> None:
         if not options.render:
             with fresh_folders() as folder:
                 for one in options.devices or [found.id for found, _ in find_devices()]:
-                    measure_device(one, options.set, options.kernels, folder, machines)
+                    measure_device(one, options.kernels, folder, machines)
     except KeyboardInterrupt:
         print("stopped; what was measured is kept", file=sys.stderr)
-    print(write_summary(options.set))
+    print(write_summary())
 
 
 @contextmanager
@@ -128,15 +123,13 @@ def fresh_folders() -> Iterator[Path]:
                     os.environ[one] = value
 
 
-def measure_device(
-    wanted: str, chosen: str, names: Sequence[str] | None, folder: Path, machines: Path
-) -> None:
+def measure_device(wanted: str, names: Sequence[str] | None, folder: Path, machines: Path) -> None:
     """Ask about kernels and run them; the file is written after each.
 
     Parameters
     ----------
-    chosen, names : str
-        Set of kernels, and those of it that are asked about; all if None.
+    names : sequence of str or None
+        The kernels that are asked about; all if None.
     folder : Path
         For data of this device, which other devices do not see.
     machines : Path
@@ -152,18 +145,17 @@ def measure_device(
     context = cl.Context([device])  # has to outlive its queue, on Intel's runtime
     queue = cl.CommandQueue(context)
     rows: list[dict[str, Any]] = []
-    result = {"machine": describe_machine(), "device": description.id, "rows": rows}
-    cases = {name: SETS[chosen][name] for name in names or SETS[chosen]}
+    cases = {name: CASES[name] for name in names or CASES}
     for count, (name, make) in enumerate(cases.items(), 1):
         case = make(np.random.default_rng(zlib.crc32(name.encode())))
-        rows.append({"name": name, **measure_kernel(queue, case, HERE / chosen, data)})
-        text = json.dumps(result, indent=1) + "\n"
-        (folder_of(chosen) / f"{description.id}.json").write_text(text, encoding="utf-8")
-        progress = f"[{count}/{len(cases)}] {description.id} {name}: {tell(rows[-1])}"
+        rows.append({"name": name, **measure_kernel(queue, case, data)})
+        result = {"device": description.id, "rows": rows}
+        write_result(FOLDER / f"{description.id}.json", result)
+        progress = f"[{count}/{len(cases)}] {description.id} {name}: {describe(rows[-1])}"
         print(progress, file=sys.stderr, flush=True)
 
 
-def tell(row: dict[str, Any]) -> str:
+def describe(row: dict[str, Any]) -> str:
     """Say in short what came out."""
     if "error" in row:
         return str(row["error"])
@@ -173,10 +165,10 @@ def tell(row: dict[str, Any]) -> str:
     return f"{1e3 * measured_s:.3g} ms, told {factor:.2f} of it{'' if is_inside else ', outside'}"
 
 
-def measure_kernel(queue: cl.CommandQueue, case: Case, sources: Path, data: Path) -> dict[str, Any]:
+def measure_kernel(queue: cl.CommandQueue, case: Case, data: Path) -> dict[str, Any]:
     """Ask about a kernel, run it, and ask for a static answer where the device is calibrated."""
     try:
-        with hold(queue, case, sources) as held:
+        with hold(queue, case) as held:
             answer = ask(held, data / "fresh", EstimateSettings())
             found: dict[str, Any] = {"answer": asdict(answer), "whole": asdict(run_whole(held))}
             if (data / "calibrated").is_dir():
@@ -188,9 +180,9 @@ def measure_kernel(queue: cl.CommandQueue, case: Case, sources: Path, data: Path
 
 
 @contextmanager
-def hold(queue: cl.CommandQueue, case: Case, sources: Path) -> Iterator[Held]:
+def hold(queue: cl.CommandQueue, case: Case) -> Iterator[Held]:
     """Build a kernel and put its buffers there."""
-    source = (sources / f"{case.source}.cl").read_text(encoding="utf-8")
+    source = (SOURCES / f"{case.source}.cl").read_text(encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         program = cl.Program(queue.context, source).build()
@@ -259,6 +251,120 @@ def run_once(held: Held) -> float:
     held.queue.finish()
     took_s = time.perf_counter() - began_s
     return leave_waiting_out(took_s, before, read_waiting())
+
+
+NEAR = 1.4
+"""Factor within which an answer is called near."""
+WORST = 10
+LENGTHS = {
+    "below 1 ms": (0.0, 1e-3), "1 to 10 ms": (1e-3, 1e-2), "above 10 ms": (1e-2, float("inf")),
+    "all": (0.0, float("inf")),
+}  # fmt: skip
+HEAD = """# First answers about unseen kernels
+
+Kernels of kinds that no calibration holds; one answer of a predictor that knows nothing, beside
+the 20 % quantile of whole runs, less what their threads waited for processors. *Near*: within a
+factor of 1.4. *Bias*: median of told by measured. *Holds*: whole runs inside intervals for 90 %.
+*First run*, *second run*: what these whole runs say of the rest, median error and share near.
+Written by `python -m benchmarks unseen_launches`.
+"""
+Row = dict[str, Any]
+
+
+def write_summary() -> str:
+    """Write the summary of all devices."""
+    results = [read_json(path) for path in sorted(FOLDER.glob("*.json"))]
+    lines = [HEAD, *(line for result in results for line in describe_device(result))]
+    write_text(FOLDER / "summary.md", *lines)
+    return "\n".join(lines)
+
+
+def describe_device(result: dict[str, Any]) -> Iterator[str]:
+    """Write the lines about a device."""
+    machine = result["machine"]
+    rows = [row for row in result["rows"] if "error" not in row]
+    yield f"## {result['device']}\n"
+    yield (
+        f"{machine['processor']}, {machine['cores']} cores, kernelcast "
+        f"{machine['versions']['kernelcast']}, {machine['date']}; load {machine['load_1_min']} "
+        "when it began.\n"
+    )
+    if rows:
+        yield from make_table(
+            ["launches", "number", "median error", "near", "bias", "holds", "first run",
+             "second run"],
+            list_lengths(rows),
+        )  # fmt: skip
+        factors = dict(zip((row["name"] for row in rows), compare(rows, "answer"), strict=True))
+        worst = sorted(rows, key=lambda row: -abs(np.log(factors[row["name"]])))[:WORST]
+        yield ""
+        yield from make_table(
+            ["farthest off", "measured", "told by measured", "interval", "spread of whole runs"],
+            (
+                (row["name"], f"{1e3 * row['whole']['measured_s']:.3g} ms",
+                 f"{factors[row['name']]:.2f}",
+                 " to ".join(f"{row['answer'][end] / row['whole']['measured_s']:.2f}"
+                             for end in ("low_s", "high_s")),
+                 f"{row['whole']['spread']:.2f}")
+                for row in worst
+            ),
+        )  # fmt: skip
+        yield ""
+        yield from describe_static(rows)
+    else:
+        yield "No kernel was measured.\n"
+    for row in result["rows"]:
+        if "error" in row:
+            yield f"No answer: {row['name']}, {row['error']}\n"
+
+
+def list_lengths(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
+    """List scores by length of the launch."""
+    for name, (least_s, most_s) in LENGTHS.items():
+        chosen = [row for row in rows if least_s <= row["whole"]["measured_s"] < most_s]
+        if chosen:
+            factors = compare(chosen, "answer")
+            runs = (
+                ", ".join(score([row["whole"][key] / row["whole"]["measured_s"] for row in chosen]))
+                for key in ("first_s", "second_s")
+            )
+            holds = percent(share_held(chosen, "answer"))
+            yield (name, len(chosen), *score(factors), f"{np.median(factors):.2f}", holds, *runs)
+
+
+def describe_static(rows: Sequence[Row]) -> Iterator[str]:
+    """Say in one line how answers that run nothing do."""
+    asked = [row for row in rows if "static" in row]
+    answered = [row for row in asked if "error" not in row["static"]]
+    if not asked:
+        yield "Static answers: none, the device was not calibrated.\n"
+    elif not answered:
+        yield f"Static answers: for none of {len(asked)}.\n"
+    else:
+        factors = compare(answered, "static")
+        error, near = score(factors)
+        yield (
+            f"Static answers, calibrated: for {len(answered)} of {len(asked)}; median error "
+            f"{error}, near {near}, bias {np.median(factors):.2f}, "
+            f"holds {percent(share_held(answered, 'static'))}.\n"
+        )
+
+
+def compare(rows: Iterable[Row], key: str) -> list[float]:
+    """Divide what was told by what was measured."""
+    return [row[key]["told_s"] / row["whole"]["measured_s"] for row in rows]
+
+
+def share_held(rows: Sequence[Row], key: str) -> float:
+    """Compute the share of intervals that hold what was measured."""
+    held = [row[key]["low_s"] <= row["whole"]["measured_s"] <= row[key]["high_s"] for row in rows]
+    return sum(held) / len(held)
+
+
+def score(factors: Sequence[float]) -> tuple[str, str]:
+    """Write median error and share of those that are near."""
+    near = [1 / NEAR <= factor <= NEAR for factor in factors]
+    return percent(float(np.median(np.abs(np.array(factors) - 1)))), percent(sum(near) / len(near))
 
 
 if __name__ == "__main__":

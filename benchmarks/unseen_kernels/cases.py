@@ -1,6 +1,5 @@
-"""What a kernel of the benchmark of short launches is made of."""
+"""What a kernel of the benchmark of unseen launches is made of."""
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -54,13 +53,13 @@ class Case:
 
 
 Make = Callable[[np.random.Generator], Case]
-SETS: dict[str, dict[str, Make]] = defaultdict(dict)
-"""By package and name: makes the case from a generator that is seeded with that name."""
+CASES: dict[str, Make] = {}
+"""By name: makes the case from a generator that is seeded with that name."""
 
 
 def case(make: Make) -> Make:
     """Enter a function that makes a case under its own name."""
-    SETS[make.__module__.partition(".")[0]][make.__name__] = make
+    CASES[make.__name__] = make
     return make
 
 
