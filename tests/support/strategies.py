@@ -4,6 +4,7 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
+from kernelcast.launches.recordings import Recording
 from kernelcast.records.arguments import (
     Access,
     Argument,
@@ -18,7 +19,6 @@ from kernelcast.records.device import SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.recording import Recording
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.records.traits import Trait, TraitSource
 from support.builders import make_description

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kernelcast.calibration.machine_merge import merge_machines
 from kernelcast.calibration.store import CalibrationStore, open_store
 from kernelcast.calibration.task import BenchmarkTask
 from kernelcast.launches.machine_file import read_machine, write_machine
@@ -24,7 +25,6 @@ from kernelcast.records.errors import (
     MachineFileError,
 )
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.machine_merge import merge_machines
 from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.workers import Task, run_isolated

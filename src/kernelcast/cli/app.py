@@ -13,8 +13,7 @@ import click
 
 from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.terminal import ExitStatus, complain, status_of
-from kernelcast.records.errors import KernelcastError
-from kernelcast.records.extras import explain_missing
+from kernelcast.records.errors import KernelcastError, explain_missing
 
 _TEXT_WIDTH = 100
 

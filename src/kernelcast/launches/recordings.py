@@ -1,24 +1,45 @@
 """Keeps raw samples in a file."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.errors import InputError, KernelRunError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.private_files import written_whole
-from kernelcast.records.recording import Recording
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.workers.decoding import structure
 
-__all__ = ["RecordedAnswer", "Recording", "read_recordings", "save_recordings"]
-
 FORMAT_VERSION = 2
 """1: launches without what the sampler knew of them. 2: the samples of each moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What one estimate saw of a device."""
+
+    kernel_name: str
+    kernel_digest: str
+    device: DeviceDescription
+    ndrange: NDRange
+    saturation: SaturationPoint
+    launch_overhead_s: float
+    """Time of an empty launch, in seconds."""
+    runs: tuple[SampleRun, ...]
+    """Samples, one per moment."""
+    whole_s: tuple[float, ...] = ()
+    """Durations of whole runs that were compared with, in seconds."""
+    slowdown: float | None = None
+    """How many times as long as alone they took; None in older files."""
+    facts: Mapping[str, Any] | None = None
+    """What learned models were told beside samples, as JSON holds it; None where none asked."""
+    pieces: tuple[Mapping[str, Any], ...] = ()
+    """What the answer was put together of, as JSON holds it; none in older files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from kernelcast.launches.recordings import Recording
 from kernelcast.models.evidence.piece import Piece
 from kernelcast.predictor.answering.composing import Basis, Remembered
 from kernelcast.predictor.answering.identity import FileStamps, stamp_files
@@ -15,7 +16,6 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
-from kernelcast.records.recording import Recording
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import LiveName

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kernelcast.launches.estimation import estimate_runs
-from kernelcast.launches.recordings import RecordedAnswer
+from kernelcast.launches.recordings import RecordedAnswer, Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Kind, Piece
@@ -28,7 +28,6 @@ from kernelcast.records.estimates import DeviceAnswer, Measurement
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.recording import Recording
 from kernelcast.sampling.device_ids import match_device_id
 
 _NO_FACTS = "the recording holds no facts about the launch; record it again"

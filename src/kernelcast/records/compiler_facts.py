@@ -71,19 +71,3 @@ class CompilerFacts:
         """The facts that somebody told, by name, in the order of the fields."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: trait for name, trait in values.items() if trait is not None}
-
-
-def facts_to_json(facts: CompilerFacts) -> dict[str, dict[str, int | str]]:
-    """Turn facts into what a JSON file holds of them: only those that are known.
-
-    Examples
-    --------
-    >>> from kernelcast.records.traits import TraitSource
-    >>> width = Trait(value=32, source=TraitSource.REPORTED)
-    >>> facts_to_json(CompilerFacts(sub_group_size=width))
-    {'sub_group_size': {'value': 32, 'source': 'reported'}}
-    """
-    return {
-        name: {"value": trait.value, "source": trait.source.value}
-        for name, trait in facts.known.items()
-    }

@@ -1,4 +1,4 @@
-"""What other programs leave to a device's threads: how much longer launches take than alone."""
+"""Times with their intervals, and what other programs at work make of them."""
 
 import math
 from collections.abc import Sequence
@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import NormalDist, mean
 
-from kernelcast.records.errors import InputError
-from kernelcast.records.interval import Interval
+from kernelcast.records.errors import InputError, KernelcastError
 
 NOTICEABLE = 1.15
 """Below this factor a machine counts as idle."""
@@ -22,6 +21,34 @@ _DEVIATION_OF_ONE = 0.2
 # and 1.2 ms on PoCL, Intel's runtime and rusticl took 0.1 to 0.6, 0.4 to 0.8 and 0.4 to 1 of what
 # longer ones waited beside the same programs, those of 4 ms and more all of it.
 _SLICE_S = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A prediction with its interval, in seconds.
+
+    Parameters
+    ----------
+    seconds, low, high : float
+        ``0 < low <= seconds <= high``.
+    coverage : float
+        Share of cases in which the true time is meant to lie inside, between 0 and 1.
+
+    Raises
+    ------
+    KernelcastError
+        If the numbers are not finite, not positive or not in order.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    coverage: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.seconds <= self.high < math.inf:  # NaN fails it too
+            msg = f"interval {self.low} <= {self.seconds} <= {self.high}: not finite and ordered"
+            raise KernelcastError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

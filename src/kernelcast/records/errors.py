@@ -27,6 +27,8 @@
         └── NoAnswerYetError        nothing is known of a launch in the time that its caller waits
 """
 
+from typing import Final
+
 
 class KernelcastError(Exception):
     """Base of every error that kernelcast raises on purpose."""
@@ -118,3 +120,24 @@ class EstimateTimeoutError(DeviceError):
 
 class NoAnswerYetError(DeviceError):
     """Is raised when nothing is known of a launch in the time that its caller waits."""
+
+
+EXTRAS: Final = {"pyarrow": "data", "numba": "train"}
+"""Extras by the module that is imported."""
+
+
+def explain_missing(error: ImportError) -> MissingExtraError | None:
+    """Tell which extra has the module that could not be imported; None if none has.
+
+    Examples
+    --------
+    >>> str(explain_missing(ModuleNotFoundError("no", name="numba.core")))
+    "numba is not installed; install it with `pip install 'kernelcast[train]'`"
+    """
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(module)
+    if extra is None:
+        return None
+    return MissingExtraError(
+        f"{module} is not installed; install it with `pip install 'kernelcast[{extra}]'`"
+    )

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Final
 
+from kernelcast.records.contention import Interval
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.explanation import Explanation, PieceFacts, Tier
 from kernelcast.records.frames import Frame, make_frame
-from kernelcast.records.interval import Interval
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.readable_times import format_range, format_seconds

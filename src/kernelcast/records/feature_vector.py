@@ -204,20 +204,6 @@ def make_vector(values: Mapping[str, float], schema: FeatureSchema) -> FeatureVe
     )
 
 
-def vector_to_json(vector: FeatureVector) -> dict[str, object]:
-    """Turn a vector into what a JSON file holds of it; null stands for what is absent.
-
-    Examples
-    --------
-    >>> schema = FeatureSchema(names=("static.buffers_count", "static.buffer_bytes"), version=1)
-    >>> vector_to_json(make_vector({"static.buffers_count": 2}, schema))["features"]
-    {'static.buffers_count': 2.0, 'static.buffer_bytes': None}
-    """
-    have = vector.as_dict()
-    features = {name: have.get(name) for name in vector.schema.names}
-    return {"schema": vector.schema.id, "features": features}
-
-
 def _check_order(names: Iterable[str], schema: FeatureSchema) -> None:
     places = {name: place for place, name in enumerate(schema.names)}
     last = -1

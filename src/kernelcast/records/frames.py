@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from kernelcast.records.extras import explain_missing
+from kernelcast.records.errors import explain_missing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,7 @@ from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.conditions import Condition
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.launches.features import DeviceFeatures, KernelFeatures
-from kernelcast.records.compiler_facts import facts_to_json
-from kernelcast.records.feature_vector import vector_to_json
+from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.operations import OperationCounts
 from kernelcast.records.plain import CONVERTER, to_plain
 from kernelcast.records.software_counters import SoftwareCounters
@@ -37,7 +36,7 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         "accesses": [_describe_access(access) for access in facts.accesses],
         "counters": describe_counters(features.counters, facts),
         "lines": [_describe_line(line, counts) for line in features.lines],
-        "vector": vector_to_json(features.vector),
+        "vector": _describe_vector(features.vector),
         "costs_seconds": features.costs_s,
         "devices": [_describe_device(device, facts) for device in features.devices],
     }
@@ -109,9 +108,20 @@ def _describe_device(features: DeviceFeatures, facts: KernelFacts) -> dict[str, 
         "local_size": None
         if findings.ndrange.local_size is None
         else list(findings.ndrange.local_size),
-        "compiler": None if findings.compiler is None else facts_to_json(findings.compiler),
+        "compiler": None
+        if findings.compiler is None
+        else {
+            name: to_plain(trait, omit=("low", "high", "origin"))
+            for name, trait in findings.compiler.known.items()
+        },
         "counters": counters,
-        "vector": vector_to_json(features.vector),
+        "vector": _describe_vector(features.vector),
         "notes": list(findings.notes),
         "costs_seconds": findings.costs_s,
     }
+
+
+def _describe_vector(vector: FeatureVector) -> dict[str, object]:
+    """Describe a vector; None stands for what is absent."""
+    features = dict.fromkeys(vector.schema.names) | vector.as_dict()
+    return {"schema": vector.schema.id, "features": features}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast.models.validation.report import DeviceScore, ValidationReport
-from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.reports.charts import (
     Axis,
     Chart,
@@ -19,6 +18,7 @@ from kernelcast.reports.charts import (
 )
 from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_points
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
+from kernelcast.training.sampling_points import SamplingPointScore
 
 FAVOURITE = "hybrid"
 _BASELINE = "linear"

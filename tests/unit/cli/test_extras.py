@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.records.extras import EXTRAS
+from kernelcast.records.errors import EXTRAS
 
 _ROOT = Path(__file__).resolve().parents[3]
 _BARE = f"""

@@ -7,11 +7,11 @@ import pytest
 
 from kernelcast.models.validation import ModelRows, ValidationReport
 from kernelcast.models.validation.scoring import list_rows, score_rows
-from kernelcast.records.sampling_points import SamplingPointScore
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.charts import LONGEST_NAME, shorten_names
 from kernelcast.reports.presenter import save_page
 from kernelcast.reports.validation import PUBLISHED, choose_model, present_validation
+from kernelcast.training.sampling_points import SamplingPointScore
 from support.synthetic_rows import make_rows
 
 

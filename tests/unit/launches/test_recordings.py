@@ -8,12 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.launches.estimation import sample_launch
-from kernelcast.launches.recordings import FORMAT_VERSION, read_recordings, write_recordings
+from kernelcast.launches.recordings import (
+    FORMAT_VERSION,
+    Recording,
+    read_recordings,
+    write_recordings,
+)
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.recording import Recording
 from support import strategies
 from support.fakes import SyntheticLaunch
 

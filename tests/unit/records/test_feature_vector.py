@@ -1,10 +1,7 @@
-import json
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import (
@@ -14,7 +11,6 @@ from kernelcast.records.feature_vector import (
     FeatureVector,
     check_name,
     make_vector,
-    vector_to_json,
 )
 
 NAMES = ("static.buffer_bytes", "compiler.registers_per_work_item", "sampled.run_s")
@@ -97,15 +93,3 @@ def test_groups_can_be_selected() -> None:
 def test_alignment_marks_what_is_absent() -> None:
     """Puts NaN where a model must know that nothing is known."""
     np.testing.assert_array_equal(VECTOR.align(), [64.0, math.nan, 0.5])
-
-
-numbers = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@given(st.dictionaries(st.sampled_from(NAMES), numbers))
-def test_json_holds_a_whole_vector(values: dict[str, float]) -> None:
-    """Holds the schema, every value in its order, and null for what is absent."""
-    vector = make_vector(values, SCHEMA)
-    content = json.loads(json.dumps(vector_to_json(vector), allow_nan=False))
-    assert content["schema"] == SCHEMA.id
-    assert list(content["features"].items()) == [(name, values.get(name)) for name in NAMES]

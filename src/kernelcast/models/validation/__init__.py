@@ -3,6 +3,7 @@
 from kernelcast.models.validation.report import (
     ClassScore,
     DeviceScore,
+    ErrorSummary,
     GroupScore,
     ModelRows,
     RankingScore,
@@ -13,7 +14,6 @@ from kernelcast.models.validation.report import (
     summarise_report,
 )
 from kernelcast.models.validation.running import Candidate, ValidationPlan, validate
-from kernelcast.records.error_summary import ErrorSummary
 
 __all__ = [
     "Candidate",

@@ -14,9 +14,13 @@ import pandas as pd
 
 from kernelcast.models.attribution import Attribution
 from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
-from kernelcast.models.validation.report import ValidationReport, read_document
+from kernelcast.models.validation.report import (
+    ErrorSummary,
+    ValidationReport,
+    read_document,
+    summarise_errors,
+)
 from kernelcast.models.validation.scoring import mean_of, split_classes
-from kernelcast.records.error_summary import ErrorSummary, summarise_errors
 from kernelcast.records.errors import InputError
 from kernelcast.records.frames import make_frame
 

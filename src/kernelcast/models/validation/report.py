@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from kernelcast.records.error_summary import ErrorSummary
 from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,6 +17,31 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Grows when the meaning of a field changes."""
 _Record = TypeVar("_Record")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorSummary:
+    """Errors |predicted - measured| / measured over rows."""
+
+    rows: int
+    mean: float
+    median: float
+    p90: float
+    worst: float
+    """Arithmetic mean, as in the paper, and quantiles."""
+
+
+def summarise_errors(errors: npt.NDArray[np.float64]) -> ErrorSummary | None:
+    """Summarise errors; None where there are none."""
+    if not errors.size:
+        return None
+    return ErrorSummary(
+        rows=len(errors),
+        mean=float(errors.mean()),
+        median=float(np.median(errors)),
+        p90=float(np.quantile(errors, 0.9)),
+        worst=float(errors.max()),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from kernelcast.models.validation.report import (
     ModelRows,
     RankingScore,
     ValidatedRows,
+    summarise_errors,
 )
-from kernelcast.records.error_summary import summarise_errors
 from kernelcast.records.training_table import Texts, TrainingTable
 
 CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))

@@ -19,6 +19,7 @@ from kernelcast.launches.estimation import (
 from kernelcast.launches.live import find_reach
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.recordings import Recording
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.tasks import (
@@ -37,7 +38,6 @@ from kernelcast.records.explanation import Explanation
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.recording import Recording
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.backend import Sampled
 from kernelcast.sampling.counting import CountingLaunch

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Piece
@@ -13,7 +14,6 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.recording import Recording
 from kernelcast.training.peaks import UNKNOWN, DevicePeaks
 
 

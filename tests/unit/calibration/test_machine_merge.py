@@ -1,5 +1,6 @@
 import pytest
 
+from kernelcast.calibration.machine_merge import merge_machines
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import (
@@ -9,7 +10,6 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
-from kernelcast.records.machine_merge import merge_machines
 from kernelcast.records.traits import Trait, TraitSource
 
 
