@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+ANSWER_ID_BITS: Final = 10
+"""The lowest bits of an answer's id are random; the others are microseconds since 1970."""
 
 
 class Scope(StrEnum):
@@ -115,3 +118,44 @@ class AuditRecord:
     """Address of the caller."""
     request_id: str = ""
     """As in the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """An answer, and what was observed of it last."""
+
+    id: int
+    """Grows with time; see `at`."""
+    launch_key: str
+    problem_digest: str
+    problem: str
+    kernel: str
+    device_id: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    """What was asked."""
+    tier: str
+    seconds: float
+    low: float
+    high: float
+    coverage: float
+    """The answer, in seconds: the time alone on the machine."""
+    slowdown: float
+    """By other programs when it was given: times this factor it is held against observations."""
+    cost_s: float
+    """Samples, build and the rest."""
+    caller: str
+    asked: int = 1
+    """How often it was given within an hour."""
+    observed: int = 0
+    """How often its launch was observed before the next answer."""
+    measured_s: float | None = None
+    observed_at: datetime | None = None
+    error: float | None = None
+    is_inside: bool | None = None
+    """The last of these: its time, |predicted - measured| / measured, whether the interval held."""
+
+    @property
+    def at(self) -> datetime:
+        """When it was given."""
+        return datetime.fromtimestamp((self.id >> ANSWER_ID_BITS) / 1e6, UTC)

@@ -1,6 +1,7 @@
 """What the predictor service remembers beside observations: tokens, jobs, audit, problems."""
 
-from kernelcast.service_state.answers import AnswerFilter, AnswerRecord, Comparison, make_id
+from kernelcast.records.service_state import AnswerRecord
+from kernelcast.service_state.answers import AnswerFilter, Comparison, make_id
 from kernelcast.service_state.problems import OBSERVATIONS_CHANGED
 from kernelcast.service_state.state import ServiceState, find_state, open_state
 from kernelcast.training_data.store import AddedRows, Store, StoreError

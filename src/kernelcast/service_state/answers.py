@@ -9,59 +9,23 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from kernelcast.records.service_state import ANSWER_ID_BITS, AnswerRecord
 from kernelcast.service_state.database import Database, grow
-from kernelcast.service_state.tables import ANSWERS, WEEKS, list_fields
+from kernelcast.service_state.tables import (
+    ANSWERS,
+    WEEK_KEYS,
+    WEEK_SUMS,
+    WEEKS,
+    select_record,
+    write_row,
+)
 from kernelcast.training_data.store.schema import OBSERVATIONS, dump, dump_time
 from kernelcast.training_data.store.selection import Selection, list_conditions
 
-_RANDOM_BITS: Final = 10
 _AT_ONCE: Final = 500
 _LARGEST_ERROR: Final = 1e6  # callers may report anything
 _COLUMNS = ANSWERS.c
-_FOUND = sa.select(*list_fields(ANSWERS))
-_KEYS: Final = ("week", "device_id", "kernel", "tier")
-_SUMS: Final = tuple(one.key for one in WEEKS.columns if one.key not in _KEYS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRecord:
-    """An answer, and what was observed of it last."""
-
-    id: int
-    """Grows with time; see `at`."""
-    launch_key: str
-    problem_digest: str
-    problem: str
-    kernel: str
-    device_id: str
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
-    """What was asked."""
-    tier: str
-    seconds: float
-    low: float
-    high: float
-    coverage: float
-    """The answer, in seconds: the time alone on the machine."""
-    slowdown: float
-    """By other programs when it was given: times this factor it is held against observations."""
-    cost_s: float
-    """Samples, build and the rest."""
-    caller: str
-    asked: int = 1
-    """How often it was given within an hour."""
-    observed: int = 0
-    """How often its launch was observed before the next answer."""
-    measured_s: float | None = None
-    observed_at: datetime | None = None
-    error: float | None = None
-    is_inside: bool | None = None
-    """The last of these: its time, |predicted - measured| / measured, whether the interval held."""
-
-    @property
-    def at(self) -> datetime:
-        """When it was given."""
-        return datetime.fromtimestamp((self.id >> _RANDOM_BITS) / 1e6, UTC)
+_FOUND = select_record(ANSWERS, AnswerRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +93,8 @@ class AnswerFilter:
 
 def make_id(at: datetime, number: int | None = None) -> int:
     """Make the id of an answer that was given at a time."""
-    low = secrets.randbits(_RANDOM_BITS) if number is None else number
-    return (dump_time(at) or 0) << _RANDOM_BITS | low
+    low = secrets.randbits(ANSWER_ID_BITS) if number is None else number
+    return (dump_time(at) or 0) << ANSWER_ID_BITS | low
 
 
 def begin_week(at: datetime) -> datetime:
@@ -175,13 +139,13 @@ class AnswerTable:
         """
         with self._database.write() as connection:
             if new:
-                rows = [{one.key: getattr(record, one.key) for one in _COLUMNS} for record in new]
+                rows = [write_row(record, ANSWERS) for record in new]
                 connection.execute(sa.insert(ANSWERS), rows)
             again = self._count_repeats(connection, repeats)
             compared = self._compare(connection, observed)
             sums = _sum_weeks([*new, *again], compared)
             if sums:
-                grow(connection, WEEKS, _KEYS, _SUMS, sums)
+                grow(connection, WEEKS, WEEK_KEYS, WEEK_SUMS, sums)
         return compared
 
     def find(
@@ -214,7 +178,7 @@ class AnswerTable:
             their intervals), mean ``cost_s``, ``cost_share`` of the predicted time.
         """
         keys = [WEEKS.c[name].label(name) for name in by]
-        sums = [sa.func.sum(WEEKS.c[name]).label(name) for name in _SUMS]
+        sums = [sa.func.sum(WEEKS.c[name]).label(name) for name in WEEK_SUMS]
         query = sa.select(*keys, *sums).where(*wanted.list_conditions(WEEKS)).group_by(*keys)
         query = query.order_by(*(key.desc() if key.key == "week" else key for key in keys))
         with self._database.read() as connection:
@@ -359,7 +323,7 @@ def _sum_weeks(
     def find(one: AnswerRecord) -> dict[str, Any]:
         key = (begin_week(one.at), one.device_id, one.kernel, one.tier)
         return sums.setdefault(
-            key, {**dict(zip(_KEYS, key, strict=True)), **dict.fromkeys(_SUMS, 0)}
+            key, {**dict(zip(WEEK_KEYS, key, strict=True)), **dict.fromkeys(WEEK_SUMS, 0)}
         )
 
     for one in given:

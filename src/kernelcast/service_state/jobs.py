@@ -7,15 +7,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service_state.database import (
-    Database,
-    insert_once,
-)
-from kernelcast.service_state.tables import JOBS, KEYS, list_fields, write_row
+from kernelcast.service_state.database import Database, insert_once
+from kernelcast.service_state.tables import JOBS, KEYS, select_record, write_row
 
 _CANDIDATES = 100
 _COLUMNS = JOBS.c
-_FOUND = sa.select(*list_fields(JOBS))
+_FOUND = select_record(JOBS, JobRecord)
+_IS_RUNNING = _COLUMNS.state == JobState.RUNNING
+_WAITING = {"state": JobState.QUEUED, "owner": ""}
 
 
 class JobTable:
@@ -27,23 +26,14 @@ class JobTable:
     def add(
         self, job: JobRecord, *, key: str | None = None, request_digest: str = ""
     ) -> tuple[JobRecord, bool]:
-        """Add a job, once for each key.
-
-        Parameters
-        ----------
-        job : JobRecord
-            The job.
-        key : str, optional
-            Of the request: a second one with it adds nothing.
-        request_digest : str
-            Of the request's content.
+        """Add a job, once for each key of a request; a second request with the key adds nothing.
 
         Returns
         -------
         job : JobRecord
             The one that was added for the key, now or before.
         is_same : bool
-            Whether the request with the key had this content.
+            Whether the request with the key had this content, by its digest.
         """
         with self._database.write() as connection:
             if key is not None:
@@ -70,22 +60,15 @@ class JobTable:
         most: int = 100,
         with_results: bool = True,
     ) -> list[JobRecord]:
-        """Give jobs, newest first.
+        """Give jobs of any of these kinds and states, all where none is named; newest first.
 
-        Parameters
-        ----------
-        kinds, states : collection
-            One of these; empty means any.
-        most : int
-            How many at most.
-        with_results : bool
-            Whether results are read: those of validations have megabytes. Else a job that has one
-            has True in its place.
+        Results of validations have megabytes: without them a job that has one has True in its
+        place.
         """
         query = _FOUND
         if not with_results:
             is_there = sa.case((_COLUMNS.result.is_not(None), True), else_=None)
-            columns = (one for one in list_fields(JOBS) if one.key != "result")
+            columns = (one for one in _FOUND.selected_columns if one.key != "result")
             query = sa.select(*columns, is_there.label("result"))
         query = query.order_by(_COLUMNS.created_at.desc(), _COLUMNS.id).limit(most)
         if kinds:
@@ -126,27 +109,15 @@ class JobTable:
     ) -> bool:
         """Give a sign of life, and progress if there is some; tell whether to go on.
 
-        Parameters
-        ----------
-        job_id, owner : str
-            The job, and who does it.
-        progress : mapping or None
-            Where it stands.
-        has_advanced : bool
-            Whether something is done that stays done: deaths before do not count any more.
-
-        Returns
-        -------
-        bool
-            False if the job shall be cancelled or somebody else does it now.
+        `has_advanced` says that something is done that stays done: deaths before do not count any
+        more. False is returned where the job shall be cancelled, or somebody else does it now.
         """
         values: dict[str, Any] = {"heartbeat_at": datetime.now(UTC)}
         if progress is not None:
             values |= {"progress": progress, "revision": _COLUMNS.revision + 1}
         if has_advanced:
             values["crashes"] = 0
-        own = (_COLUMNS.id == job_id, _COLUMNS.owner == owner,
-               _COLUMNS.state == JobState.RUNNING)  # fmt: skip
+        own = (_COLUMNS.id == job_id, _COLUMNS.owner == owner, _IS_RUNNING)
         with self._database.write() as connection:
             connection.execute(sa.update(JOBS).where(*own).values(values))
             wanted = sa.select(_COLUMNS.is_cancel_wanted).where(*own)
@@ -163,92 +134,51 @@ class JobTable:
         error: Mapping[str, Any] | None = None,
     ) -> None:
         """Note what a job has come to; nothing if somebody else does it now."""
-        values = {
-            "state": state,
-            "ended_at": datetime.now(UTC),
-            "owner": "",
-            "result": result,
-            "error": error,
-            "revision": _COLUMNS.revision + 1,
-        }
+        ended = {"state": state, "ended_at": datetime.now(UTC), "owner": ""}
+        own = (_COLUMNS.id == job_id, _COLUMNS.owner == owner, _IS_RUNNING)
         with self._database.write() as connection:
-            connection.execute(
-                sa.update(JOBS)
-                .where(_COLUMNS.id == job_id, _COLUMNS.owner == owner)
-                .where(_COLUMNS.state == JobState.RUNNING)
-                .values(values)
-            )
+            _change(connection, *own, **ended, result=result, error=error)
 
     def put_back(self, job_id: str, owner: str, *, has_crashed: bool = False) -> None:
         """Let a job wait again: it goes on where it was."""
+        crashes = _COLUMNS.crashes + (1 if has_crashed else 0)
+        own = (_COLUMNS.id == job_id, _COLUMNS.owner == owner, _IS_RUNNING)
         with self._database.write() as connection:
-            connection.execute(
-                sa.update(JOBS)
-                .where(_COLUMNS.id == job_id, _COLUMNS.owner == owner)
-                .where(_COLUMNS.state == JobState.RUNNING)
-                .values(
-                    state=JobState.QUEUED,
-                    owner="",
-                    crashes=_COLUMNS.crashes + (1 if has_crashed else 0),
-                    revision=_COLUMNS.revision + 1,
-                )
-            )
+            _change(connection, *own, **_WAITING, crashes=crashes)
 
     def put_back_orphans(self, owner: str, *, silent_since: datetime) -> int:
-        """Let jobs wait again whose process is gone.
+        """Let jobs wait again whose process is gone; give how many.
 
-        Parameters
-        ----------
-        owner : str
-            Whoever calls knows that nobody of this name is at work.
-        silent_since : datetime
-            Jobs of others that gave no sign of life since then are taken from them.
-
-        Returns
-        -------
-        int
-            How many there were.
+        Nobody of the name `owner` is at work; others who gave no sign of life since a time are not.
         """
-        is_silent = _COLUMNS.heartbeat_at < silent_since
+        gone = sa.or_(_COLUMNS.owner == owner, _COLUMNS.heartbeat_at < silent_since)
         with self._database.write() as connection:
-            return connection.execute(
-                sa.update(JOBS)
-                .where(_COLUMNS.state == JobState.RUNNING)
-                .where(sa.or_(_COLUMNS.owner == owner, is_silent))
-                .values(state=JobState.QUEUED, owner="", revision=_COLUMNS.revision + 1)
-            ).rowcount
+            return _change(connection, _IS_RUNNING, gone, **_WAITING)
 
     def cancel(self, job_id: str) -> JobRecord | None:
-        """Have a job end; one that waits is cancelled at once. None if there is none."""
+        """Have a job end: at once if it waits, else when its process looks next."""
+        its, now = _COLUMNS.id == job_id, datetime.now(UTC)
         with self._database.write() as connection:
-            connection.execute(
-                sa.update(JOBS)
-                .where(_COLUMNS.id == job_id, _COLUMNS.state == JobState.QUEUED)
-                .values(
-                    state=JobState.CANCELLED,
-                    ended_at=datetime.now(UTC),
-                    is_cancel_wanted=True,
-                    revision=_COLUMNS.revision + 1,
-                )
-            )
-            connection.execute(
-                sa.update(JOBS)
-                .where(_COLUMNS.id == job_id, _COLUMNS.state == JobState.RUNNING)
-                .values(is_cancel_wanted=True, revision=_COLUMNS.revision + 1)
-            )
+            _change(connection, its, _COLUMNS.state == JobState.QUEUED,
+                    state=JobState.CANCELLED, ended_at=now, is_cancel_wanted=True)  # fmt: skip
+            _change(connection, its, _IS_RUNNING, is_cancel_wanted=True)
         return self.find(job_id)
 
     def _take(self, connection: sa.Connection, job: JobRecord, owner: str) -> JobRecord:
-        moment = datetime.now(UTC)
-        values = {
-            "state": JobState.RUNNING,
-            "owner": owner,
-            "heartbeat_at": moment,
-            "started_at": job.started_at or moment,
-            "revision": _COLUMNS.revision + 1,
-        }
-        connection.execute(sa.update(JOBS).where(_COLUMNS.id == job.id).values(values))
+        now = datetime.now(UTC)
+        begun = {"heartbeat_at": now, "started_at": job.started_at or now}
+        _change(connection, _COLUMNS.id == job.id, state=JobState.RUNNING, owner=owner, **begun)
         return _read_jobs(connection, _FOUND.where(_COLUMNS.id == job.id))[0]
+
+
+def _change(
+    connection: sa.Connection,
+    *which: sa.ColumnElement[bool],
+    **values: Any,  # noqa: ANN401 - of columns
+) -> int:
+    """Change jobs, which are newer then; give how many."""
+    changed = sa.update(JOBS).where(*which)
+    return connection.execute(changed.values(revision=_COLUMNS.revision + 1, **values)).rowcount
 
 
 def _read_jobs(connection: sa.Connection, query: sa.Select[Any]) -> list[JobRecord]:

@@ -9,17 +9,22 @@ from kernelcast.service_state.answers import AnswerTable
 from kernelcast.service_state.database import Database
 from kernelcast.service_state.jobs import JobTable
 from kernelcast.service_state.problems import ChangeTable, ProblemTable
-from kernelcast.service_state.tables import HEAD, VERSION_TABLE
+from kernelcast.service_state.tables import HEAD, METADATA, VERSION_TABLE
 from kernelcast.service_state.tokens import AuditTable, TokenTable
 from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store.connecting import WRITER, connect, parse_url
 from kernelcast.training_data.store.errors import speak_plainly
-from kernelcast.training_data.store.versions import lock_versions, read_version, run_scripts
+from kernelcast.training_data.store.versions import lock_versions, read_version, write_version
 
-SCRIPTS = Path(__file__).parent / "migrations"
 # "kcss" as a number: not the locks of the store.
 _PG_LOCK = 0x6B637373
 _CHECKED = "checked"
+# Newest first by the time of the measurement: pages and the API read a part at a time.
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS ix_observations_measured ON observations (measured_at_us, key)",
+    "CREATE INDEX IF NOT EXISTS ix_observations_flagged ON observations (measured_at_us, key) "
+    "WHERE flags <> ''",
+)
 
 
 class ServiceState:
@@ -124,19 +129,21 @@ def open_state(place: str | Path) -> ServiceState:
     return ServiceState(Database(engine, where))
 
 
-def migrate(engine: sa.Engine, where: str, *, scripts: Path = SCRIPTS, head: str = HEAD) -> None:
-    """Make the tables, or bring older ones up to date, in one transaction."""
+def migrate(engine: sa.Engine, where: str) -> None:
+    """Make the tables that are missing, in one transaction: versions have only added some."""
     with engine.connect() as connection:
         found = read_version(connection, VERSION_TABLE)
-    if found == head:
+    if found == HEAD:
         return
-    if found is not None and found > head:
+    if found is not None and found > HEAD:
         msg = (
             f"{where}: the service's tables are of version {found}, this kernelcast knows "
-            f"versions up to {head}; update kernelcast (nothing was changed)"
+            f"versions up to {HEAD}; update kernelcast (nothing was changed)"
         )
         raise StoreError(msg)
     with engine.connect().execution_options(**WRITER) as connection, connection.begin():
         lock_versions(connection, _PG_LOCK)
-        if read_version(connection, VERSION_TABLE) != head:  # another process may have been first
-            run_scripts(connection, scripts, head, version_table=VERSION_TABLE)
+        METADATA.create_all(connection)
+        for statement in _INDEXES:
+            connection.exec_driver_sql(statement)
+        write_version(connection, VERSION_TABLE, HEAD)

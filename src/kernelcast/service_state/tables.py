@@ -1,30 +1,32 @@
-"""The service's tables, as the newest migration leaves them."""
+"""The service's tables: the fields of records, and how each is stored."""
 
 import json
+import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
 
-from kernelcast.records.service_state import JobKind, JobState, Scope
+from kernelcast.records.service_state import (
+    AnswerRecord,
+    AuditRecord,
+    JobRecord,
+    Scope,
+    TokenRecord,
+)
 from kernelcast.training_data.store.schema import WHOLE, dump, dump_time, load_time
 
 HEAD = "0002"
-"""Newest version of the tables: the name of the last migration."""
+"""Newest version of the tables."""
 VERSION_TABLE = "kernelcast_service_version"
 METADATA = sa.MetaData()
 
 
 class _Stored(sa.types.TypeDecorator[Any]):
-    """Values that are stored as a text or a number; nothing stays nothing.
-
-    Parameters
-    ----------
-    kind : type
-        Of what is stored.
-    write, read : callable
-        Turn a value into that, and back.
-    """
+    """Values that are stored as a text or a number; nothing stays nothing."""
 
     impl = sa.Text
     cache_ok = True
@@ -40,7 +42,8 @@ class _Stored(sa.types.TypeDecorator[Any]):
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
         """Give the type of what is stored."""
-        return dialect.type_descriptor(self.kind())
+        is_small = self.kind is sa.BigInteger and dialect.name == "sqlite"  # as WHOLE has it
+        return dialect.type_descriptor(sa.Integer() if is_small else self.kind())
 
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:  # noqa: ANN401
         """Write a value."""
@@ -57,7 +60,7 @@ def _dump_plain(content: Any) -> str:  # noqa: ANN401 - plain values
     return dump(dict(content) if isinstance(content, Mapping) else content)
 
 
-def _load_texts(text: str) -> tuple[str, ...]:
+def _load_list(text: str) -> tuple[Any, ...]:
     return tuple(json.loads(text))
 
 
@@ -69,143 +72,92 @@ def _load_scopes(text: str) -> frozenset[Scope]:
     return frozenset(map(Scope, text.split()))
 
 
-_MOMENT = _Stored(sa.BigInteger, dump_time, load_time)
-_PLAIN = _Stored(sa.Text, _dump_plain, json.loads)
-_TEXTS = _Stored(sa.Text, dump, _load_texts)
-_SIZES = _Stored(sa.Text, dump, lambda text: tuple(json.loads(text)))
-_SCOPES = _Stored(sa.Text, _dump_scopes, _load_scopes)
-# Keys of columns are names of fields; what is in the database has its unit in its name.
+_TYPES: dict[Any, sa.types.TypeEngine[Any]] = {
+    str: sa.Text(), bytes: sa.LargeBinary(), bool: sa.Boolean(), int: WHOLE, float: sa.Double(),
+    datetime: _Stored(sa.BigInteger, dump_time, load_time),
+    tuple: _Stored(sa.Text, dump, _load_list),
+    frozenset: _Stored(sa.Text, _dump_scopes, _load_scopes),
+    Mapping: _Stored(sa.Text, _dump_plain, json.loads),
+}  # fmt: skip
+_RENAMED = {"is_cancel_wanted": "cancel_wanted"}
 
-TOKENS = sa.Table(
-    "service_tokens",
-    METADATA,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False),
-    # Of the slow hashes that release 0.1 kept: nobody reads it.
-    sa.Column("salt", sa.LargeBinary, nullable=False, default=b""),
-    sa.Column("digest", sa.LargeBinary, nullable=False),
-    sa.Column("scopes", _SCOPES, nullable=False),
-    sa.Column("created_at_us", _MOMENT, key="created_at", nullable=False),
-    sa.Column("revoked_at_us", _MOMENT, key="revoked_at"),
-)
 
-JOBS = sa.Table(
-    "service_jobs",
-    METADATA,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("kind", _Stored(sa.Text, str, JobKind), nullable=False),
-    sa.Column("options", _PLAIN, nullable=False),
-    sa.Column("devices", _TEXTS, nullable=False),
-    sa.Column("state", _Stored(sa.Text, str, JobState), nullable=False, index=True),
-    sa.Column("created_at_us", _MOMENT, key="created_at", nullable=False),
-    sa.Column("created_by", sa.Text, nullable=False),
-    sa.Column("started_at_us", _MOMENT, key="started_at"),
-    sa.Column("ended_at_us", _MOMENT, key="ended_at"),
-    sa.Column("heartbeat_at_us", _MOMENT, key="heartbeat_at"),
-    sa.Column("owner", sa.Text, nullable=False),
-    sa.Column("crashes", WHOLE, nullable=False),
-    sa.Column("progress", _PLAIN, nullable=False),
-    sa.Column("result", _PLAIN),
-    sa.Column("error", _PLAIN),
-    sa.Column("cancel_wanted", sa.Boolean, key="is_cancel_wanted", nullable=False),
-    sa.Column("revision", WHOLE, nullable=False),
-)
+def _make_column(name: str, hint: Any, **options: Any) -> sa.Column[Any]:  # noqa: ANN401 - a type
+    """Make the column of a field; the key is the field's name, times have their unit in theirs."""
+    kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    kind = get_origin(kinds[0]) or kinds[0]
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        stored: sa.types.TypeEngine[Any] = _Stored(sa.Text, str, kind)
+    else:
+        stored = _TYPES[Mapping if kind is Any else kind]
+    column = f"{name}_us" if kind is datetime else _RENAMED.get(name, name)
+    is_optional = hint is Any or types.NoneType in kinds
+    return sa.Column(column, stored, key=name, nullable=is_optional, **options)
 
-AUDIT = sa.Table(
-    "service_audit",
-    METADATA,
-    sa.Column("number", WHOLE, primary_key=True, autoincrement=True),
-    sa.Column("at_us", _MOMENT, key="at", nullable=False),
-    sa.Column("actor", sa.Text, nullable=False),
-    sa.Column("action", sa.Text, nullable=False),
-    sa.Column("subject", sa.Text, nullable=False),
-    sa.Column("detail", _PLAIN, nullable=False),
-    sa.Column("remote", sa.Text, nullable=False),
-    sa.Column("request_id", sa.Text, nullable=False),
-)
 
-KEYS = sa.Table(
+def _make_table(name: str, record: type | dict[str, Any], *keys: str) -> sa.Table:
+    """Make a table of a record's fields, or of names and types."""
+    if isinstance(record, dict):
+        hints = record
+    else:
+        found = get_type_hints(record)
+        hints = {one.name: found[one.name] for one in fields(record)}
+    columns = (
+        _make_column(one, hint, primary_key=True, autoincrement=False)
+        if one in keys
+        else _make_column(one, hint)
+        for one, hint in hints.items()
+    )
+    return sa.Table(name, METADATA, *columns)
+
+
+TOKENS = _make_table("service_tokens", TokenRecord, "id")
+# Of the slow hashes that release 0.1 kept: nobody reads it.
+TOKENS.append_column(sa.Column("salt", sa.LargeBinary, nullable=False, default=b""))
+
+JOBS = _make_table("service_jobs", JobRecord, "id")
+sa.Index("ix_service_jobs_state", JOBS.c.state)
+
+AUDIT = _make_table("service_audit", AuditRecord)
+AUDIT.append_column(sa.Column("number", WHOLE, primary_key=True, autoincrement=True))
+
+KEYS = _make_table(
     "service_idempotency",
-    METADATA,
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("request_digest", sa.Text, nullable=False),
-    sa.Column("job_id", sa.Text, nullable=False),
-    sa.Column("created_at_us", _MOMENT, key="created_at", nullable=False),
+    {"key": str, "request_digest": str, "job_id": str, "created_at": datetime},
+    "key",
 )
 
-PROBLEMS = sa.Table(
-    "service_problems",
-    METADATA,
-    sa.Column("digest", sa.Text, primary_key=True),
-    sa.Column("content", sa.Text, nullable=False),
-    sa.Column("created_at_us", _MOMENT, key="created_at", nullable=False, index=True),
+PROBLEMS = _make_table(
+    "service_problems", {"digest": str, "content": str, "created_at": datetime}, "digest"
 )
+sa.Index("ix_service_problems_created_at_us", PROBLEMS.c.created_at)
 
-CHANGES = sa.Table(
-    "service_changes",
-    METADATA,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("number", WHOLE, nullable=False),
-)
+CHANGES = _make_table("service_changes", {"name": str, "number": int}, "name")
 
-ANSWERS = sa.Table(
-    "service_answers",
-    METADATA,
-    # Microseconds since 1970 when it was given, and some random bits: newest first by itself.
-    sa.Column("id", WHOLE, primary_key=True, autoincrement=False),
-    sa.Column("launch_key", sa.Text, nullable=False),
-    sa.Column("problem_digest", sa.Text, nullable=False),
-    sa.Column("problem", sa.Text, nullable=False),
-    sa.Column("kernel", sa.Text, nullable=False),
-    sa.Column("device_id", sa.Text, nullable=False),
-    sa.Column("global_size", _SIZES, nullable=False),
-    sa.Column("local_size", _SIZES, nullable=False),
-    sa.Column("tier", sa.Text, nullable=False),
-    sa.Column("seconds", sa.Double, nullable=False),
-    sa.Column("low", sa.Double, nullable=False),
-    sa.Column("high", sa.Double, nullable=False),
-    sa.Column("coverage", sa.Double, nullable=False),
-    sa.Column("slowdown", sa.Double, nullable=False),
-    sa.Column("cost_s", sa.Double, nullable=False),
-    sa.Column("caller", sa.Text, nullable=False),
-    sa.Column("asked", WHOLE, nullable=False),
-    sa.Column("observed", WHOLE, nullable=False),
-    sa.Column("measured_s", sa.Double),
-    sa.Column("observed_at_us", _MOMENT, key="observed_at"),
-    sa.Column("error", sa.Double),
-    sa.Column("is_inside", sa.Boolean),
-    # The end of each is the order in which they are read.
-    sa.Index("ix_service_answers_launch_key", "launch_key", "id"),
-    sa.Index("ix_service_answers_kernel", "kernel", "id"),
-    sa.Index("ix_service_answers_device_id", "device_id", "id"),
-)
+ANSWERS = _make_table("service_answers", AnswerRecord, "id")
 """Answers, each with what was observed of it last; repeats within an hour are counted."""
+for _name in ("launch_key", "kernel", "device_id"):  # the end of each is the order of reading
+    sa.Index(f"ix_service_answers_{_name}", ANSWERS.c[_name], ANSWERS.c.id)
 
-WEEKS = sa.Table(
+WEEK_KEYS = ("week", "device_id", "kernel", "tier")
+WEEK_SUMS = ("asked", "made", "cost_s", "predicted_s", "observed", "inside", "error", "log_ratio")
+_COUNTS = {"asked", "made", "observed", "inside"}
+WEEKS = _make_table(
     "service_answer_weeks",
-    METADATA,
-    sa.Column("week_us", _MOMENT, key="week", primary_key=True),
-    sa.Column("device_id", sa.Text, primary_key=True),
-    sa.Column("kernel", sa.Text, primary_key=True),
-    sa.Column("tier", sa.Text, primary_key=True),
-    sa.Column("asked", WHOLE, nullable=False),
-    sa.Column("made", WHOLE, nullable=False),
-    sa.Column("cost_s", sa.Double, nullable=False),
-    sa.Column("predicted_s", sa.Double, nullable=False),
-    sa.Column("observed", WHOLE, nullable=False),
-    sa.Column("inside", WHOLE, nullable=False),
-    sa.Column("error", sa.Double, nullable=False),
-    sa.Column("log_ratio", sa.Double, nullable=False),
-)
+    {
+        "week": datetime, **dict.fromkeys(WEEK_KEYS[1:], str),
+        **{name: int if name in _COUNTS else float for name in WEEK_SUMS},
+    },
+    *WEEK_KEYS,
+)  # fmt: skip
 """Sums over the answers of a week, so that a page need not read millions of them."""
 
 
-def list_fields(table: sa.Table) -> list[sa.Label[Any]]:
-    """Give the columns of a table under the names of the record's fields."""
-    return [one.label(one.key) for one in table.columns]
+def select_record(table: sa.Table, record: type) -> sa.Select[Any]:
+    """Select the fields of a record under their names."""
+    return sa.select(*(table.c[one.name].label(one.name) for one in fields(record)))
 
 
 def write_row(record: Any, table: sa.Table) -> dict[str, Any]:  # noqa: ANN401 - a record
     """Give a record's fields as a row."""
-    keys = [one.key for one in table.columns]
-    return {key: getattr(record, key) for key in keys if hasattr(record, key)}
+    return {one.name: getattr(record, one.name) for one in fields(record) if one.name in table.c}

@@ -7,11 +7,11 @@ import sqlalchemy as sa
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import AuditRecord, TokenRecord
 from kernelcast.service_state.database import Database, count_change
-from kernelcast.service_state.tables import AUDIT, TOKENS, list_fields, write_row
+from kernelcast.service_state.tables import AUDIT, TOKENS, select_record, write_row
 
 TOKENS_CHANGED = "tokens"
 """Name of the count of changes to tokens."""
-_FOUND = sa.select(*(one for one in list_fields(TOKENS) if one.key != TOKENS.c.salt.key))
+_FOUND = select_record(TOKENS, TokenRecord)
 
 
 class TokenTable:
@@ -64,8 +64,7 @@ class AuditTable:
 
     def list(self, *, most: int) -> list[AuditRecord]:
         """Give the newest rows, newest first."""
-        fields = (one for one in list_fields(AUDIT) if one.key != AUDIT.c.number.key)
-        newest = sa.select(*fields).order_by(AUDIT.c.number.desc())
+        newest = select_record(AUDIT, AuditRecord).order_by(AUDIT.c.number.desc())
         with self._database.read() as connection:
             rows = connection.execute(newest.limit(most)).mappings().all()
         return [AuditRecord(**row) for row in rows]

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+import yaml
 
 from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, Scope
 from kernelcast.service.authentication import make_token
-from kernelcast.service_state import ServiceState, open_state
+from kernelcast.service_state import AnswerFilter, ServiceState, open_state
 from kernelcast.service_state.problems import ProblemTable
-from kernelcast.service_state.tables import METADATA
 from kernelcast.training_data.store import StoreError, open_store
+
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture
@@ -35,17 +37,42 @@ def test_it_lives_beside_observations(place: Path) -> None:
         assert store.count() == 0
 
 
-def test_the_migration_makes_the_tables_that_are_described(
-    place: Path, state: ServiceState
-) -> None:
-    """Columns, keys and indices are those of `tables`."""
+def test_tables_of_the_first_version_are_brought_up_to_date(place: Path) -> None:
+    """What was in them stays; answers, their sums and the order of observations are added."""
+    _, record = make_token("somebody", frozenset({Scope.ESTIMATE}))
+    with open_state(place) as state:
+        state.tokens.add(record)
+    engine = sa.create_engine(f"sqlite:///{place}")
+    with engine.begin() as connection:
+        for statement in (
+            "DROP TABLE service_answers", "DROP TABLE service_answer_weeks",
+            "DROP INDEX ix_observations_measured", "DROP INDEX ix_observations_flagged",
+            "UPDATE kernelcast_service_version SET version_num = '0001'",
+        ):  # fmt: skip
+            connection.execute(sa.text(statement))
+    with open_state(place) as state:
+        assert state.tokens.list() == [record]
+        assert state.answers.find(AnswerFilter(), most=1) == []
+    inspector = sa.inspect(engine)
+    assert {"ix_observations_measured", "ix_observations_flagged"} <= {
+        one["name"] for one in inspector.get_indexes("observations")
+    }
+
+
+def test_tables_have_the_columns_that_were_released(place: Path, state: ServiceState) -> None:
+    """They follow from records, whose fields may be renamed: databases that are in use may not."""
     del state
     inspector = sa.inspect(sa.create_engine(f"sqlite:///{place}"))
-    for table in METADATA.sorted_tables:
-        columns = {one["name"]: one["nullable"] for one in inspector.get_columns(table.name)}
-        assert columns == {one.name: bool(one.nullable) for one in table.columns}
-        found = {one["name"] for one in inspector.get_indexes(table.name)}
-        assert found == {one.name for one in table.indexes}
+    columns = {
+        name: {
+            one["name"]: f"{one['type']}{'' if one['nullable'] else ' not null'}"
+            for one in inspector.get_columns(name)
+        }
+        for name in inspector.get_table_names()
+        if name.startswith("service_")
+    }
+    released = yaml.safe_load((DATA / "service_tables.yaml").read_text(encoding="utf-8"))
+    assert columns == released
 
 
 def test_tables_of_a_newer_version_are_left_alone(place: Path) -> None:

@@ -11,7 +11,7 @@ from kernelcast.records.private_files import make_private_file
 from kernelcast.training_data.store.connecting import WRITER
 from kernelcast.training_data.store.errors import StoreError
 from kernelcast.training_data.store.schema import HEAD, METADATA, VERSION_TABLE
-from kernelcast.training_data.store.versions import lock_versions, read_version
+from kernelcast.training_data.store.versions import lock_versions, read_version, write_version
 from kernelcast.training_data.store.writing import PG_WRITER_LOCK
 
 # "kcst" as a number: any constant will do that no other program takes.
@@ -20,9 +20,6 @@ _WAL_PATIENCE_S = 30.0
 # A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB would waste a quarter.
 _PAGE_BYTES = 16384
 _LABELS = ("kernel", "application", "suite", "device_id")
-_VERSIONS = sa.Table(
-    VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
-)
 
 # What was observed 100,000 times is asked for by its newest rows: an index has them in this order,
 # the second with all that sums a launch up, the third without rows that have no samples. SQLite
@@ -130,7 +127,6 @@ def _bring_up_to_date(connection: sa.Connection) -> None:
     """Make what is missing, whatever version the tables are of."""
     is_sqlite = connection.dialect.name == "sqlite"
     before = sa.inspect(connection).get_table_names()
-    _VERSIONS.create(connection, checkfirst=True)
     METADATA.create_all(connection)
     for table in METADATA.sorted_tables:
         have = {one["name"] for one in sa.inspect(connection).get_columns(table.name)}
@@ -145,8 +141,7 @@ def _bring_up_to_date(connection: sa.Connection) -> None:
         connection.exec_driver_sql(_FILL)
     for statement in _list_sqlite_triggers() if is_sqlite else _PG_TRIGGERS:
         connection.exec_driver_sql(statement.replace("%", "%%") if not is_sqlite else statement)
-    connection.execute(sa.delete(_VERSIONS))
-    connection.execute(sa.insert(_VERSIONS), {"version_num": HEAD})
+    write_version(connection, VERSION_TABLE, HEAD)
 
 
 def _list_sqlite_triggers() -> Iterator[str]:

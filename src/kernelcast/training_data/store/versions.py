@@ -1,14 +1,8 @@
-"""Versions of tables: reading the one a database has, running the scripts that lead to another."""
+"""Versions of tables: the one that a database has is read and written."""
 
-import threading
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-
-# What alembic's scripts work on is one for the process: of two threads, one would write through the
-# connection of the other, which SQLite answers with a crash.
-_one_at_a_time = threading.Lock()
 
 
 def read_version(connection: sa.Connection, version_table: str) -> str | None:
@@ -31,15 +25,10 @@ def lock_versions(connection: sa.Connection, key: int) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
 
 
-def run_scripts(connection: sa.Connection, scripts: Path, head: str, *, version_table: str) -> None:
-    """Run alembic's scripts up to a version, in the connection's transaction."""
-    # Slow to import, and only needed where there is something to migrate.
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    config.attributes["version_table"] = version_table
-    with _one_at_a_time:
-        command.upgrade(config, head)
+def write_version(connection: sa.Connection, version_table: str, version: str) -> None:
+    """Note the version of the tables."""
+    column = sa.Column("version_num", sa.String(32), primary_key=True)
+    table = sa.Table(version_table, sa.MetaData(), column)
+    table.create(connection, checkfirst=True)
+    connection.execute(sa.delete(table))
+    connection.execute(sa.insert(table), {"version_num": version})
