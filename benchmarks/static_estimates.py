@@ -15,21 +15,31 @@ measured of the same kernel, at other sizes on the same device, or on other devi
 what no model of source and device can know better; the second all that depends on kernel and
 runtime, but not on the processor. *Always the device's median* is the median time of its rows:
 sizes were chosen by how long they take.
+
+*Kernels that no rule was made for* are the rows of ``results/unseen_launches`` whose loops the
+source ends; intervals are wider for others. Their errors are held against the half widths of 90 %
+that the corpus asks for on their runtime. The factor between both is one for all runtimes, each
+kernel weighing the same; to judge it, it is found without the kernel that is asked.
+
+*Whose error it is*: the logarithm of told over measured time, less the median of its device, is
+taken as a sum of independent errors: of the kernel on all devices, of the kernel on a runtime, of
+the kernel on a device, of the size, and of a run. Pairs of launches that share some of these tell
+their variances: the mean product of two launches of a kernel on different runtimes is the variance
+of what a kernel's error has in common everywhere, and so on.
 """
 
-import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_machine
-from static_errors import find_errors, render_ratios, render_variances
-from static_unseen import judge_unseen, read_unseen, render_unseen
+from harness import RESULTS, make_table, percent, read_json, write_result, write_text
 
+from kernelcast.models.conformal import Calibration
 from kernelcast.models.evidence.analytic_errors import (
     FILE,
     calibrate_errors,
@@ -37,16 +47,18 @@ from kernelcast.models.evidence.analytic_errors import (
     find_half_width,
 )
 from kernelcast.models.regression import divide_groups, number_groups
+from kernelcast.records.training_table import Numbers
 from kernelcast.training.analytic_errors import ModelledRun, calibrate_runtimes, choose_runs
 from kernelcast.training.reading import read_observations
+from kernelcast.training.registry import name_runtime
 from kernelcast.training.table import identify_problem
 
-ROOT = Path(__file__).resolve().parent
-SOURCE = ROOT.parent / "src/kernelcast"
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src/kernelcast"
 MODELLED = SOURCE / "training_data/modelled"
 SHIPPED = SOURCE / "models/evidence" / FILE
 CHOSEN_ON = ("pocl-skylake-avx512-amd-a2d1", "intel-amd-epyc-1512")
-PAGE = ROOT.parent / "docs/explanation/static-estimates.md"
+PAGE = ROOT / "docs/explanation/static-estimates.md"
 ANALYTIC, MEDIAN = "analytic", "always the device's median"
 SHOWN = {
     ANALYTIC: "analytic",
@@ -66,6 +78,10 @@ COVERAGE = 0.9
 FOLDS = 10
 DIFFERENT = 1.5
 _LIMITER = "_limiter_s"
+TOTAL = "all, less the device"
+UNSEEN = RESULTS / "unseen_launches"
+_SAME = 1.01
+"""Between the factors of two intervals that nothing about the launch has widened."""
 Told = dict[int, float]
 """Logarithm of the told over the measured time, by the launch's place."""
 Key = Callable[[ModelledRun], str]
@@ -74,15 +90,13 @@ Key = Callable[[ModelledRun], str]
 def main() -> None:
     """Calibrate, judge and write."""
     runs = choose_runs(read_observations([MODELLED]))
-    text = errors_to_json(calibrate_runtimes(runs))
-    SHIPPED.write_text(text + "\n", encoding="utf-8")
+    write_text(SHIPPED, errors_to_json(calibrate_runtimes(runs)))
     found = measure(runs) | {"unseen": judge_unseen(read_unseen(calibrate_runtimes(runs, 1.0)))}
-    results = ROOT / "results"
-    text = json.dumps(found, indent=1) + "\n"
-    (results / "static_estimates.json").write_text(text, encoding="utf-8")
-    (results / "static_estimates.md").write_text(render(found), encoding="utf-8")
-    put_into_page("devices", render_devices(found))
-    put_into_page("unseen", render_unseen(found["unseen"]))
+    write_result(RESULTS / "static_estimates.json", found)
+    tables = dict(list_tables(found))
+    write_text(RESULTS / "static_estimates.md", *render(found, tables))
+    for name, (_, lines) in tables.items():
+        put_into_page(name, lines)
 
 
 def measure(runs: Sequence[ModelledRun]) -> dict[str, Any]:
@@ -92,18 +106,17 @@ def measure(runs: Sequence[ModelledRun]) -> dict[str, Any]:
     _ask_oracles(runs, lines)
     inside = {name: _hold_out(runs, leaves) for name, leaves in LEFT_OUT.items()}
     return {
-        "machine": describe_machine(),
         "chosen_on": list(CHOSEN_ON),
         "devices": _judge(runs, lines, inside, lambda one: one.device),
         "limiters": _judge(runs, lines, inside, find_limiter),
         "all": _judge(runs, lines, inside, lambda _: "all")["all"],
         "pairs": _compare_pairs(runs, lines[ANALYTIC]),
-        "errors": find_errors(runs, lines[ANALYTIC]),
+        "errors": {"variance": decompose(runs, lines[ANALYTIC]), "ratios": compare_devices(runs)},
     }
 
 
 def find_limiter(run: ModelledRun) -> str:
-    """Give what takes longest by the analytic model, launches themselves left aside."""
+    """Find what takes longest by the analytic model, launches themselves left aside."""
     assert run.observation.features is not None
     limiters = {
         name.removeprefix("analytic.").removesuffix(_LIMITER): seconds
@@ -216,70 +229,221 @@ def _compare_pairs(runs: Sequence[ModelledRun], told: Told) -> dict[str, float]:
     return {"different": len(right), "right": float(np.mean(right))}
 
 
-def render(found: dict[str, Any]) -> str:
-    """Write tables."""
-    lines = ["# Before anything runs", ""]
-    for part in __doc__.split("\n\n")[2:]:
-        lines += [*part.strip().splitlines(), ""]
+def decompose(runs: Sequence[ModelledRun], told: Told) -> dict[str, float]:
+    """Compute the variances of the parts of an error, and their sum."""
+    errors = _centre(runs, np.array([told[one] for one in range(len(runs))]))
+    products: dict[str, list[float]] = defaultdict(list)
+    differences: list[float] = []
+    for one, other in combinations(range(len(runs)), 2):
+        kind = _relate(runs[one], runs[other])
+        if kind == "size":
+            differences.append((errors[one] - errors[other]) ** 2 / 2)
+        elif kind:
+            products[kind].append(errors[one] * errors[other])
+    everywhere, on_runtime, of_application = (
+        float(np.mean(products[kind])) for kind in ("elsewhere", "runtime", "application")
+    )
+    noise, total = _find_noise(runs), float(np.var(errors))
+    size = float(np.mean(differences))
+    return {
+        "device": float(np.var([told[one] for one in range(len(runs))])) - total,
+        "application, on a device": of_application,
+        "kernel": everywhere,
+        "kernel on its runtime": on_runtime - everywhere,
+        "kernel on its device": total - size - on_runtime,
+        "size": max(size - noise, 0.0),
+        "run": noise,
+        TOTAL: total,
+    }
+
+
+def _relate(one: ModelledRun, other: ModelledRun) -> str:
+    is_here = one.device == other.device
+    if one.kernel != other.kernel:
+        same = one.kernel.rpartition("/")[0] == other.kernel.rpartition("/")[0]
+        return "application" if same and is_here else ""
+    if is_here:
+        return "size"
+    return "runtime" if one.runtime == other.runtime else "elsewhere"
+
+
+def _centre(runs: Sequence[ModelledRun], errors: Numbers) -> Numbers:
+    devices = np.array([one.device for one in runs])
+    found = errors.copy()
+    for device in np.unique(devices):
+        found[devices == device] -= np.median(errors[devices == device])
+    return found
+
+
+def _find_noise(runs: Sequence[ModelledRun]) -> float:
+    """Compute the variance of one run's logarithm about the median of the row's others."""
+    found = []
+    for one in runs:
+        logs = np.log(one.observation.runs.durations_s)
+        if len(logs) > 2:
+            found += [
+                (logs[place] - np.median(np.delete(logs, place))) ** 2 for place in range(len(logs))
+            ]
+    return float(np.mean(found))
+
+
+def compare_devices(runs: Sequence[ModelledRun]) -> dict[str, dict[str, float]]:
+    """Compare measured and analytic ratios of the same launch on two devices of a runtime."""
+    by_problem: dict[str, dict[str, ModelledRun]] = defaultdict(dict)
+    for one in runs:
+        by_problem[identify_problem(one.observation.launch)][one.device] = one
+    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for group in by_problem.values():
+        for first, second in combinations(sorted(group), 2):
+            one, other = group[first], group[second]
+            if one.runtime == other.runtime:
+                measured = math.log(one.observation.seconds / other.observation.seconds)
+                pairs[f"{first}, {second}"].append((measured, measured - one.error + other.error))
+    return {
+        name: {
+            "launches": len(ratios),
+            "measured_deviation": float(np.std([one for one, _ in ratios])),
+            "analytic_deviation": float(np.std([one for _, one in ratios])),
+            "correlation": float(np.corrcoef(np.array(ratios).T)[0, 1]),
+        }
+        for name, ratios in sorted(pairs.items())
+        if len(ratios) > 4
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A launch of a kernel that no rule was made for."""
+
+    kernel: str
+    device: str
+    error: float
+    """Logarithm of the measured over the analytic time."""
+    share: float
+    """Of the half width that the corpus asks for."""
+
+
+def read_unseen(corpus: Mapping[str, Calibration]) -> list[Unseen]:
+    """Read what was measured, beside intervals of the corpus alone."""
+    found = []
+    for path in sorted(UNSEEN.glob("*.json")):
+        result = read_json(path)
+        device = result["device"]
+        width = find_half_width(corpus[name_runtime(device)], COVERAGE)
+        rows = [one for one in result["rows"] if "told_s" in one.get("static", {})]
+        usual = min(one["static"]["high_s"] / one["static"]["told_s"] for one in rows)
+        for one in rows:
+            static = one["static"]
+            if static["high_s"] / static["told_s"] <= _SAME * usual:
+                error = math.log(one["whole"]["measured_s"] / static["told_s"])
+                found.append(Unseen(one["name"], device, error, error / width))
+    return found
+
+
+def find_factor(rows: Sequence[Unseen]) -> float:
+    """Find the factor by which intervals of the corpus have to be wider."""
+    shares = calibrate_errors(np.array([one.share for one in rows]), [one.kernel for one in rows])
+    return find_half_width(shares, COVERAGE)
+
+
+def judge_unseen(rows: Sequence[Unseen]) -> dict[str, Any]:
+    """Judge times, intervals of the corpus, and wider ones, by device."""
+    without = {
+        kernel: find_factor([one for one in rows if one.kernel != kernel])
+        for kernel in {one.kernel for one in rows}
+    }
+    found: dict[str, Any] = {"factor": find_factor(rows)}
+    for device in [*sorted({one.device for one in rows}), "all"]:
+        own = [one for one in rows if device in (one.device, "all")]
+        logs, shares = (
+            np.array([getattr(one, name) for one in own]) for name in ("error", "share")
+        )
+        found[device] = {
+            "rows": len(own),
+            "median": float(np.median(np.abs(np.expm1(-logs)))),
+            "within_2": float(np.mean(np.abs(logs) <= math.log(2))),
+            "bias": math.exp(-float(np.median(logs))),
+            "corpus_holds": float(np.mean(np.abs(shares) <= 1)),
+            "wider_holds": float(np.mean([abs(one.share) <= without[one.kernel] for one in own])),
+        }
+    return found
+
+
+def list_tables(found: dict[str, Any]) -> Iterator[tuple[str, tuple[str, list[str]]]]:
+    """List the tables of the page: names, titles and lines."""
+    every = found["all"]
+    scores = ["median", "mean", "within a factor 2", "bias"]
+    rows = [
+        (f"`{device}`{' (chosen on)' if device in found['chosen_on'] else ''}",
+         *(f"{100 * told['median']:.0f} / {100 * told['mean']:.0f}" if told else ""
+           for told in map(one["lines"].get, SHOWN)),
+         f"{_list_holding(one)} %")
+        for device, one in [*found["devices"].items(), ("all", every)]
+    ]  # fmt: skip
+    headings = ["device", *SHOWN.values(), "intervals hold"]
+    yield "devices", ("By device", make_table(headings, rows))
+    rows = [
+        (name, str(one["rows"]), *_list_scores(one["lines"][ANALYTIC]), f"{_list_holding(one)} %")
+        for name, one in [*found["limiters"].items(), ("all", every)]
+    ]
+    headings = ["limiter", "rows", *scores, "intervals hold"]
+    yield "limiters", ("By limiter", make_table(headings, rows))
+    rows = [
+        (
+            name if name == "kernels" else f"kernels, {name}",
+            *(percent(held[one]) for one in COVERAGES),
+        )
+        for name, held in every["intervals_hold"].items()
+    ]
+    table = make_table(["left out", *map(percent, COVERAGES)], rows)
+    yield "intervals", ("Intervals", table)
+    unseen = found["unseen"]
+    table = make_table(
+        ["device", "kernels", "median error", "within a factor 2", "told by measured, median",
+         "90 % intervals of the corpus hold", "wider ones hold"],
+        ((device, one["rows"], percent(one["median"]), percent(one["within_2"]),
+          f"{one['bias']:.2f}", percent(one["corpus_holds"]), percent(one["wider_holds"]))
+         for device, one in unseen.items() if device != "factor"),
+    )  # fmt: skip
+    table += ["", f"The wider ones are {unseen['factor']:.2f} times as wide, in logarithms."]
+    yield "unseen", ("Kernels that no rule was made for", table)
+    parts = found["errors"]["variance"]
+    rows = [
+        (name, f"{one:.3f}", "" if name == "device" else percent(one / parts[TOTAL]))
+        for name, one in parts.items()
+    ]
+    table = make_table(["variance of ln(told / measured)", "analytic", "share"], rows)
+    yield "variances", ("Whose error it is", table)
+
+
+def render(found: dict[str, Any], tables: Mapping[str, tuple[str, list[str]]]) -> Iterator[str]:
+    """Write all tables."""
+    yield "# Before anything runs"
+    for part in (__doc__ or "").split("\n\n")[2:]:
+        yield from ("", *part.strip().splitlines())
     for device, one in found["devices"].items():
         chosen = ", chosen on" if device in found["chosen_on"] else ""
-        lines += [
-            f"## {device}", "",
+        rows = [(name, *_list_scores(told)) for name, told in one["lines"].items() if told]
+        yield from (
+            "", f"## {device}", "",
             f"{one['rows']} rows of {one['kernels']} kernels{chosen}. 90 % intervals hold "
             f"{_list_holding(one)} %, kernels, device and runtime left out.", "",
-            "| what tells | median | mean | within a factor 2 | bias |",
-            "|---|---:|---:|---:|---:|",
-            *(_row(name, told) for name, told in one["lines"].items() if told), "",
-        ]  # fmt: skip
-    for title, table in (
-        ("By limiter", render_limiters(found)),
-        ("Intervals", render_intervals(found)),
-        ("Kernels that no rule was made for", render_unseen(found["unseen"])),
-        ("Whose error it is", render_variances(found["errors"])),
-        ("The same launch on two devices: deviation of the logarithm of its times' ratio",
-         render_ratios(found["errors"])),
-    ):  # fmt: skip
-        lines += [f"## {title}", "", *table, ""]
+            *make_table(["what tells", "median", "mean", "within a factor 2", "bias"], rows),
+        )  # fmt: skip
+    for title, lines in tables.values():
+        yield from ("", f"## {title}", "", *lines)
+    rows = [
+        (name, one["launches"], f"{one['measured_deviation']:.2f}",
+         f"{one['analytic_deviation']:.2f}", f"{one['correlation']:.2f}")
+        for name, one in found["errors"]["ratios"].items()
+    ]  # fmt: skip
     pairs = found["pairs"]
-    return "\n".join([
-        *lines, f"Of {pairs['different']} pairs of devices that differ by {DIFFERENT} times or "
-        f"more on a launch, the faster one is named in {100 * pairs['right']:.0f} %.", "",
-    ])  # fmt: skip
-
-
-def render_limiters(found: dict[str, Any]) -> list[str]:
-    """Give a table of errors by limiter, over all devices."""
-    lines = ["| limiter | rows | median | mean | within a factor 2 | bias | intervals hold |",
-             "|---|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
-    for name, one in [*found["limiters"].items(), ("all", found["all"])]:
-        begin, *cells = _row(name, one["lines"][ANALYTIC]).removesuffix(" |").split(" | ")
-        cells = [begin, str(one["rows"]), *cells, f"{_list_holding(one)} %"]
-        lines.append(" | ".join(cells) + " |")
-    return lines
-
-
-def render_devices(found: dict[str, Any]) -> list[str]:
-    """Give a table of errors by device."""
-    lines = [f"| device | {' | '.join(SHOWN.values())} | intervals hold |",
-             "|---|" + "---:|" * (len(SHOWN) + 1)]  # fmt: skip
-    for device, one in [*found["devices"].items(), ("all", found["all"])]:
-        cells = [
-            f"{100 * told['median']:.0f} / {100 * told['mean']:.0f}" if told else ""
-            for told in (one["lines"].get(name) for name in SHOWN)
-        ]
-        chosen = " (chosen on)" if device in found["chosen_on"] else ""
-        lines.append(f"| `{device}`{chosen} | {' | '.join(cells)} | {_list_holding(one)} % |")
-    return lines
-
-
-def render_intervals(found: dict[str, Any]) -> list[str]:
-    """Give a table of what intervals hold, by coverage."""
-    lines = [f"| left out | {' | '.join(f'{100 * one:.0f} %' for one in COVERAGES)} |",
-             "|---|" + "---:|" * len(COVERAGES)]  # fmt: skip
-    for name, held in found["all"]["intervals_hold"].items():
-        cells = " | ".join(f"{100 * held[one]:.0f} %" for one in COVERAGES)
-        lines.append(f"| {name if name == 'kernels' else f'kernels, {name}'} | {cells} |")
-    return lines
+    yield from (
+        "", "## The same launch on two devices: deviation of the logarithm of its times' ratio", "",
+        *make_table(["devices", "launches", "measured", "analytic", "correlation"], rows), "",
+        f"Of {pairs['different']} pairs of devices that differ by {DIFFERENT} times or "
+        f"more on a launch, the faster one is named in {100 * pairs['right']:.0f} %.",
+    )  # fmt: skip
 
 
 def _list_holding(found: dict[str, Any]) -> str:
@@ -287,22 +451,22 @@ def _list_holding(found: dict[str, Any]) -> str:
     return ", ".join(f"{100 * one[COVERAGE]:.0f}" for one in held)
 
 
-def put_into_page(name: str, lines: Sequence[str]) -> None:
-    """Replace what stands between the marks of a name on the page."""
-    begin, end = (f"<!-- {one} {name}, by benchmarks/static_estimates.py -->"
-                  for one in ("begin", "end"))  # fmt: skip
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(begin)
-    after = rest.partition(end)[2]
-    text = f"{before}{begin}\n\n{chr(10).join(lines)}\n\n{end}{after}"
-    PAGE.write_text(text, encoding="utf-8")
-
-
-def _row(name: str, told: dict[str, float]) -> str:
+def _list_scores(told: dict[str, float]) -> tuple[str, ...]:
     return (
-        f"| {name} | {100 * told['median']:.0f}% | {100 * told['mean']:.0f}% | "
-        f"{100 * told['within_2']:.0f}% | {100 * told['bias']:+.0f}% |"
-    )
+        percent(told["median"]), percent(told["mean"]), percent(told["within_2"]),
+        percent(told["bias"], sign=True),
+    )  # fmt: skip
+
+
+def put_into_page(name: str, lines: Sequence[str]) -> None:
+    """Replace what stands between the marks of a name on the page, where it has such marks."""
+    begin, end = (f"<!-- {mark} {name}, by benchmarks/static_estimates.py -->"
+                  for mark in ("begin", "end"))  # fmt: skip
+    text = PAGE.read_text(encoding="utf-8")
+    before, mark, rest = text.partition(begin)
+    if mark:
+        after = rest.partition(end)[2]
+        PAGE.write_text("\n".join([f"{before}{begin}\n", *lines, f"\n{end}{after}"]), "utf-8")
 
 
 if __name__ == "__main__":

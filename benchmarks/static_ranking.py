@@ -9,7 +9,6 @@ A group is what somebody chooses among: local sizes of one variant, variants at 
 all of both. Writes ``results/static_ranking.json`` and ``.md``.
 """
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe_machine
+from harness import RESULTS, make_table, percent, write_result, write_text
 from scipy.stats import kendalltau
-from tuning_measurements import RESULTS, Measured, find_examples, read_measured
+from tuning import FOLDER, Measured, find_examples, read_measured
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.launches.foretelling import foretell_by
@@ -32,7 +31,6 @@ from kernelcast.records.problem import Problem
 from kernelcast.tuning.cpu_cost import cost_launch
 from kernelcast.tuning.space import read_space
 
-OUT = RESULTS.parent
 MEASURED = Path(__file__).resolve().parent.parent / "src/kernelcast/training_data/measured"
 LOCAL_SIZES = frozenset({"LX", "LY", "LZ"})
 MODELS = ("tune's cost model", "analytic")
@@ -49,10 +47,9 @@ Told = dict[str, dict[int, float]]
 
 def main() -> None:
     """Rank, judge, write."""
-    spaces = {name: read_space(path) for name, path in find_examples(development=False,
-                                                                     names=()).items()}  # fmt: skip
+    spaces = {name: read_space(path) for name, path in find_examples().items()}
     rows: list[dict[str, Any]] = []
-    for path in sorted(RESULTS.glob("*-*.json")):
+    for path in sorted(FOLDER.glob("*-*.json")):
         if not (MEASURED / f"{path.stem}.yaml").exists():
             continue
         machine = read_machine(MEASURED / f"{path.stem}.yaml")
@@ -62,10 +59,8 @@ def main() -> None:
             told = tell(problems, machine)
             rows += [*judge(measured, told, path.stem)]
             print(path.stem, name, flush=True)
-    found = {"machine": describe_machine(), "clock": CLOCK, "groups": rows}
-    text = json.dumps(found, indent=1) + "\n"
-    (OUT / "static_ranking.json").write_text(text, encoding="utf-8")
-    (OUT / "static_ranking.md").write_text(render(rows), encoding="utf-8")
+    write_result(RESULTS / "static_ranking.json", {"clock": CLOCK, "groups": rows})
+    write_text(RESULTS / "static_ranking.md", *render(rows))
 
 
 def tell(problems: Mapping[int, Problem], machine: MachineDescription) -> Told:
@@ -124,33 +119,36 @@ def _judge(measured: Measured, told: Mapping[int, float], numbers: Sequence[int]
     }
 
 
-def render(rows: Sequence[Mapping[str, Any]]) -> str:
+def render(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Write the tables."""
     lines = ["# Which configuration is fastest, without running any", "",
-             *__doc__.split("\n\n")[1].splitlines(), "",
+             *(__doc__ or "").split("\n\n")[1].splitlines(), "",
              "Speeds are shares of the best of a group, medians over groups; *regret* is what the "
              "mean pick loses; *blind* is the group's median configuration."]  # fmt: skip
     for kind in KINDS:
-        lines += ["", f"## {kind.capitalize()}", "",
-                  "| device | groups | blind | model | speed of pick | regret | best picked "
-                  "| Kendall's tau |", "|---|---:|---:|---|---:|---:|---:|---:|"]  # fmt: skip
         own = [one for one in rows if one["kind"] == kind]
+        table = []
         for device in [*sorted({one["device"] for one in own}), "all"]:
             some = [one for one in own if device in {"all", one["device"]}]
-            blind = np.median([one["usual_speed"] for one in some])
-            for name in MODELS:
-                cells = _summarise([one["models"][name] for one in some])
-                lines.append(f"| {device} | {len(some)} | {100 * blind:.0f}% | {name} | {cells} |")
-    return "\n".join([*lines, ""])
+            blind = float(np.median([one["usual_speed"] for one in some]))
+            table += [
+                (device, len(some), percent(blind), name,
+                 *_summarise([one["models"][name] for one in some]))
+                for name in MODELS
+            ]  # fmt: skip
+        headings = ["device", "groups", "blind", "model", "speed of pick", "regret", "best picked",
+                    "Kendall's tau"]  # fmt: skip
+        lines += ["", f"## {kind.capitalize()}", "", *make_table(headings, table)]
+    return lines
 
 
-def _summarise(found: Sequence[Mapping[str, Any]]) -> str:
+def _summarise(found: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     speeds = np.array([one["speed"] for one in found])
     taus = [one["kendall_tau"] for one in found if one["kendall_tau"] is not None]
-    return " | ".join((
-        f"{100 * np.median(speeds):.0f}%", f"{100 * (1 - speeds.mean()):.0f}%",
-        f"{100 * np.mean([one['is_best'] for one in found]):.0f}%", f"{np.mean(taus):.2f}",
-    ))  # fmt: skip
+    return (
+        percent(float(np.median(speeds))), percent(float(1 - speeds.mean())),
+        percent(float(np.mean([one["is_best"] for one in found]))), f"{np.mean(taus):.2f}",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

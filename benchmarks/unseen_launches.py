@@ -358,7 +358,7 @@ def compare(rows: Iterable[Row], key: str) -> list[float]:
 def share_held(rows: Sequence[Row], key: str) -> float:
     """Compute the share of intervals that hold what was measured."""
     held = [row[key]["low_s"] <= row["whole"]["measured_s"] <= row[key]["high_s"] for row in rows]
-    return sum(held) / len(held)
+    return float(np.mean(held))
 
 
 def score(factors: Sequence[float]) -> tuple[str, str]:
