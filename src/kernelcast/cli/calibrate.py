@@ -1,5 +1,6 @@
 """``kernelcast calibrate``."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +37,12 @@ from kernelcast.reports.machine_comparison import (
     compare_machines,
     comparison_to_json,
 )
-from kernelcast.reports.numbers import format_seconds
+from kernelcast.reports.numbers import format_duration, format_seconds
 from kernelcast.reports.presenter import Section, Table
 from kernelcast.reports.targets import check_target
+
+_BUSY_S = 90.0
+"""Longer than what ``--quick`` takes on an idle machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,8 @@ class CalibrateOptions:
     )
     is_quick: bool = option.given(
         "--quick",
-        "Fewer points and repeats: a minute on an idle machine; progress tells what is left.",
+        "Fewer points and repeats: a minute on an idle machine; where it takes longer, how long is "
+        "told.",
     )
     is_full: bool = option.given("--full", "More points and repeats: five minutes.")
     only: tuple[str, ...] = option.given(
@@ -172,7 +177,21 @@ def _calibrate(options: CalibrateOptions) -> ExitStatus:
     )
     with progress_bar(is_wanted=not options.as_json) as tell, outcomes.until_interrupted():
 
+        began_s = time.monotonic()
+        warned: set[str] = set()
+
         def report(one: Progress) -> None:
+            nonlocal began_s
+            if not one.done and not one.stage:
+                began_s = time.monotonic()
+            whole_s = time.monotonic() - began_s + (one.remaining_s or 0.0)
+            is_late = whole_s > _BUSY_S and one.done * 3 >= one.total
+            if options.is_quick and is_late and one.device_id not in warned:
+                warned.add(one.device_id)
+                complain(
+                    f"{one.device_id}: this takes about {format_duration(whole_s)} on a machine as "
+                    "busy as this one is now, a minute on an idle one; Ctrl-C keeps what is there"
+                )
             words = ": ".join(filter(None, [one.title, one.stage]))
             tell(one.done, one.total, f"{words} ({one.device_id})", one.remaining_s)
 

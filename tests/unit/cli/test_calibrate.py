@@ -107,6 +107,7 @@ def ask(
         report: Callable[[Progress], None],
     ) -> Calibration:
         report(Progress(device_id=device.id, done=0, total=1, title="walk", remaining_s=3.0))
+        report(Progress(device_id=device.id, done=1, total=2, title="copy", remaining_s=240.0))
         outcome = outcomes[device.id]
         if isinstance(outcome, BaseException):
             raise outcome
@@ -135,6 +136,13 @@ def test_ends_with_the_papers_table_and_the_file(ask: Ask) -> None:
     ):  # fmt: skip
         assert part in result.stdout
     assert f"{DEVICE.id}: barrier failed: it died" in result.stderr
+
+
+def test_quick_says_where_a_minute_does_not_suffice(ask: Ask) -> None:
+    """Once for a device; who did not ask for a minute is told by the bar alone."""
+    told = ask("--quick").stderr
+    assert told.count("takes about 4 min on a machine as busy as this one is now") == 1
+    assert "as busy" not in ask().stderr
 
 
 def test_a_device_that_fails_does_not_stop_the_others(

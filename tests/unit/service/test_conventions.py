@@ -1,6 +1,5 @@
 """The API keeps to what HTTP and its users know: conditions, methods, locations, typed values."""
 
-import datetime
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from pydantic import TypeAdapter
 
 from kernelcast.service.schemas.jobs import CompareOptions, JobRequest
 from kernelcast.service.schemas.observations import CorrectionIn, ObservationsRequest
-from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
 FIRST = "fake-device-0000"
@@ -75,53 +73,6 @@ def test_what_was_begun_says_where_it_is(client: TestClient) -> None:
         assert answer.status_code == 202
         assert client.get(answer.headers["location"]).json()["id"] == answer.json()["id"]
     assert again.headers["location"] == first.headers["location"]
-
-
-NOW = datetime.datetime.now(datetime.UTC)
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"seconds": True}, "valid number"),
-        ({"seconds": "0.1"}, "valid number"),
-        ({"seconds": None, "durations_seconds": [0.1, "0.2"]}, "valid number"),
-        ({"seed": 1.5}, "valid integer"),
-        ({"is_first_launch": "no"}, "valid boolean"),
-        ({"measured_at": "2999-01-01T00:00:00Z"}, "future"),
-        ({"measured_at": "1900-01-01T00:00:00Z"}, "before OpenCL"),
-        ({"measured_at": (NOW + datetime.timedelta(days=3)).isoformat()}, "future"),
-        ({"local_size": [True]}, "valid integer"),
-    ],
-)
-def test_an_observation_of_another_type_or_time_is_refused(
-    client: TestClient, problem: Plain, change: Plain, told: str
-) -> None:
-    """Nothing is taken for a number, and no clock is that wrong."""
-    report = {"key": "a", "problem": problem, "device": FIRST, "seconds": 0.5, **change}
-    answer = client.post("/v1/observations", json={"observations": [report]})
-    assert answer.status_code == 422
-    assert told in answer.json()["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"global_size": [True]}, "problem.global_size.0: Input should be a valid integer, or: "),
-        ({"global_size": True}, "problem.global_size: Input should be a valid list, or: "),
-        ({"global_size": [2**63 - 64]}, "9,007,199,254,740,992 work-items"),
-        ({"global_size": [2**30, 2**30], "local_size": [64, 1]}, "work-items"),
-        ({"local_size": [False]}, "local_size"),
-    ],
-)
-def test_sizes_that_are_none_are_refused(
-    client: TestClient, backend: FakeBackend, problem: Plain, change: Plain, told: str
-) -> None:
-    """Before anything is read or run."""
-    answer = client.post("/v1/estimates", json={"problem": {**problem, **change}})
-    assert answer.status_code == 422
-    assert told in answer.json()["error"]["message"]
-    assert backend.calls["sample"] == 0
 
 
 def test_a_known_key_with_another_time_is_told(client: TestClient, problem: Plain) -> None:

@@ -1,6 +1,5 @@
 """Estimates: kept ones at once, sampled ones one at a time."""
 
-import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -198,32 +197,6 @@ def test_sampling_can_be_declined(client: TestClient, backend: FakeBackend, prob
     assert backend.calls["sample"] == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"source": "/etc/passwd"}, "`source` names a file"),
-        ({"args": [{"buffer": "float32", "count": 4, "init": "/etc/shadow.npy"}]}, "names a file"),
-        ({"args": [{"buffer": "float32", "count": 4, "init": "x.npy"}]}, "names a file"),
-        ({"build_options": ["-I/etc"]}, "-I/etc"),
-        ({"build_options": ["-DA=1 -include /etc/passwd"]}, "refused"),
-        ({"global_size": [0]}, "global_size"),
-        ({"args": [{"buffer": "float32", "count": 10**10}]}, "bytes"),
-        ({"args": [{"buffer": "float32", "count": 10**400}]}, ""),
-        ({"parameters": {"N": "9**9**9"}, "global_size": ["{N}"]}, ""),
-        ({"kernel": "\ud800"}, ""),
-    ],
-)
-def test_problems_that_cannot_be_used_are_refused(
-    client: TestClient, problem: Plain, change: Plain, words: str
-) -> None:
-    """With the place of the mistake; nothing of it reaches a device or a file."""
-    body = json.dumps({"problem": {**problem, **change}})
-    headers = {"content-type": "application/json"}
-    answer = client.post("/v1/estimates", content=body, headers=headers)
-    assert answer.status_code in {400, 422}
-    assert words in answer.json()["error"]["message"]
-
-
 def test_limits_of_one_request(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
@@ -256,15 +229,3 @@ def test_answers_do_not_say_where_models_are(
     answer = _ask(client, problem)["estimates"][0]
     assert answer["explanation"]["model"]["name"] == "hybrid/x"
     assert "/secret" not in str(answer)
-
-
-@pytest.mark.parametrize("coverage", [0, 1e-320, 0.0009, 0.99999, 1 - 1e-16, 1, 2])
-def test_a_coverage_that_no_interval_can_have(
-    client: TestClient, problem: dict[str, Any], coverage: float
-) -> None:
-    """Is refused; the widest and the narrowest that are taken are answered."""
-    asked = {"problem": problem, "devices": ["fake"], "coverage": coverage}
-    assert client.post("/v1/estimates", json=asked).status_code == 422
-    for usable in (0.001, 0.9999):
-        answer = client.post("/v1/estimates", json={**asked, "coverage": usable})
-        assert answer.status_code == 200

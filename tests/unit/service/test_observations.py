@@ -62,22 +62,6 @@ def test_other_observations_leave_an_answer_as_it_is(
     assert backend.calls["sample"] == 1
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"seconds": 0}, {"seconds": -1}, {"seconds": None}, {"key": ""}, {"key": "x" * 201},
-        {"durations_seconds": [1.0]}, {"measured_at": "2026-01-01T00:00:00"}, {"seconds": 1e99},
-        {"device": {"id": ""}}, {"surplus": 1}, {"problem": None},
-    ],
-)  # fmt: skip
-def test_what_is_no_observation_is_refused(
-    client: TestClient, problem: Plain, change: Plain
-) -> None:
-    """Times are positive, moments have a time zone, keys are texts."""
-    body = {"observations": [{**_report(problem, "a"), **change}]}
-    assert client.post("/v1/observations", json=body).status_code == 422
-
-
 def test_a_store_that_is_away_is_told(
     client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
 ) -> None:

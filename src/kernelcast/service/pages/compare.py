@@ -124,8 +124,9 @@ def make_view(
 
 def _name(job: JobRecord, when: datetime) -> str:
     moment = f"{when:%Y-%m-%d %H:%M} UTC"
+    pair = [str(job.options[one]) for one in ("first", "second") if one in job.options]
     if job.kind is JobKind.COMPARE:
-        return f"{job.options.get('first')} against {job.options.get('second')}, {moment}"
+        return f"{' against '.join(pair) or 'comparison'}, {moment}"
     split = job.options.get("split", "kernel")
     return f"validation by {split}, {moment}"
 
