@@ -1,7 +1,7 @@
 """``kernelcast calibrate``."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -177,21 +177,11 @@ def _calibrate(options: CalibrateOptions) -> ExitStatus:
     )
     with progress_bar(is_wanted=not options.as_json) as tell, outcomes.until_interrupted():
 
-        began_s = time.monotonic()
-        warned: set[str] = set()
+        warn = _make_busy_warning() if options.is_quick else None
 
         def report(one: Progress) -> None:
-            nonlocal began_s
-            if not one.done and not one.stage:
-                began_s = time.monotonic()
-            whole_s = time.monotonic() - began_s + (one.remaining_s or 0.0)
-            is_late = whole_s > _BUSY_S and one.done * 3 >= one.total
-            if options.is_quick and is_late and one.device_id not in warned:
-                warned.add(one.device_id)
-                complain(
-                    f"{one.device_id}: this takes about {format_duration(whole_s)} on a machine as "
-                    "busy as this one is now, a minute on an idle one; Ctrl-C keeps what is there"
-                )
+            if warn is not None:
+                warn(one)
             words = ": ".join(filter(None, [one.title, one.stage]))
             tell(one.done, one.total, f"{words} ({one.device_id})", one.remaining_s)
 
@@ -223,6 +213,24 @@ def _calibrate(options: CalibrateOptions) -> ExitStatus:
     if machines:
         _write_page(options, machines)
     return outcomes.status
+
+
+def _make_busy_warning() -> Callable[[Progress], None]:
+    """Make what says, once for a device, how long it takes where a minute does not suffice."""
+    began_s: dict[str, float] = {}
+    warned: set[str] = set()
+
+    def warn(one: Progress) -> None:
+        now_s = time.monotonic()
+        whole_s = now_s - began_s.setdefault(one.device_id, now_s) + (one.remaining_s or 0.0)
+        if whole_s > _BUSY_S and one.done * 3 >= one.total and one.device_id not in warned:
+            warned.add(one.device_id)
+            complain(
+                f"{one.device_id}: this takes about {format_duration(whole_s)} on a machine as "
+                "busy as this one is now, a minute on an idle one; Ctrl-C keeps what is there"
+            )
+
+    return warn
 
 
 def _outcome_to_json(
