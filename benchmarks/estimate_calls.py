@@ -61,9 +61,9 @@ SERVICE = """
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.single_kernel_processes import SingleKernelProcesses
+from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.service.backend import Ask, Backend
-backend = Backend({store!r}, None, SingleKernelProcesses())
+backend = Backend({store!r}, None, CallerProcesses())
 backend.sample(Ask(problem=read_problem({problem!r}), device=choose_devices([{device!r}])[0],
                    settings=EstimateSettings(uses_history=False), timeout_s=60.0))
 """

@@ -29,10 +29,8 @@ def list_below_entry(way: dict[str, Any]) -> list[str]:
     """List the functions from the one answer to the queue, without who carries it elsewhere."""
     calls = [name for chain in way["chains"] for name in chain]
     begin = calls.index("predictor.launch_answers:LaunchAnswers.ask")
-    carriers = ("workers.", "predictor.answering.warm_processes", "predictor.answering.executors",
-                "predictor.answering.single_kernel_processes",
-                "predictor.answering.live_objects", "predictor.answering.child_tasks",
-                "predictor.answering.hang_watch")  # fmt: skip
+    carriers = ("workers.", "predictor.answering.processes", "predictor.answering.live_objects",
+                "predictor.answering.child_tasks", "predictor.answering.hang_watch")  # fmt: skip
     return [name for name in calls[begin:] if not name.startswith(carriers)]
 
 

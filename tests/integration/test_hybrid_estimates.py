@@ -15,8 +15,8 @@ from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.predictor.answering import gathering
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.measuring import run_estimate
+from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
-from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.estimates import Tier

@@ -9,9 +9,9 @@ import numpy as np
 
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.moments import read_moments
+from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,

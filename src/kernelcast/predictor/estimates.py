@@ -14,7 +14,7 @@ from kernelcast.launches.known_devices import forget_devices
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.warm_processes import WarmProcesses
+from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions

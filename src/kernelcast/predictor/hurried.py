@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from kernelcast.predictor.answering.composing import explain_unsampled
-from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.time_limit import TimeLimit
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.predictor.launch_answers import LaunchAnswers

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
 from kernelcast.launches.devices import choose_devices
-from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.given import check_device, check_device_ids, check_problem, list_launches
 from kernelcast.predictor.launch_estimates import LaunchEstimate
 from kernelcast.records.device import DeviceDescription

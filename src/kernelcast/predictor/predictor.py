@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Self
 
 from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.predictor.answering.answerer import Answerer
-from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.time_limit import TimeLimit
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.given import check_device_ids, check_identity

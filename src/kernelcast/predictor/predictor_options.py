@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.evidence import Foretell
-from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.facts_store import FactsStore
+from kernelcast.predictor.answering.processes import Executor, WarmProcesses
 from kernelcast.predictor.answering.samples_store import SamplesStore
-from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.sampling.contention_meter import METER, ContentionMeter
 
 

@@ -9,10 +9,10 @@ from kernelcast.launches.recordings import RecordedAnswer, Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Kind, Piece
-from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.facts_store import read_facts
 from kernelcast.predictor.answering.measuring import make_row, put_analytic
 from kernelcast.predictor.answering.moments import read_moments
+from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,

@@ -11,11 +11,11 @@ from typing import Final
 from kernelcast.launches.devices import list_descriptions, pick_devices
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.executors import Executor
+from kernelcast.predictor.answering.processes import Executor
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.single_kernel_processes import (
-    SingleKernelProcesses,
+from kernelcast.predictor.answering.processes import (
+    CallerProcesses,
     asked_by,
 )
 from kernelcast.predictor.known_launches import Answer
@@ -64,7 +64,7 @@ class Backend:
     Notes
     -----
     No process should run kernels of two callers: a stranger's could wait there for the next
-    stranger's. See `kernelcast.predictor.answering.single_kernel_processes`.
+    stranger's. See `kernelcast.predictor.answering.processes`.
     """
 
     def __init__(self, database: str, registry: str | None, executor: Executor) -> None:
@@ -102,11 +102,11 @@ class Backend:
     @property
     def can_make_ready(self) -> bool:
         """Whether processes can wait for samplings."""
-        return isinstance(self._executor, SingleKernelProcesses)
+        return isinstance(self._executor, CallerProcesses)
 
     def make_ready(self, device_ids: Sequence[str]) -> None:
         """Start a process for each device, which opens it."""
-        if isinstance(self._executor, SingleKernelProcesses):
+        if isinstance(self._executor, CallerProcesses):
             self._executor.make_ready(device_ids)
 
     def sample(self, ask: Ask) -> Sampled:
@@ -121,7 +121,7 @@ class Backend:
 
     def close(self) -> None:
         """End all processes."""
-        if isinstance(self._executor, SingleKernelProcesses):
+        if isinstance(self._executor, CallerProcesses):
             self._executor.close()
 
     def generation(self) -> int:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 from kernelcast.launches.data_store import choose_store
-from kernelcast.predictor.answering.single_kernel_processes import SingleKernelProcesses
+from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.predictor.confinement import Protection
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service.answers import Answers
@@ -70,7 +70,7 @@ class Service:
         asked = backend or Backend(
             database,
             settings.registry,
-            SingleKernelProcesses(protection.confinement, turns_file()),
+            CallerProcesses(protection.confinement, turns_file()),
         )
         answers = Answers(state, metrics, settings.limits)
         versions = Versions()

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError, KernelRunError, NoAnswerYetError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.predictor.answering.executors import ReportProgress
+from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from kernelcast.launches.problem_file.inline import read_inline_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.single_kernel_processes import SingleKernelProcesses
+from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
@@ -40,7 +40,7 @@ class _Described(Backend):
 @pytest.fixture
 def backend(settings: ServiceSettings) -> Iterator[Backend]:
     """Give a backend that reads sources in processes of their own, as the service does."""
-    found = _Described(str(settings.database), None, SingleKernelProcesses())
+    found = _Described(str(settings.database), None, CallerProcesses())
     yield found
     found.close()
 

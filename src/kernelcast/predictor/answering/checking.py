@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Final
 
 from kernelcast.launches.own_machine import find_sound_machine
-from kernelcast.predictor.answering.executors import Executor
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.plausibility import (
     MODEL,
@@ -15,6 +14,7 @@ from kernelcast.predictor.answering.plausibility import (
     bound_traffic,
     doubt_launch,
 )
+from kernelcast.predictor.answering.processes import Executor
 from kernelcast.predictor.answering.tasks import ModelTask
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError

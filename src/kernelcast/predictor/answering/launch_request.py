@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.launches.stand_ins import find_stand_in
-from kernelcast.predictor.answering.executors import Executor, ReportProgress
 from kernelcast.predictor.answering.identity import INSTRUCTIONS, identify_launch
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.predictor.answering.time_limit import TimeLimit
 from kernelcast.records.device import DeviceDescription

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.predictor.answering.checking import check_history
-from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.plausibility import (
@@ -21,6 +20,7 @@ from kernelcast.predictor.answering.plausibility import (
     bound_launch,
     bound_traffic,
 )
+from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import ModelOutcome, ModelTask
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts

@@ -1,14 +1,16 @@
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.predictor.answering.processes import CallerProcesses, WarmProcesses, asked_by
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
-from kernelcast.predictor.answering.warm_processes import WarmProcesses
 from kernelcast.records.errors import (
     EstimateTimeoutError,
     KernelcastError,
@@ -22,11 +24,12 @@ STAND_INS = """
 import os, signal, time
 from dataclasses import replace
 
+import kernelcast.launches.source_work as source_work
 import kernelcast.predictor.answering.measuring as measuring
 import kernelcast.sampling.discovery as discovery
 import kernelcast.sampling.session as session
-from kernelcast.predictor.answering.executors import ReportProgress
 from kernelcast.records.errors import KernelRunError, SignatureError
+from kernelcast.sampling.core_turns import TURNS
 from support.fake_executor import FakeExecutor
 
 
@@ -34,7 +37,14 @@ def run_estimate(session, task, *, keep, report, give_up=None):
     name = task.problem.name
     report("at work")
     if name == "hang":
-        time.sleep(600)
+        with TURNS.measuring():
+            time.sleep(600)
+    if name == "measure":
+        for _ in range(3):
+            with TURNS.measuring(), open(os.environ["STAMPS"], "a") as file:
+                begin_s = time.monotonic()
+                time.sleep(0.03)
+                print(begin_s, time.monotonic(), file=file)
     if name == "refuse":
         raise SignatureError("refused")
     if name == "break":
@@ -55,6 +65,16 @@ def run_estimate(session, task, *, keep, report, give_up=None):
     return outcome
 
 
+def count_problem(problem, _):
+    if problem.name == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    items = problem.ndrange.work_item_count
+    return {"none": (), "two": (items, items), "few": (items / 2,), "many": (1e13 * items,)}.get(
+        problem.name, (items * float(problem.name),)
+    )
+
+
+source_work.count_problem = count_problem
 measuring.run_estimate = run_estimate
 discovery.find_devices = lambda: []
 discovery.choose_device = lambda device_id, _: (device_id,)
@@ -63,17 +83,37 @@ session.open_session = lambda device_id, folder: device_id
 
 
 @pytest.fixture
-def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WarmProcesses]:
-    """Give an executor whose children know the stand-ins."""
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have children know the stand-ins; give the file of their measurements."""
     (tmp_path / "sitecustomize.py").write_text(STAND_INS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("STAMPS", str(tmp_path / "stamps"))
+    return tmp_path / "stamps"
+
+
+@pytest.fixture
+def executor(stand_ins: Path) -> Iterator[WarmProcesses]:
+    """Give an executor of one process for each device."""
+    del stand_ins
     found = WarmProcesses()
     yield found
     found.close()
 
 
+@pytest.fixture
+def callers(stand_ins: Path) -> Iterator[CallerProcesses]:
+    """Give an executor of one process for each device and caller."""
+    found = CallerProcesses(turns=stand_ins.with_name("turns"))
+    yield found
+    found.close()
+
+
 def ask(
-    executor: WarmProcesses, name: str = "fine", *, device: str = "one", timeout_s: float = 200
+    executor: WarmProcesses | CallerProcesses,
+    name: str = "fine",
+    *,
+    device: str = "one",
+    timeout_s: float = 200,
 ) -> EstimateOutcome:
     """Have a problem sampled."""
     task = EstimateTask(
@@ -160,3 +200,93 @@ def test_an_idle_process_ends_and_another_serves(executor: WarmProcesses) -> Non
     assert child is not None
     child.process.wait()
     assert number_of(ask(executor)) != first
+
+
+def test_a_process_serves_one_caller(callers: CallerProcesses) -> None:
+    """Keeps callers and devices apart; one that died is replaced, and all end with the executor."""
+    first = number_of(ask(callers))
+    assert number_of(ask(callers)) == first
+    other_device = number_of(ask(callers, device="two"))
+    with asked_by("another caller"):
+        theirs = number_of(ask(callers))
+        assert number_of(ask(callers)) == theirs
+    assert len({first, theirs, other_device}) == 3
+    with pytest.raises(KernelRunError):
+        ask(callers, "die")
+    last = number_of(ask(callers))
+    assert last != first
+    callers.close()
+    assert all(map(is_gone, (last, theirs, other_device)))
+
+
+def test_the_first_launch_finds_a_process_that_waits(callers: CallerProcesses) -> None:
+    """Starts one for each device before anything is asked, and another for the next caller."""
+
+    def waiting() -> int:
+        child = callers._spares["one"]._child
+        assert child is not None
+        return child.process.pid
+
+    callers.make_ready(["one"])
+    spare = waiting()
+    assert number_of(ask(callers)) == spare
+    following = waiting()
+    assert number_of(ask(callers)) == spare
+    with asked_by("another caller"):
+        assert number_of(ask(callers)) == following
+    callers.close()
+    callers.make_ready(["one"])
+    assert not callers._spares
+
+
+def test_few_callers_keep_their_processes(callers: CallerProcesses) -> None:
+    """Ends the process of the caller who asked the longest ago."""
+    found = []
+    for caller in ("a", "b", "c"):
+        with asked_by(caller):
+            found.append(number_of(ask(callers)))
+    assert is_gone(found[0])
+    with asked_by("b"):
+        assert number_of(ask(callers)) == found[1]
+
+
+def count(
+    executor: CallerProcesses, name: str, *, items: int = 640, asks: bool = True
+) -> float | None:
+    """Have the instructions of a problem counted; give those of a work-item."""
+    problem = make_problem(work_groups=items // 64)
+    found = executor.count_work(replace(problem, name=name), "", asks=asks)
+    return None if found is None else found / items
+
+
+def test_instructions_are_counted_once(callers: CallerProcesses) -> None:
+    """Asks once for each size; what a process says that cannot be a count is none."""
+    assert count(callers, "7", asks=False) is None
+    assert count(callers, "7") == 7
+    assert count(callers, "8") == 7
+    assert count(callers, "8", asks=False) == 7
+    for number, name in enumerate(["none", "two", "few", "many", "1e300", "nan", "-1", "die"], 20):
+        assert count(callers, name, items=64 * number) is None, name
+    assert count(callers, "9", items=1280 * 64) == 9
+
+
+def test_devices_take_turns_and_one_that_hangs_stops_no_other(
+    callers: CallerProcesses, stand_ins: Path
+) -> None:
+    """No process measures while another does; a hanging one has its turn until its time is over."""
+    with ThreadPoolExecutor() as pool:
+        devices = ("one", "two", "three")
+        assert (
+            len({*pool.map(lambda one: number_of(ask(callers, "measure", device=one)), devices)})
+            == 3
+        )
+        stamps = sorted(tuple(map(float, one.split())) for one in stand_ins.open())
+        assert len(stamps) == 9
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(stamps))
+        hanging = pool.submit(ask, callers, "hang", timeout_s=15)
+        while not callers._at_work:
+            time.sleep(0.01)
+        ask(callers, "measure", device="two")
+        assert not hanging.done()
+        with pytest.raises(EstimateTimeoutError):
+            hanging.result()

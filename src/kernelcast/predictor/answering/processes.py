@@ -1,0 +1,318 @@
+"""Has devices sample in child processes: one for each device, or for each device and caller."""
+
+import logging
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, Final, Protocol
+
+from cachetools import LRUCache
+
+from kernelcast.predictor.answering.tasks import (
+    EstimateOutcome,
+    EstimateTask,
+    ModelOutcome,
+    ModelTask,
+)
+from kernelcast.records.arguments import ScalarArgument
+from kernelcast.records.errors import KernelcastError, KernelRunError
+from kernelcast.records.problem import Problem
+from kernelcast.workers import (
+    Confinement,
+    Message,
+    MessageKind,
+    SharedFile,
+    Task,
+    WarmChild,
+    WarmChildren,
+    take_result,
+)
+
+ReportProgress = Callable[[str], None]
+_log = logging.getLogger("kernelcast.progress")
+_CHILD: Final = "kernelcast.predictor.answering.child_tasks"
+_SAMPLE: Final = Task(
+    entry=f"{_CHILD}:sample_on_device",
+    returns=EstimateOutcome,
+    gives=EstimateOutcome,
+    most_items=2,
+    is_timed_as_a_whole=True,
+)
+_MODEL: Final = Task(
+    entry="kernelcast.predictor.answering.measuring:model_alone", returns=ModelOutcome
+)
+_COUNT: Final = Task(
+    entry="kernelcast.launches.source_work:count_problem", returns=tuple[float, ...]
+)
+_TAKE_TURNS: Final = "kernelcast.sampling.core_turns:take_turns_by"
+_NO_DEVICE: Final = ""
+"""Processes that only read sources count as a device's that is none."""
+_IDLE_S: Final = 30.0
+"""A caller's process that is not asked for so long gives its memory back."""
+_CALLERS_KEPT: Final = 2
+"""Of each device, beside those at work."""
+_MOST_COUNTED: Final = 4096
+_COUNTING_TIMEOUT_S: Final = 5.0
+_MOST_INSTRUCTIONS: Final = 1e12
+"""Of a work-item: no launch of more would end. The count is the word of an unknown caller."""
+_caller: ContextVar[str] = ContextVar("caller", default="")
+
+
+class Executor(Protocol):
+    """Answers tasks; tests have one that needs no device."""
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Sample a launch.
+
+        Raises
+        ------
+        KernelcastError
+            If the launch cannot be sampled.
+        """
+        ...
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Ask the analytic model alone.
+
+        Raises
+        ------
+        KernelcastError
+            If the model has no answer.
+        """
+        ...
+
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
+        """Count the instructions of a launch by its source; None where that does not tell.
+
+        Parameters
+        ----------
+        problem : Problem
+            The launch.
+        device_id : str
+            Whose process may read the source, since it will sample the launch; empty if none will.
+        asks : bool
+            Whether a process may be asked; else what one has told before counts.
+        """
+        ...
+
+
+class CountsHere:
+    """Counts in this process: the source is the caller's own."""
+
+    __slots__ = ()
+
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
+        """Count the instructions of a launch by its source; None where that does not tell."""
+        from kernelcast.launches.source_work import count_work
+
+        del device_id, asks
+        return count_work(problem, problem.ndrange)
+
+
+def take_outcome(
+    messages: Iterable[Message], device_id: str, report: ReportProgress
+) -> EstimateOutcome:
+    """Take what a sampling tells; samples that were there before something failed are given.
+
+    Raises
+    ------
+    KernelcastError
+        Why there are no samples.
+    """
+    started_s = time.perf_counter()
+    sampled: EstimateOutcome | None = None
+    try:
+        for message in messages:
+            if message.kind is MessageKind.PROGRESS:
+                _log.debug("%s: %s", device_id, message.content)
+                report(message.content)
+                continue
+            outcome: EstimateOutcome = message.content
+            if outcome.estimate.device_id != device_id:
+                msg = f"{device_id}: the process that ran the kernel answered for another device"
+                raise KernelRunError(msg)
+            sampled = outcome
+    except KernelcastError as error:
+        if sampled is None:
+            raise
+        if sampled.awaits_runs:
+            estimate, told = sampled.estimate, f"whole runs were not timed: {error}"
+            estimate = replace(estimate, warnings=(*estimate.warnings, told))
+            return replace(sampled, estimate=estimate, awaits_runs=False)
+        sampled = replace(sampled, row_failure=str(error))
+    if sampled is None:
+        msg = f"{device_id}: the sampling ended without a result; please report it"
+        raise KernelcastError(msg)
+    if sampled.estimate.measurement is not None:  # whole runs are no part of what an answer costs
+        return sampled
+    return sampled.with_total(time.perf_counter() - started_s)
+
+
+@dataclass(slots=True)
+class WarmProcesses(CountsHere):
+    """Asks each device in a child process of its own, which serves the next task; an `Executor`.
+
+    Threads may share one; tasks of one device wait for each other.
+    """
+
+    samples_here: ClassVar = True
+    children: WarmChildren = field(default_factory=WarmChildren)
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Sample a launch; what crashes while features are made does not cost the samples."""
+        device_id = task.device_id
+        messages = self.children.stream(
+            device_id, _SAMPLE, task, timeout_s=timeout_s, subject=device_id
+        )
+        return take_outcome(messages, device_id, report)
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Ask the analytic model here: it opens no device, and the source is the caller's own.
+
+        What it knows of a kernel stays, so that other sizes take no second look at the source.
+        """
+        from kernelcast.predictor.answering.measuring import model_alone
+
+        del timeout_s
+        return model_alone(task, report)
+
+    def close(self) -> None:
+        """End the children; the next task starts others."""
+        self.children.close()
+
+
+@contextmanager
+def asked_by(caller: str) -> Iterator[None]:
+    """Have samplings within the block be a caller's."""
+    token = _caller.set(caller)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+@dataclass(slots=True)
+class CallerProcesses:
+    """Asks devices in processes that serve one caller each, whose kernels meet no other's there.
+
+    Sources are read in those processes too, or in one of the same kind that opens no device. For
+    each device a process that has served no caller yet waits for the next new one. Threads may
+    share an object; `close` ends the processes.
+
+    Parameters
+    ----------
+    confinement : Confinement or None
+        What they may see; None: what we see.
+    turns : Path or None
+        File by which they take turns on processors that their devices share; None: they take none.
+    """
+
+    samples_here: ClassVar = True
+    confinement: Confinement | None = None
+    turns: Path | None = None
+    _ready_for: tuple[str, ...] = ()
+    _spares: dict[str, WarmChild] = field(default_factory=dict)
+    _children: "OrderedDict[tuple[str, str], WarmChild]" = field(default_factory=OrderedDict)
+    _at_work: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _counted: LRUCache[tuple[object, ...], float | None] = field(
+        default_factory=lambda: LRUCache(_MOST_COUNTED)
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_closed: bool = False
+
+    def make_ready(self, device_ids: Sequence[str]) -> None:
+        """Start a process for each device that has none, and wait for none; keep it so."""
+        with self._lock:
+            self._ready_for = tuple(device_ids)
+            self._start_spares()
+
+    def sample(
+        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
+    ) -> EstimateOutcome:
+        """Sample a launch; what crashes while features are made does not cost the samples."""
+        device_id = task.device_id
+        with self._hold(device_id) as child:
+            messages = child.stream(_SAMPLE, task, timeout_s=timeout_s, subject=device_id)
+            return take_outcome(messages, device_id, report)
+
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Ask the analytic model alone, which needs no device."""
+        with self._hold(_NO_DEVICE) as child:
+            messages = child.stream(_MODEL, task, timeout_s=timeout_s, subject=task.device_id)
+            return take_result(_MODEL, messages, task.device_id, report)
+
+    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
+        """Count the instructions of a launch by its source; None where that does not tell."""
+        scalars = (one.values for one in problem.arguments if isinstance(one, ScalarArgument))
+        key = (problem.kernel.digest, problem.ndrange, tuple(scalars))
+        with self._lock:
+            if key in self._counted or not asks:
+                return self._counted.get(key)
+        subject, items = device_id or problem.kernel.name, problem.ndrange.work_item_count
+        with suppress(KernelcastError):  # a request for the launch itself reports what is wrong
+            with self._hold(device_id) as child:
+                messages = child.stream(
+                    _COUNT, problem, timeout_s=_COUNTING_TIMEOUT_S, subject=subject
+                )
+                told = take_result(_COUNT, messages, subject)
+            is_possible = len(told) == 1 and items <= told[0] <= _MOST_INSTRUCTIONS * items
+            with self._lock:
+                found = self._counted[key] = told[0] if is_possible else None
+            return found
+        return None
+
+    def close(self) -> None:
+        """End all processes, and start no further one."""
+        with self._lock:
+            self._is_closed = True
+            children = [*self._spares.values(), *self._children.values()]
+            self._spares.clear()
+            self._children.clear()
+        for one in children:
+            one.close()
+
+    @contextmanager
+    def _hold(self, device_id: str) -> Iterator[WarmChild]:
+        """Give the caller's process: its own, or the one that waits for the next new caller."""
+        key = (device_id, _caller.get())
+        with self._lock:
+            self._at_work[key] += 1
+            child = self._children.pop(key, None)
+            if child is None:
+                child = self._spares.pop(device_id, None) or self._make()
+            self._children[key] = child
+            idle = [
+                one for one in self._children if one[0] == device_id and not self._at_work[one]
+            ]
+            dropped = [self._children.pop(one) for one in idle[: 1 - _CALLERS_KEPT]]
+        for one in dropped:
+            one.close()
+        try:
+            yield child
+        finally:
+            with self._lock:
+                self._at_work[key] -= 1
+                self._at_work += Counter()  # drops those that are done
+                self._start_spares()
+
+    def _make(self) -> WarmChild:
+        shared = None if self.turns is None else SharedFile(self.turns, _TAKE_TURNS)
+        return WarmChild(_IDLE_S, self.confinement, shared)
+
+    def _start_spares(self) -> None:
+        """Start what is missing, unless a sampling is at work, which that would disturb."""
+        if self._is_closed or self._at_work:
+            return
+        for device_id in self._ready_for:
+            if device_id not in self._spares:
+                spare = self._spares[device_id] = self._make()
+                spare.start([f"{_CHILD}:make_ready_fully:{device_id}"])
