@@ -110,7 +110,6 @@ class Predictor:
         self._answerer = Answerer(
             trained_models=self._trained_models,
             memory=self._memory,
-            facts_store=options.choose_facts_store(),
             samples_store=options.choose_samples_store(),
             foretell=options.foretell,
         )

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.evidence import Foretell
-from kernelcast.predictor.answering.facts_store import FactsStore
 from kernelcast.predictor.answering.processes import Executor, WarmProcesses
 from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.sampling.contention_meter import METER, ContentionMeter
@@ -24,11 +23,9 @@ class PredictorOptions:
         Time limit of one sampling, build included, in seconds.
     executor : Executor
         Has devices sample: each device in a process of its own unless another is given.
-    facts_store : FactsStore or None
-        Where facts about launches are kept for other processes: in the data folder unless another
-        place is given, nowhere if None or if another executor is given.
     samples_store : SamplesStore or None
-        Where samples of launches are kept for other processes, like facts.
+        Where samples of launches are kept for other processes: in the data folder, nowhere if None
+        or where the executor samples on no device of this machine.
     foretell : callable or None
         A model of one's own that needs no samples: gives the seconds of a problem on a device, or
         None. It counts where an evidence model knows its errors.
@@ -39,14 +36,9 @@ class PredictorOptions:
     settings: EstimateSettings = field(default_factory=EstimateSettings)
     timeout_s: float = DEFAULT_TIMEOUT_S
     executor: Executor = field(default_factory=WarmProcesses)
-    facts_store: FactsStore | None = field(default_factory=FactsStore)
     samples_store: SamplesStore | None = field(default_factory=SamplesStore)
     foretell: Foretell | None = None
     clock: Callable[[], float] = time.monotonic
-
-    def choose_facts_store(self) -> FactsStore | None:
-        """Give the place of facts: what another executor finds is not this machine's."""
-        return self.facts_store if isinstance(self.executor, WarmProcesses) else None
 
     def choose_samples_store(self) -> SamplesStore | None:
         """Give the place of samples, where the executor samples on this machine's devices."""

@@ -9,7 +9,6 @@ from kernelcast.launches.recordings import RecordedAnswer, Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Kind, Piece
-from kernelcast.predictor.answering.facts_store import read_facts
 from kernelcast.predictor.answering.measuring import make_row, put_analytic
 from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.processes import ReportProgress
@@ -19,6 +18,7 @@ from kernelcast.predictor.answering.tasks import (
     LaunchFacts,
     ModelOutcome,
     ModelTask,
+    read_facts,
 )
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
@@ -124,7 +124,7 @@ def _read_pieces(recording: Recording) -> tuple[Piece, ...]:
 def _read(recording: Recording) -> LaunchFacts:
     try:
         return read_facts(recording.facts or {})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except ValueError as error:
         msg = f"the recording of {recording.device.id} holds no sound facts ({error!r})"
         raise RecordingError(msg) from error
 

@@ -11,11 +11,11 @@ from typing import Final
 from kernelcast.launches.devices import list_descriptions, pick_devices
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.processes import Executor
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import (
     CallerProcesses,
+    Executor,
     asked_by,
 )
 from kernelcast.predictor.known_launches import Answer

@@ -147,6 +147,8 @@ def _make_mapping_hook(kind: Any, converter: "cattrs.Converter") -> _Hook:  # no
     wanted: Any = tuple.__class_getitem__(get_args(kind))
 
     def take(value: Any, _: Any) -> Any:  # noqa: ANN401
+        if type(value) is dict:  # as files have it
+            value = [[*pair] for pair in value.items()]
         if type(value) is not list:
             _refuse("a list of pairs", value)
         return dict(converter.structure(one, wanted) for one in value)

@@ -79,27 +79,6 @@ def test_a_failing_hybrid_never_costs_the_answer(
     )
 
 
-def test_what_crashed_once_is_not_tried_again(store: Store, registry: ModelRegistry) -> None:
-    """A launch whose counting failed is sampled without it the next time."""
-    executor = FakeExecutor(row_failure="the driver crashed")
-    predictor = make_predictor(executor, store, registry.url)
-    predictor.estimate(PROBLEM, DEVICE.id)
-    again = predictor.answer(PROBLEM, DEVICE.id).estimate
-    assert [one.wants_row for one in executor.tasks] == [True, False]
-    assert any("the driver crashed" in one for one in again.warnings)
-
-
-def test_counters_are_found_once(
-    store: Store, registry: ModelRegistry, known_row: LaunchRow
-) -> None:
-    """A launch that is sampled again is given its counters and features."""
-    executor = FakeExecutor(row=known_row)
-    predictor = make_predictor(executor, store, registry.url)
-    predictor.estimate(PROBLEM, DEVICE.id)
-    predictor.answer(PROBLEM, DEVICE.id)
-    assert [one.facts is None for one in executor.tasks] == [True, False]
-
-
 def test_counting_copies_are_built_where_a_model_gains_from_counters(
     store: Store,
     registry: ModelRegistry,

@@ -16,11 +16,6 @@ from kernelcast.predictor.answering.composing import (
     refuse_unsampled,
 )
 from kernelcast.predictor.answering.evidence import EvidenceMaker, Foretell, measure_launch
-from kernelcast.predictor.answering.facts_store import (
-    FactsStore,
-    KnownFacts,
-    write_facts,
-)
 from kernelcast.predictor.answering.further_models import add_models
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory
@@ -31,7 +26,7 @@ from kernelcast.predictor.answering.moments import append_moments
 from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.samples_store import SamplesStore
-from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask, LaunchFacts
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.predictor.answering.time_limit import BUSY, hold
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -58,8 +53,6 @@ class Answerer:
         Learned models.
     memory : Memory or None
         What was observed before; None means that nothing is remembered.
-    facts_store : FactsStore or None
-        Where facts about launches are kept for other processes; None means nowhere.
     samples_store : SamplesStore or None
         Where samples of launches are kept for other processes; None means nowhere.
     foretell : callable or None
@@ -74,16 +67,13 @@ class Answerer:
 
     trained_models: TrainedModels
     memory: Memory | None
-    facts_store: FactsStore | None = None
     samples_store: SamplesStore | None = None
     foretell: Foretell | None = None
     evidence: EvidenceMaker = field(init=False)
     corrections: KnownCorrections = field(default_factory=KnownCorrections)
-    _facts: KnownFacts = field(init=False)
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._facts = KnownFacts(self.facts_store)
         self.evidence = EvidenceMaker(
             trained_models=self.trained_models,
             sizes=KernelSizes(self._recall_kernel),
@@ -151,8 +141,7 @@ class Answerer:
         """
         policy, taken = request.policy, () if before is None else before.moments
         wants_row = self._wants_row(request) and self.corrections.find(request) is None
-        known = self._facts.find(request) if wants_row else None
-        wants_row = wants_row and not isinstance(known, str)
+        known = None if before is None else before.facts
         limit = request.limit
         if known is None and limit is not None and not limit.goes_on:
             wants_row = wants_row and limit.left_s > _FEATURES_S
@@ -162,7 +151,7 @@ class Answerer:
             settings=policy.settings.move_places(len(taken)),
             wants_row=wants_row,
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
-            facts=known if isinstance(known, LaunchFacts) else None,
+            facts=known,
             ends_s=None if limit is None else limit.work_ends_s,
         )
         with hold(self.lock_of(request.device.id), limit, BUSY):
@@ -172,13 +161,8 @@ class Answerer:
             )
         self.evidence.note_overhead(outcome)
         outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
-        if isinstance(known, str):
-            outcome = replace(outcome, row_failure=known)
-        elif wants_row and known is None:
-            self._facts.keep(request, outcome.facts or outcome.row_failure)
         self.keep_samples(request, outcome)
-        facts = outcome.facts
-        return outcome if facts is None else outcome.with_facts(write_facts(facts))
+        return outcome.with_recorded_facts()
 
     def lock_of(self, device_id: str) -> threading.Lock:
         """Give what is held while a device samples."""

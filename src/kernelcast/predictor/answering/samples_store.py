@@ -2,41 +2,48 @@
 
 What samples say is a piece of evidence like another, whoever took them; it fades with the time that
 has passed since. Contents of buffers are part of a launch's identity, so that another file is
-another launch.
+another launch. There is a file for each launch and version of the code: whatever changes gives
+another name. What cannot be read is sampled anew, what cannot be written is not kept.
 """
 
+import hashlib
+import logging
 import time
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
-from kernelcast.predictor.answering.kept_files import KeptFiles
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.private_files import keep_among
 from kernelcast.workers.decoding import NotDecodableError, decode
 from kernelcast.workers.encoding import encode
 
 STANDS_S: Final = 3600.0
 """Samples that are older say nothing: virtual machines get faster and slower."""
-_NOT_KEPT: Final = "samples of launches are not kept, so later runs sample anew"
-# Together some 10 MB.
 _MOST_FILES: Final = 2
+"""In each of 256 folders: together some 10 MB."""
+_log = logging.getLogger(__name__)
 
 
 class SamplesStore:
     """Keeps the samples of launches; several processes may share it."""
 
     def __init__(self) -> None:
-        self._files = KeptFiles("samples", most_files=_MOST_FILES, not_kept=_NOT_KEPT)
+        self._has_failed = False
 
     def find(self, request: LaunchRequest) -> EstimateOutcome | None:
-        """Give the samples of a launch that still say something; None without any."""
-        key = _name(request)
-        text = None if key is None else self._files.find(key)
-        if text is None:
-            return None
+        """Find the samples of a launch that still say something; None without any."""
         try:
-            found: EstimateOutcome = decode(text, EstimateOutcome)
-        except NotDecodableError:
+            path = _locate(request)
+            if path is None:
+                return None
+            found: EstimateOutcome = decode(path.read_bytes(), EstimateOutcome)
+        except (OSError, NotDecodableError, KernelcastError):
             return None
         now_s = time.time()
         moments = tuple(
@@ -48,17 +55,53 @@ class SamplesStore:
         return replace(found, moments=moments)
 
     def keep(self, request: LaunchRequest, outcome: EstimateOutcome) -> None:
-        """Keep what samples of a launch say, in the place of what was known before."""
-        key = _name(request)
-        if key is not None and outcome.moments:
-            kept = replace(outcome, estimate=replace(outcome.estimate, measurement=None))
-            self._files.keep(key, encode(kept.without_launches()))
+        """Keep what samples of a launch say, in the place of what was known before.
+
+        Readers see all of a file or nothing; where none can be written, that is said once.
+        """
+        if not outcome.moments:
+            return
+        kept = replace(outcome, estimate=replace(outcome.estimate, measurement=None))
+        try:
+            path = _locate(request)
+            if path is not None:
+                keep_among(path, encode(kept.without_launches()), most=_MOST_FILES)
+        except (OSError, KernelcastError) as error:
+            if not self._has_failed:
+                self._has_failed = True
+                _log.warning(
+                    "samples of launches are not kept, so later runs sample anew: %s", error
+                )
 
 
-def _name(request: LaunchRequest) -> tuple[object, ...] | None:
+def _locate(request: LaunchRequest) -> Path | None:
     """Name a launch by all that samples depend on; None where something is not known."""
     identity = None if request.is_live or request.includes_files else request.identify()
     if identity is None:
         return None
     plan = request.policy.settings.plan
-    return identity.key, plan.budget, plan.seed
+    key = (_find_version(), _stamp_code(), identity.key, plan.budget, plan.seed)
+    digest = hashlib.sha256(repr(key).encode()).hexdigest()
+    return data_folder() / "samples" / digest[:2] / f"{digest}.json"
+
+
+@cache
+def _find_version() -> str:
+    """Give the version of this package, which importlib looks for in files at each call."""
+    return version("kernelcast")
+
+
+@cache
+def _stamp_code() -> str:
+    """Give what changes with this package's code, wherever it is moved: any of it may matter.
+
+    An installed package is written as a whole: one file tells. To look at all takes 20 ms.
+    """
+    package = Path(__file__).parents[2]
+    is_installed = package.parent.name in {"site-packages", "dist-packages"}
+    places = [package / "__init__.py"] if is_installed else sorted(package.rglob("*.py"))
+    found = hashlib.sha256()
+    for path in places:
+        status = path.stat()
+        found.update(f"{path} {status.st_mtime_ns} {status.st_size}".encode())
+    return found.hexdigest()

@@ -1,8 +1,10 @@
 """What is asked of a device, in a child process, and what comes back."""
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings
@@ -15,6 +17,10 @@ from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.training.peaks import UNKNOWN, DevicePeaks
+from kernelcast.workers.decoding import structure
+
+_FACTS_FORMAT: Final = "kernelcast facts 2"
+"""Changes when their meaning in a recording does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,21 @@ class LaunchFacts:
     cost_s: float = 0.0
     """Host time of finding it out, in seconds."""
     peaks: DevicePeaks = UNKNOWN
+
+
+def write_facts(facts: LaunchFacts) -> dict[str, Any]:
+    """Convert facts to what JSON holds; numbers that are not known are left out."""
+    content: dict[str, Any] = json.loads(json.dumps(asdict(facts)))
+    peaks = {name: one for name, one in content["peaks"].items() if math.isfinite(one)}
+    return {**content, "peaks": peaks, "format": _FACTS_FORMAT}
+
+
+def read_facts(held: Mapping[str, Any]) -> LaunchFacts:
+    """Make facts of what `write_facts` gave; a `ValueError` says why that cannot be."""
+    facts: LaunchFacts = structure(
+        {name: one for name, one in held.items() if name != "format"}, LaunchFacts
+    )
+    return facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +129,11 @@ class EstimateOutcome:
         overhead_s = max(total_s - self.estimate.sampling_seconds, self.estimate.overhead_seconds)
         return replace(self, estimate=replace(self.estimate, overhead_seconds=overhead_s))
 
-    def with_facts(self, facts: Mapping[str, object]) -> "EstimateOutcome":
+    def with_recorded_facts(self) -> "EstimateOutcome":
         """Put facts into the recording, from which they answer again."""
-        return replace(self, recording=replace(self.recording, facts=facts))
+        if self.facts is None:
+            return self
+        return replace(self, recording=replace(self.recording, facts=write_facts(self.facts)))
 
     def as_kept(self, coverage: float) -> "EstimateOutcome":
         """Give it as an answer of some coverage that nothing was run for: it costs nothing anew."""
