@@ -20,8 +20,7 @@ from matplotlib.figure import Figure
 from nine_minutes import STEPS, Measurements
 from nine_minutes_kernels import list_stencils
 from scipy.stats import kendalltau, spearmanr
-from simulated_gpu_cases import make_cases
-from simulated_gpu_learning import GROUPS, predict_left_out
+from simulated_gpu_cases import GROUPS, make_cases, predict_left_out
 
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes

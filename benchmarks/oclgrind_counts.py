@@ -5,12 +5,14 @@ device, and the kernel itself under ``oclgrind --inst-counts``, built without op
 the same buffers. Writes ``results/oclgrind_counts/<device>.json``.
 
 Run ``python -m benchmarks oclgrind_counts``, ``--device ID`` for another device than the first,
-``--only NAME`` for one example.
+``--only NAME`` for one example. Started by ``oclgrind`` with ``--child``, the script runs one
+problem once: Oclgrind's library stands before the OpenCL loader and is then the only platform.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,37 +20,44 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from harness import RESULTS, make_table, write_result
 from machine import describe_machine
-from oclgrind_output import SHOWN, Executed, sort_oclgrind, sort_own
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
-from kernelcast.expressions.kernel_facts import ONCE, KernelFacts
+from kernelcast.expressions.kernel_facts import ONCE
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
+from kernelcast.features.blocks.builtins import find_parts, is_atomic
 from kernelcast.features.instrumentation.source import instrument
 from kernelcast.features.instrumentation.translation import translate_sample
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.operations import OperationCounts, add_weighted
+from kernelcast.records.operations import (
+    MemorySpace,
+    NumberClass,
+    OperationCounts,
+    OperationKind,
+    add_weighted,
+)
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch, make_sample
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problems import ProblemArguments, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.environment import child_environment
 
-ROOT = Path(__file__).resolve().parent.parent
-CHILD = Path(__file__).with_name("oclgrind_child.py")
-RESULTS = ROOT / "benchmarks" / "results" / "oclgrind_counts"
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SEED = 0
 TIMEOUT_S = 300
 TOLERANCE = 0.05
+# Loads and stores as the source has them: the simulator's own default, -Os, merges and hoists.
+# Without it, functions that are just `inline` are not defined (C99 6.7.4), so the word goes.
+BUILD_OPTIONS = ("-cl-opt-disable", "-Dinline=")
 # Sizes at which Oclgrind, some million instructions a second, needs a few seconds at most; with
 # remainders, so that guards have something to do.
 SIZES: Mapping[str, Mapping[str, int]] = {
@@ -88,38 +97,74 @@ WHY: Mapping[str, str] = {
     "and members are addressed one by one (Oclgrind)",
 }
 UNEXPLAINED = "not explained"
+SPACES = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.LOCAL)
+# Kinds that must agree to the last one; those within 5 %; those shown only.
+CONTROL = {OperationKind.ATOMIC, OperationKind.BARRIER}
+ARITHMETIC = {
+    OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED, OperationKind.DIVIDE,
+    OperationKind.LOGIC, OperationKind.COMPARE, OperationKind.SELECT, OperationKind.SPECIAL,
+    OperationKind.SPECIAL_NATIVE,
+}  # fmt: skip
+SHOWN = {OperationKind.CONVERT, OperationKind.ADDRESS}
+
+_F, _I = NumberClass.FLOAT, NumberClass.INTEGER
+_KINDS = {
+    OperationKind.ADD: "add sub fadd fsub fneg",
+    OperationKind.MULTIPLY: "mul fmul",
+    OperationKind.DIVIDE: "udiv sdiv urem srem fdiv frem",
+    OperationKind.LOGIC: "shl lshr ashr and or xor",
+    OperationKind.COMPARE: "icmp fcmp",
+    OperationKind.SELECT: "select",
+    OperationKind.CONVERT: "trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp",
+    OperationKind.ADDRESS: "getelementptr",
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+_LINE = re.compile(r"\s*(?P<count>\d+) - (?P<name>.+?)(?: \((?P<bytes>\d+) bytes\))?")
+_CALL = re.compile(r"call _Z(?P<length>\d+)(?P<rest>\w+)\(\)")
+_LANES = re.compile(r"Dv(\d+)_")
+_FLOAT_TYPE = re.compile(r"(?:Dv\d+_)?(?:PU3AS\d+V?)?[fd]|(?:Dv\d+_)?Dh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """One example, counted twice."""
+class Executed:
+    """What a launch executed, under the names that both sides use.
 
-    problem: str
-    parameters: Mapping[str, int]
-    own: Executed
-    oclgrind: Executed
-    instructions: Counter[str]
-    oclgrind_s: float
+    Parameters
+    ----------
+    exact : Counter of str
+        Loads, stores and their bytes by address space, branches, atomics, barriers.
+    arithmetic : Counter of str
+        Operations by kind and class of numbers; a vector operation is one.
+    shown : Counter of str
+        Conversions and address arithmetic.
+    """
+
+    exact: Counter[str] = field(default_factory=Counter)
+    arithmetic: Counter[str] = field(default_factory=Counter)
+    shown: Counter[str] = field(default_factory=Counter)
+
+    def add(self, kind: OperationKind, number: NumberClass, times: float) -> None:
+        """Add operations of one kind."""
+        if kind in CONTROL:
+            self.exact[f"{kind}s"] += round(times)
+        elif kind in (OperationKind.BRANCH, OperationKind.JUMP):
+            self.exact["branches"] += round(times)
+        elif kind in ARITHMETIC | SHOWN:
+            group = self.arithmetic if kind in ARITHMETIC else self.shown
+            has_class = kind in ARITHMETIC and kind is not OperationKind.SELECT
+            name = f"{number if number is _F else _I} {kind}" if has_class else kind.value
+            group[name] += round(times)
+
+    def add_memory(self, space: str, what: str, times: float, moved_bytes: float) -> None:
+        """Add loads or stores of one address space; private memory is not compared."""
+        if space in SPACES and times:
+            self.exact[f"{what}s {space}"] += round(times)
+            self.exact[f"{what} bytes {space}"] += round(moved_bytes)
 
     @property
-    def is_exact(self) -> bool:
-        """Whether loads, stores, branches, atomics and barriers agree to the last one."""
-        return self.own.exact == self.oclgrind.exact
-
-    @property
-    def arithmetic_ratio(self) -> float:
-        """Arithmetic operations, ours by Oclgrind's."""
-        own, other = self.own.arithmetic.total(), self.oclgrind.arithmetic.total()
-        return own / other if other else float(own == 0)
-
-    @property
-    def verdict(self) -> str:
-        """What the comparison came to."""
-        if not self.is_exact:
-            return "differs"
-        if self.own.arithmetic == self.oclgrind.arithmetic:
-            return "equal"
-        return "within 5 %" if abs(self.arithmetic_ratio - 1) <= TOLERANCE else "arithmetic"
+    def groups(self) -> dict[str, Counter[str]]:
+        """The three groups by name."""
+        return {"exact": self.exact, "arithmetic": self.arithmetic, "shown": self.shown}
 
 
 def main() -> None:
@@ -128,7 +173,11 @@ def main() -> None:
     parser.add_argument("--device", help="id of a device, or its beginning; the first without")
     parser.add_argument("--only", action="append", default=[], help="name of an example")
     parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.child:
+        run_once(Path(options.child[0]), json.loads(options.child[1]))
+        return
     if shutil.which("oclgrind") is None:
         sys.exit("oclgrind is not installed; on Debian and Ubuntu: apt-get install oclgrind")
     os.environ.update(child_environment())
@@ -136,41 +185,59 @@ def main() -> None:
     session = open_session(
         *(choose_device(options.device, devices) if options.device else devices[0])
     )
-    found = [
+    rows = [
         compare(session, path, SIZES[path.stem])
-        for path in sorted((ROOT / "examples").glob("*/*.yaml"))
+        for path in sorted(EXAMPLES.glob("*/*.yaml"))
         if not options.only or path.stem in options.only
     ]
-    Console().print(make_table(found))
-    print_differences(found)
-    name = session.description.id
-    target = options.json or RESULTS / f"{name}.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "device": name,
-        "machine": describe_machine() | {"oclgrind": read_oclgrind_version()},
-        "rows": [to_row(one) for one in found],
-    }
-    target.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(make_table(
+        ["example", "arithmetic, ours over theirs", "verdict", "differences, ours / theirs"],
+        (
+            (row["problem"], f"{row['arithmetic_ratio']:.4f}", row["verdict"],
+             "; ".join(f"{name} {one['own']:,} / {one['oclgrind']:,}"
+                       for name, one in row["differences"].items()))
+            for row in rows
+        ),
+    )))  # fmt: skip
+    names = dict.fromkeys(name for row in rows for name in row["differences"])
+    print(*(f"{name}: {WHY.get(name, UNEXPLAINED)}" for name in names), sep="\n")
+    device = session.description.id
+    shown = subprocess.run(["oclgrind", "--version"], capture_output=True, text=True, check=True)
+    machine = {**describe_machine(), "oclgrind": " ".join(shown.stdout.split()[:2])}
+    target = options.json or RESULTS / "oclgrind_counts" / f"{device}.json"
+    write_result(target, {"device": device, "machine": machine, "rows": rows})
 
 
-def compare(session: DeviceSession, path: Path, parameters: Mapping[str, int]) -> Comparison:
+def compare(session: DeviceSession, path: Path, parameters: Mapping[str, int]) -> dict[str, Any]:
     """Count an example on a device and in Oclgrind."""
     own = sort_own(count_own(session, read_problem(path, parameters=parameters)))
     started_s = time.perf_counter()
-    oclgrind, instructions = sort_oclgrind(run_oclgrind(path, parameters))
-    return Comparison(
-        problem=path.stem,
-        parameters=parameters,
-        own=own,
-        oclgrind=oclgrind,
-        instructions=instructions,
-        oclgrind_s=time.perf_counter() - started_s,
-    )
+    theirs, instructions = sort_oclgrind(run_oclgrind(path, parameters))
+    wall_s = time.perf_counter() - started_s
+    counted, expected = own.arithmetic.total(), theirs.arithmetic.total()
+    ratio = counted / expected if expected else float(counted == 0)
+    if own.exact != theirs.exact:
+        verdict = "differs"
+    elif own.arithmetic == theirs.arithmetic:
+        verdict = "equal"
+    else:
+        verdict = "within 5 %" if abs(ratio - 1) <= TOLERANCE else "arithmetic"
+    differences = {
+        name: {"own": one[name], "oclgrind": other[name], "why": WHY.get(name, UNEXPLAINED)}
+        for one, other in zip(own.groups.values(), theirs.groups.values(), strict=True)
+        for name in sorted(one | other)
+        if one[name] != other[name]
+    }
+    return {
+        "problem": path.stem, "parameters": dict(parameters), "verdict": verdict,
+        "arithmetic_ratio": ratio, "oclgrind_s": round(wall_s, 3), "own": own.groups,
+        "oclgrind": theirs.groups, "differences": differences,
+        "instructions": dict(instructions.most_common()),
+    }  # fmt: skip
 
 
 def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
-    """Run the counting copy over the whole index space; give all that was executed."""
+    """Run the counting copy over the whole index space; return all that was executed."""
     analysis = analyse(problem.kernel)
     copy = instrument(problem.kernel, analysis)
     accesses = infer_accesses(problem.kernel, len(problem.arguments))
@@ -185,19 +252,14 @@ def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
     sums = np.nansum(translate_sample(analysis, counts).counts, axis=(0, 1))
     totals = {ONCE: problem.ndrange.work_item_count}
     totals |= {index: round(float(total)) for index, total in enumerate(sums)}
-    return total_operations(analysis.facts, totals)
-
-
-def total_operations(facts: KernelFacts, totals: Mapping[int, int]) -> OperationCounts:
-    """Add up blocks, each as often as the sums of the counters say."""
     return add_weighted(
         (block.operations, sum(factor * totals[counter] for counter, factor in block.count))
-        for block in facts.blocks
+        for block in analysis.facts.blocks
     )
 
 
 def run_oclgrind(path: Path, parameters: Mapping[str, int]) -> str:
-    """Run an example under Oclgrind; give what it printed.
+    """Run an example under Oclgrind; return what it printed.
 
     Raises
     ------
@@ -207,92 +269,87 @@ def run_oclgrind(path: Path, parameters: Mapping[str, int]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         done = subprocess.run(
-            ["oclgrind", "--inst-counts", "--log", str(log), sys.executable, str(CHILD),
-             str(path), json.dumps(parameters), str(SEED)],
+            ["oclgrind", "--inst-counts", "--log", str(log), sys.executable, __file__,
+             "--child", str(path), json.dumps(parameters)],
             capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
             env={**os.environ, "PYOPENCL_NO_CACHE": "1"},
         )  # fmt: skip
         errors = log.read_text(encoding="utf-8") if log.exists() else ""
     if done.returncode or errors:
-        msg = f"{path.stem}: oclgrind failed: {(errors or done.stderr).strip()[:2000]}"
-        raise RuntimeError(msg)
+        raise RuntimeError(f"{path.stem}: oclgrind: {(errors or done.stderr).strip()[:2000]}")
     return done.stdout
 
 
-def read_oclgrind_version() -> str:
-    """Give Oclgrind's version."""
-    shown = subprocess.run(["oclgrind", "--version"], capture_output=True, text=True, check=True)
-    return " ".join(shown.stdout.split()[:2])
-
-
-def make_table(found: list[Comparison]) -> Table:
-    """Show one example a row."""
-    title = "Executed operations: kernelcast beside oclgrind --inst-counts"
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("example", no_wrap=True)
-    for heading in ("loads", "stores", "branches", "operations", "ratio", "s"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for one in found:
-        table.add_row(
-            one.problem,
-            *(show_pair(one, what) for what in ("loads", "stores", "branches")),
-            f"{one.own.arithmetic.total():,}",
-            f"{one.arithmetic_ratio:.4f}",
-            f"{one.oclgrind_s:.1f}",
-            one.verdict,
-        )
-    return table
-
-
-def show_pair(one: Comparison, what: str) -> str:
-    """Show a number that both agree on once, else both."""
-    own, other = (
-        sum(times for name, times in side.exact.items() if name.startswith(what))
-        for side in (one.own, one.oclgrind)
+def run_once(path: Path, parameters: Mapping[str, int]) -> None:
+    """Run a problem once, whole, on the first device there is."""
+    problem = read_problem(path, parameters=parameters)
+    description, device = find_devices()[0]
+    session = DeviceSession(description, cl.Context([device]), device)
+    options = (*problem.kernel.build_options, *BUILD_OPTIONS)
+    kernel = session.whole_kernel(replace(problem.kernel, build_options=options)).kernel
+    accesses = [None] * len(problem.arguments)
+    held = ProblemArguments(session, problem, accesses, seed=SEED)
+    kernel.set_args(*held.arguments)
+    where = problem.ndrange
+    cl.enqueue_nd_range_kernel(
+        session.queue, kernel, where.global_size, where.known_local_size, where.global_offset
     )
-    return f"{own:,}" if own == other else f"{own:,} / {other:,}"
+    session.queue.finish()
+    held.release()  # a kernel does not keep its buffers alive
 
 
-def find_differences(one: Comparison) -> dict[str, dict[str, int | str]]:
-    """Give what differs, by name: both numbers and why."""
-    return {
-        name: {"own": own[name], "oclgrind": other[name], "why": WHY.get(name, UNEXPLAINED)}
-        for own, other in (
-            (one.own.exact, one.oclgrind.exact),
-            (one.own.arithmetic, one.oclgrind.arithmetic),
-            (one.own.shown, one.oclgrind.shown),
-        )
-        for name in sorted(own | other)
-        if own[name] != other[name]
-    }
+def sort_own(counts: OperationCounts) -> Executed:
+    """Sort what kernelcast counted."""
+    executed = Executed()
+    for operation, times in counts.operations.items():
+        executed.add(operation.kind, operation.number, times)
+    for access, times in counts.memory.items():
+        what = "store" if access.is_store else "load"
+        executed.add_memory(access.space, what, times, times * access.bytes)
+    return executed
 
 
-def print_differences(found: list[Comparison]) -> None:
-    """Print what differs, kind by kind: the reasons are the same for all examples."""
-    by_name: dict[str, list[str]] = {}
-    for one in found:
-        for name, row in find_differences(one).items():
-            text = f"{one.problem} {row['own']:,} / {row['oclgrind']:,}"
-            by_name.setdefault(name, []).append(text)
-    for name, rows in by_name.items():
-        compared = "" if name not in SHOWN else ", not compared"
-        print(f"{name}{compared}: {WHY.get(name, UNEXPLAINED)}\n    {'; '.join(rows)}")
+def sort_oclgrind(text: str) -> tuple[Executed, Counter[str]]:
+    """Sort what Oclgrind printed; also count the plain instructions."""
+    executed, plain = Executed(), Counter[str]()
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match:
+            times, name = int(match["count"]), match["name"]
+            plain[name] += times
+            _sort_instruction(executed, name, times, int(match["bytes"] or 0))
+    return executed, plain
 
 
-def to_row(one: Comparison) -> dict[str, object]:
-    """Give a comparison as it is written."""
-    return {
-        "problem": one.problem,
-        "parameters": dict(one.parameters),
-        "verdict": one.verdict,
-        "arithmetic_ratio": one.arithmetic_ratio,
-        "oclgrind_s": round(one.oclgrind_s, 3),
-        "own": one.own.to_dict(),
-        "oclgrind": one.oclgrind.to_dict(),
-        "differences": find_differences(one),
-        "instructions": dict(one.instructions.most_common()),
-    }
+def _sort_instruction(executed: Executed, name: str, times: int, moved_bytes: int) -> None:
+    what, _, rest = name.partition(" ")
+    if what in ("load", "store"):
+        executed.add_memory(rest, what, times, moved_bytes)
+    elif name in ("br", "switch"):
+        executed.add(OperationKind.BRANCH, NumberClass.NONE, times)
+    elif name.startswith("call llvm.fmuladd."):
+        executed.add(OperationKind.MULTIPLY, _F, times)
+        executed.add(OperationKind.ADD, _F, times)
+    elif name in _KIND_OF:
+        executed.add(_KIND_OF[name], _F if name.startswith("f") else _I, times)
+    elif what == "call":
+        _sort_call(executed, name, times)
+
+
+def _sort_call(executed: Executed, name: str, times: int) -> None:
+    """Take a call of a builtin for the operations that kernelcast says it is."""
+    match = _CALL.fullmatch(name)
+    if match is None:
+        return
+    length = int(match["length"])
+    called, types = match["rest"][:length], match["rest"][length:]
+    if is_atomic(called):
+        executed.add(OperationKind.ATOMIC, NumberClass.NONE, times)
+        return
+    lanes = max((int(one) for one in _LANES.findall(types)), default=1)
+    number = _F if _FLOAT_TYPE.match(types) else _I
+    for kind, parts, _ in find_parts(called, lanes) or ():
+        executed.add(kind, number, parts * times)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,22 @@
-"""What `simulated_gpu.py` knows of a kernel before it samples, and its estimates without learning.
+"""What `simulated_gpu.py` knows of a kernel before it samples, its estimates, and what it learns.
 
 Nothing here is chosen by the times of whole launches. A kernel's volumes come from its source, or
 from the counters of its sample where addresses depend on data; the work of its work-groups from
 its source, or from software counters of a few. Bandwidths are those of two other kernels: what
 microbenchmarks would measure.
+
+An L2 cache that writes back keeps what is stored until room is needed. The first work-groups of a
+launch find room; all others pay for DRAM writes of those before them. So a sample of few
+work-groups is too fast where DRAM bandwidth is the limit, and the more stores a kernel does.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from write_back import VolumeCorrection, WriteBack, correct_by_volumes
+import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import DramRoof, GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
@@ -22,17 +26,71 @@ from kernelcast.features.counting.work_profile import profile_work
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel
 from kernelcast.models.linear import two_point
+from kernelcast.models.time_models import TimeModel
 from kernelcast.records.errors import InputError
+from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.records.training_table import TrainingTable, make_table
 from support.simulated_gpu import SimulatedKernel, SimulatedRun, make_problem
-from support.simulated_gpu.runs import SECTOR_BYTES
+from support.simulated_gpu.runs import CLOCK_HZ, SECTOR_BYTES
 
 DEVICE = "SM7_QV100/5/2"
 # As of launches/weighing.py: below this spread of the work weights change nothing.
 EVEN = 0.05
 COUNTED_GROUPS = 32
 COUNTED_IN_WINDOW = 8
+GROUPS = ("sampled", "counters", "analytic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBack:
+    """Volumes between L2 cache and DRAM as a launch of even work-groups goes on.
+
+    Examples
+    --------
+    >>> copy = WriteBack(l2_bytes=600, loaded_bytes=10, stored_bytes=10, allocated_bytes=20)
+    >>> copy.clean_work_groups
+    30.0
+    >>> copy.count_written_bytes(20), copy.count_written_bytes(100)
+    (0.0, 700.0)
+    """
+
+    l2_bytes: float
+    """Capacity of the cache."""
+    loaded_bytes: float
+    stored_bytes: float
+    """What a work-group loads from DRAM, and what of its stores DRAM gets in the end."""
+    allocated_bytes: float
+    """What a work-group newly occupies in the cache: loads, and stores to other places."""
+    is_clean: bool = True
+    """Whether the cache holds nothing at the beginning that has to be written back."""
+
+    @property
+    def clean_work_groups(self) -> float:
+        """Work-groups that fill the cache; from then on each evicts what another one stored."""
+        if not self.is_clean or not self.allocated_bytes > 0:
+            return 0.0
+        return self.l2_bytes / self.allocated_bytes
+
+    def count_written_bytes(self, work_groups: float) -> float:
+        """Give what is written back while so many work-groups run from the beginning."""
+        return self.stored_bytes * max(0.0, work_groups - self.clean_work_groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeCorrection:
+    """The time of a whole launch with what its samples did not have to write back."""
+
+    seconds: float
+    """Of the whole launch."""
+    rate_s: float
+    """Per work-group beyond the samples."""
+    dram_s: float
+    """Least time per work-group for the DRAM volumes there."""
+    loaded_bytes: float
+    written_bytes: float
+    """These volumes, per work-group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +142,11 @@ class Case:
         return COUNTED_GROUPS / self.unit if self.kernel.counted else 0.0
 
     def first(self, multiple: int) -> SimulatedRun:
-        """Give the launch of the first work-groups, of so many P_sat."""
+        """Return the launch of the first work-groups, of so many P_sat."""
         return self.kernel.require(0, multiple * self.unit, self.whole.warmed_by)
 
     def work_of(self, run: SimulatedRun) -> float:
-        """Give a run's work in work-groups of mean work."""
+        """Return a run's work in work-groups of mean work."""
         return sum(self.work[run.begin : run.end])
 
 
@@ -104,7 +162,7 @@ def make_cases(kernels: Iterable[SimulatedKernel], cache_folder: Path) -> list[C
 
 
 def simulated_machine() -> GpuMachine:
-    """Give the V100 of the shipped description, cut down as the simulator's was."""
+    """Return the V100 of the shipped description, cut down as the simulator's was."""
     whole = read_machine(find_machine("v100"))
     return replace(
         whole, compute_units=5, l2_bytes=384 << 10, l2_units=5, dram_fetch_bytes=SECTOR_BYTES
@@ -112,7 +170,7 @@ def simulated_machine() -> GpuMachine:
 
 
 def make_checked_problem(kernel: SimulatedKernel, cache_folder: Path) -> Problem:
-    """Give the problem, with the index space that was simulated."""
+    """Return the problem, with the index space that was simulated."""
     problem = make_problem(kernel, cache_folder)
     assert problem.ndrange.group_counts == kernel.group_counts, kernel.name
     return problem
@@ -145,7 +203,7 @@ def _find_volumes(
     machine: GpuMachine,
     first: SimulatedRun,
 ) -> tuple[WriteBack, bool]:
-    """Give volumes per work-group, and whether the source told them."""
+    """Return volumes per work-group, and whether the source told them."""
     allocated = SECTOR_BYTES * first.count_per_work_group("l2_misses")
     loaded = SECTOR_BYTES * first.count_per_work_group("dram_read_sectors")
     try:
@@ -316,24 +374,90 @@ def sample_typical(case: Case) -> Sample:
 
 
 def find_roof(case: Case, cases: Sequence[Case]) -> DramRoof:
-    """Give the bandwidths that two microbenchmarks measure: none of them is the kernel itself."""
+    """Find the bandwidths that two microbenchmarks measure: none of them is the kernel itself."""
+
+    def measure(*names: str) -> float:
+        name = next(one for one in names if one != case.kernel.name)
+        [whole] = [one.whole for one in cases if one.kernel.name == name]
+        sectors = whole.counters["dram_read_sectors"] + whole.counters["dram_written_sectors"]
+        return SECTOR_BYTES * sectors / whole.cycles
+
     return DramRoof(
-        load_bytes_per_s=_measure(case, cases, ("small/hist_l", "reductions/extremes_atomic")),
-        copy_bytes_per_s=_measure(case, cases, ("small/triad", "small/vecadd")),
+        load_bytes_per_s=measure("small/hist_l", "reductions/extremes_atomic"),
+        copy_bytes_per_s=measure("small/triad", "small/vecadd"),
     )
 
 
-def _measure(case: Case, cases: Sequence[Case], names: Sequence[str]) -> float:
-    """Give the bandwidth of the first kernel that is another one, in bytes per cycle."""
-    [name] = [one for one in names if one != case.kernel.name][:1]
-    [whole] = [one.whole for one in cases if one.kernel.name == name]
-    sectors = whole.counters["dram_read_sectors"] + whole.counters["dram_written_sectors"]
-    return SECTOR_BYTES * sectors / whole.cycles
-
-
 def correct(case: Case, sample: Sample, cases: Sequence[Case]) -> VolumeCorrection:
-    """Correct a sample by volumes."""
-    return correct_by_volumes(
-        sample.cycles, sample.rate, sampled=sample.work, total=case.total,
-        volumes=case.volumes, roof=find_roof(case, cases),
+    """Extrapolate a sample by its rate, but no faster than DRAM takes what is written back."""
+    volumes, left = case.volumes, case.total - sample.work
+    late = volumes.count_written_bytes(case.total) - volumes.count_written_bytes(sample.work)
+    written = late / left if left > 0 else 0.0
+    least_s = find_roof(case, cases).least_s(volumes.loaded_bytes, written)
+    chosen_s = max(sample.rate, least_s) if volumes.stored_bytes > 0 else sample.rate
+    return VolumeCorrection(
+        seconds=sample.cycles + chosen_s * left, rate_s=chosen_s, dram_s=least_s,
+        loaded_bytes=volumes.loaded_bytes, written_bytes=written,
     )  # fmt: skip
+
+
+def describe(case: Case, sample: Sample, cases: Sequence[Case]) -> Mapping[str, float]:
+    """Give what a model is told of a sample: its timeline, counters and volumes.
+
+    Times are in units of what one P_sat of mean work-groups takes, counts per cycle.
+    """
+    corrected = correct(case, sample, cases)
+    run, unit = sample.run, case.unit
+    wave = corrected.rate_s * unit
+    cycles = corrected.rate_s * sample.work
+    units = case.kernel.gpu.compute_units
+    counted = run.counters
+    moved = corrected.loaded_bytes + corrected.written_bytes
+    return {
+        "sampled.intercept_ratio": (sample.cycles - cycles) / wave,
+        "sampled.first_end_ratio": run.cycle_at(unit / 4) / wave,
+        "sampled.wave_spread_ratio": (run.cycle_at(unit) - run.cycle_at(unit / 4)) / wave,
+        "sampled.tail_ratio": (run.cycles - run.cycle_at(run.work_groups - unit / 2)) / wave,
+        "counters.issue_ratio": counted["warp_instructions"] / cycles / units,
+        "counters.l1_accesses_ratio": counted["l1_accesses"] / cycles / units,
+        "counters.l2_accesses_ratio": counted["l2_accesses"] / cycles,
+        "counters.l2_hit_ratio": 1 - counted["l2_misses"] / max(1, counted["l2_accesses"]),
+        "analytic.dram_share_ratio": corrected.dram_s / corrected.rate_s,
+        "analytic.write_share_ratio": corrected.written_bytes / moved if moved else 0.0,
+        "analytic.correction_ratio": corrected.rate_s / sample.rate,
+    }
+
+
+def make_rows(
+    cases: Sequence[Case], samples: Sequence[Sample], *, is_corrected: bool
+) -> TrainingTable:
+    """Make a table of all kernels: features, the time to correct, and the true one."""
+    features = [describe(*pair, cases) for pair in zip(cases, samples, strict=True)]
+    schema = FeatureSchema(names=tuple(features[0]), version=1)
+    linear = [
+        correct(case, sample, cases).seconds if is_corrected else sample.reach(case.total)
+        for case, sample in zip(cases, samples, strict=True)
+    ]
+    return make_table(
+        schema,
+        [list(one.values()) for one in features],
+        {
+            "keys": [case.kernel.name for case in cases],
+            "kernels": [case.kernel.name for case in cases],
+            "seconds": [case.whole.cycles / CLOCK_HZ for case in cases],
+            "linear_s": np.array(linear) / CLOCK_HZ,
+        },
+    )
+
+
+def predict_left_out(table: TrainingTable, *, is_gated: bool) -> npt.NDArray[np.float64]:
+    """Predict each kernel by a model that learned from all others, in seconds.
+
+    Settings and gate are chosen within the others.
+    """
+    model = TimeModel(name="svr", learner="svr", feature_groups=GROUPS, is_gated=is_gated)
+    found = np.empty(len(table))
+    for kernel in sorted(set(table.kernels)):
+        is_left_out = table.kernels == kernel
+        found[is_left_out] = model.fit(table.take(~is_left_out)).predict(table.take(is_left_out))
+    return found
