@@ -8,8 +8,8 @@ metadata hold the version of the format and the schemas of the features.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from pathlib import Path
-from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation
 from kernelcast.records.private_files import written_whole
 from kernelcast.records.samples import TimedLaunch
@@ -29,7 +30,9 @@ from kernelcast.training_data.store.schema import (
     OBSERVATION_COLUMNS,
     OBSERVATIONS,
     Column,
+    find_hint,
     row_to_observation,
+    strip_none,
 )
 from kernelcast.training_data.store.selection import EVERYTHING, Selection, list_conditions
 from kernelcast.training_data.store.store import Store
@@ -43,7 +46,7 @@ _BATCH_ROWS = 5000
 _PLAIN = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
 _MOMENT = pa.timestamp("us", tz="UTC")
 _NDRANGE = ("global_size", "local_size", "global_offset")
-_COLUMNS = {one.name: one for one in OBSERVATION_COLUMNS if one.name != "features"}
+_COLUMNS = tuple(one for one in OBSERVATION_COLUMNS if one.name != "features")
 
 
 class ObservationFileError(InputError):
@@ -51,53 +54,33 @@ class ObservationFileError(InputError):
 
 
 def _find_type(hint: Any) -> pa.DataType:  # noqa: ANN401 - a type
-    """Give Arrow's type of a record's field."""
+    """Find Arrow's type of a record's field."""
+    hint = strip_none(hint)
     if hint in _PLAIN:
         return _PLAIN[hint]
-    arguments = [one for one in get_args(hint) if one not in {NoneType, Ellipsis}]
     if hint is TimedLaunch:
-        hints = get_type_hints(TimedLaunch) | get_type_hints(get_type_hints(TimedLaunch)["box"])
+        hints = get_type_hints(TimedLaunch) | get_type_hints(find_hint(TimedLaunch, "box"))
         return pa.struct({name: _find_type(hints[name]) for name in LAUNCH_FIELDS})
     if is_dataclass(hint):
         hints = get_type_hints(hint)
         return pa.struct({one.name: _find_type(hints[one.name]) for one in fields(hint)})
-    if get_origin(hint) in {tuple, frozenset}:
-        inner = arguments[0]
-        is_text = isinstance(inner, type) and issubclass(inner, str)
-        return pa.list_(pa.string() if is_text else _find_type(inner))
-    if len(arguments) == 2:  # a mapping of texts
-        return pa.map_(pa.string(), pa.string())
-    return _find_type(arguments[0])
+    inner = get_args(hint)
+    if len(inner) == 2 and get_origin(hint) is Mapping:
+        # Parameters stay a text: their values are of several types.
+        return pa.map_(pa.string(), pa.string()) if inner[1] is str else pa.string()
+    return pa.list_(_find_type(inner[0])) if inner else pa.string()
 
 
-def _list_fields(version: int) -> list[pa.Field]:
-    """List the columns beside the features, as a version of the format has them."""
-    hints = get_type_hints(Observation) | {
-        f"runs.{name}": hint
-        for name, hint in get_type_hints(get_type_hints(Observation)["runs"]).items()
-    }
-    found = []
-    for one in _COLUMNS.values():
-        if version == 1 and one.default is not None:
-            continue
-        if one.name == "measured_at_us":
-            found.append(pa.field("measured_at_us" if version == 1 else "measured_at", _MOMENT))
-        elif one.name == "ndrange" and version > 1:
-            found += [pa.field(name, pa.list_(pa.int64())) for name in _NDRANGE]
-        elif _is_nested(one) and version > 1:
-            found.append(pa.field(one.name, _find_type(hints[one.path]), nullable=False))
-        else:
-            found.append(pa.field(one.name, _PLAIN[one.type], nullable=one.is_nullable))
-    return found
-
-
-def _is_nested(one: Column) -> bool:
-    """Tell whether the store keeps a column as a text of lists or mappings.
-
-    Parameters stay a text: their values are of several types.
-    """
-    is_text = one.codec is None or one.type is not str
-    return not is_text and one.name not in {"ndrange", "parameters", "origin"}
+def _list_fields(column: Column, *, is_first_version: bool = False) -> list[pa.Field]:
+    """List the fields of a file that a column of the store becomes."""
+    if column.hint is datetime:
+        name = column.name if is_first_version else column.name.removesuffix("_us")
+        return [pa.field(name, _MOMENT)]
+    if is_first_version or not column.is_structured:
+        return [pa.field(column.name, _PLAIN[column.type], nullable=column.is_nullable)]
+    if column.hint is NDRange:
+        return [pa.field(name, pa.list_(pa.int64())) for name in _NDRANGE]
+    return [pa.field(column.name, _find_type(column.hint), nullable=False)]
 
 
 def export_parquet(
@@ -159,33 +142,27 @@ def _make_schema(schemas: Iterable[FeatureSchema]) -> pa.Schema:
         "format": FORMAT_VERSION,
         "feature_schemas": {one.id: {"version": one.version, "names": one.names} for one in kept},
     }
-    columns = [*_list_fields(FORMAT_VERSION), *(pa.field(name, pa.float64()) for name in names)]
+    columns = [field for one in _COLUMNS for field in _list_fields(one)]
+    columns += [pa.field(name, pa.float64()) for name in names]
     return pa.schema(columns, metadata={METADATA_KEY: json.dumps(content).encode()})
 
 
 def _make_batch(
     columns: Mapping[str, Sequence[Any]], schemas: Mapping[str, FeatureSchema], arrow: pa.Schema
 ) -> pa.RecordBatch:
-    plain = _list_fields(FORMAT_VERSION)
-    known = {
-        **columns,
-        **{
-            one.name: [_write_nested(one, text) for text in columns[one.name]]
-            for one in _COLUMNS.values()
-            if _is_nested(one)
-        },
-        "measured_at": columns["measured_at_us"],
-        **dict(
-            zip(
-                _NDRANGE,
-                zip(*(json.loads(one) if one else (None,) * 3 for one in columns["ndrange"]),
-                    strict=True),
-                strict=True,
-            )
-        ),
-    }  # fmt: skip
-    arrays = [pa.array(list(known[one.name]), type=one.type) for one in plain]
-    names = [one.name for one in arrow][len(plain) :]
+    arrays = []
+    for column in _COLUMNS:
+        found = _list_fields(column)
+        values = [columns[column.name]]
+        if column.hint is NDRange:
+            sizes = [json.loads(one) if one else (None,) * 3 for one in values[0]]
+            values = [*zip(*sizes, strict=True)]
+        elif column.is_structured and found[0].type != pa.string():
+            values = [[_write_nested(column, one) for one in values[0]]]
+        arrays += [
+            pa.array(list(some), type=one.type) for one, some in zip(found, values, strict=True)
+        ]
+    names = [one.name for one in arrow][len(arrays) :]
     matrix = np.full((len(columns["key"]), len(names)), np.nan)
     column_of = {name: place for place, name in enumerate(names)}
     places = {key: [column_of[name] for name in one.names] for key, one in schemas.items()}
@@ -199,8 +176,7 @@ def _make_batch(
 
 
 def _write_nested(column: Column, text: str) -> Any:  # noqa: ANN401 - as Arrow takes it
-    assert column.codec is not None
-    content = column.codec.from_text(text)
+    content = column.load(text)
     if column.name == "samples":
         for one in content:
             launches = [[*launch, 1.0][: len(LAUNCH_FIELDS)] for launch in one["launches"]]
@@ -256,10 +232,10 @@ def read_parquet(
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             version, schemas = _read_metadata(file.schema_arrow.metadata, where)
-            _check_columns(file.schema_arrow, version, schemas, where)
+            found = _choose_fields(file.schema_arrow, version, schemas, where)
             first = 1
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                yield from _read_batch(batch, version, schemas, f"{where}: row", first)
+                yield from _read_batch(batch.select(found), schemas, f"{where}: row", first)
                 first += batch.num_rows
                 report(first - 1)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
@@ -315,49 +291,48 @@ def _read_metadata(
     return version, found
 
 
-def _check_columns(
+def _choose_fields(
     found: pa.Schema, version: int, schemas: Mapping[str, FeatureSchema], where: str
-) -> None:
-    features = (
-        pa.field(name, pa.float64()) for one in schemas.values() for name in one.names
-    )  # fmt: skip
-    for one in (*_list_fields(version), *features):
+) -> list[str]:
+    """Check a file's columns, and name those that its version has."""
+    wanted = [
+        field
+        for one in _COLUMNS
+        # What came with a later version is as the store's older rows have it.
+        if version > 1 or one.default is None
+        for field in _list_fields(one, is_first_version=version == 1)
+    ]
+    names = dict.fromkeys(name for one in schemas.values() for name in one.names)
+    wanted += [pa.field(name, pa.float64()) for name in names]
+    for one in wanted:
         place = found.get_field_index(one.name)
-        kind = found.field(place).type if place >= 0 else "not there"
-        if place < 0 or not _fits(found.field(place).type, one.type):
-            msg = f"{where}: column {one.name} is {kind}, expected {one.type}; export it again"
+        kind = found.field(place).type if place >= 0 else None
+        # Structs of older versions may lack fields.
+        if kind is None or kind.id != one.type.id:
+            msg = (
+                f"{where}: column {one.name} is {kind or 'not there'}, expected {one.type}; export "
+                "it again"
+            )
             raise ObservationFileError(msg)
-
-
-def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether a type is that wanted; structs of older versions may lack fields."""
-    if pa.types.is_list(found) and pa.types.is_list(wanted):
-        return _fits(found.value_type, wanted.value_type)
-    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
-        kinds = {one.name: one.type for one in wanted}
-        return all(one.name in kinds and _fits(one.type, kinds[one.name]) for one in found)
-    return bool(found == wanted)
+    return [one.name for one in wanted]
 
 
 def _read_batch(
-    batch: pa.RecordBatch, version: int, schemas: Mapping[str, FeatureSchema], where: str,
-    first: int,
-) -> Iterator[Observation]:  # fmt: skip
+    batch: pa.RecordBatch, schemas: Mapping[str, FeatureSchema], where: str, first: int
+) -> Iterator[Observation]:
+    features = dict.fromkeys(name for one in schemas.values() for name in one.names)
     blobs = {key: _make_blobs(batch, one) for key, one in schemas.items()}
-    texts = [
-        one
-        for one in OBSERVATION_COLUMNS
-        if one.codec is not None and one.type is str and (version == 1 or not _is_nested(one))
-        and (version == 1 or one.name != "ndrange")
-    ]  # fmt: skip
-    for place, row in enumerate(_list_rows(batch, version)):
+    plain = {
+        name: column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        if name not in features
+    }
+    values = zip(*(one.to_pylist() for one in plain.values()), strict=True)
+    for place, row in enumerate(dict(zip(plain, one, strict=True)) for one in values):
         own = blobs.get(row["schema_id"])
         row["features"] = None if own is None else own[place]
         try:
-            for one in texts:
-                if row[one.name] is not None and one.codec is not None:
-                    row[one.name] = one.codec.from_text(row[one.name])
-            made = row_to_observation(row, schemas, is_plain=True)
+            made = row_to_observation(_name_as_store(row), schemas)
             if row["schema_id"] not in {None, *schemas}:
                 msg = f"its feature schema {row['schema_id']} is not in the file"
                 raise ValueError(msg)
@@ -370,20 +345,15 @@ def _read_batch(
         yield made
 
 
-def _list_rows(batch: pa.RecordBatch, version: int) -> Iterator[dict[str, Any]]:
-    """List a batch's rows as plain values by the store's names, without features."""
-    names = [one.name for one in _list_fields(version)]
-    moments = {"measured_at", "measured_at_us"}
-    columns = [batch[name].cast(pa.int64()) if name in moments else batch[name] for name in names]
-    for values in zip(*(one.to_pylist() for one in columns), strict=True):
-        row = dict(zip(names, values, strict=True))
-        if version == 1:
-            row["started_s"] = "[]"
-        else:
-            sizes = [row.pop(name) for name in _NDRANGE]
-            row["ndrange"] = None if sizes[0] is None else sizes
-            row["measured_at_us"] = row.pop("measured_at")
-        yield row
+def _name_as_store(row: dict[str, Any]) -> dict[str, Any]:
+    """Put what files have apart or under another name where the store has it."""
+    found = {one.name: one.default for one in _COLUMNS if one.default is not None} | row
+    if "ndrange" not in row:
+        sizes = [row[name] for name in _NDRANGE]
+        found["ndrange"] = None if sizes[0] is None else sizes
+        found["measured_at_us"] = row["measured_at"]
+        found["versions"] = dict(row["versions"])
+    return found
 
 
 def _make_blobs(batch: pa.RecordBatch, schema: FeatureSchema) -> list[bytes]:

@@ -1,7 +1,7 @@
 """Other people's measurements as observations of ours."""
 
-from kernelcast.training_data.importers.foreign import DataSet, ImportFileError
-from kernelcast.training_data.importers.recognising import DATA_SETS, find_data_set
+from kernelcast.training_data.importers.data_sets import DATA_SETS, DataSet, ImportFileError
+from kernelcast.training_data.importers.tables import find_data_set
 from kernelcast.training_data.importers.tuning import TuningFiles, find_tuning_files, read_tuning
 
 __all__ = [

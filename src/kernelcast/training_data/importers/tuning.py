@@ -20,12 +20,11 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.records.observed_times import RunTimes, summarise_runs
-from kernelcast.training_data.importers.foreign import (
+from kernelcast.training_data.importers.data_sets import (
     GRID_FEATURES,
-    ForeignRow,
     ImportFileError,
-    Value,
     describe_grid,
+    make_foreign,
     make_grid,
     number_repeats,
 )
@@ -165,22 +164,23 @@ def _read_entry(
 ) -> Iterator[Observation | FailureRecord]:
     configuration = dict(entry["configuration"])
     is_valid = entry["invalidity"] == _VALID
-    row = ForeignRow(
-        data_set="t4",
-        licence="as the tuner's file",
-        application=problem.application,
-        kernel=problem.kernel,
-        device=problem.device,
-        # A failure needs a launch and no time; this one is not kept.
-        runs=_read_runs(entry, problem) if is_valid else RunTimes(median_s=1.0),
-        parameters={name: _plain(value) for name, value in configuration.items()},
-        ndrange=_read_ndrange(configuration, problem),
-        features={},
-        schema=_SCHEMA,
-    )
-    found = replace(
-        row, features={} if row.ndrange is None else describe_grid(row.ndrange)
-    ).as_observation()
+    # A failure needs a launch and no time; this one is not kept.
+    runs = _read_runs(entry, problem) if is_valid else RunTimes(median_s=1.0)
+    ndrange = _read_ndrange(configuration, problem)
+    found = make_foreign(
+        {
+            "suite": "t4", "source": "t4 (as the tuner's file)", "kernel": problem.kernel,
+            "application": problem.application, "device": problem.device, "ndrange": ndrange,
+            "seconds": runs.median_s,
+            "parameters": {
+                name: one if isinstance(one, int | float | str) else json.dumps(one)
+                for name, one in sorted(configuration.items())
+            },
+        },
+        {} if ndrange is None else describe_grid(ndrange),
+        _SCHEMA,
+    )  # fmt: skip
+    found = replace(found, runs=runs)
     moment = _read_time(entry.get("timestamp"))
     if is_valid:
         yield replace(found, measured_at=moment)
@@ -243,10 +243,6 @@ def _read_time(text: object) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else None
-
-
-def _plain(value: object) -> Value:
-    return value if isinstance(value, int | float | str) else json.dumps(value)
 
 
 def _unit(name: str, where: str) -> float:

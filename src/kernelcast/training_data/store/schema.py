@@ -1,7 +1,9 @@
-"""The one description of observations and failures: columns, and how records become rows.
+"""The one definition of observations and failures, from which tables and files follow.
 
-`OBSERVATION_COLUMNS` and `FAILURE_COLUMNS` say of each column where its value stands in the record.
-The tables of the database, the columns of Parquet files, and the ways there and back follow.
+`OBSERVATION_COLUMNS` and `FAILURE_COLUMNS` say of each column where its value stands in the record;
+the types of the records' fields say the rest: the column's type in the database, in Parquet files
+(`kernelcast.training_data.parquet`) and in plain tables (`kernelcast.training_data.importers`), and
+how a value is written and read.
 
 A row of ``observations`` has columns for what is searched, split and learned by; what only people
 look at is JSON text. Features are one blob per row: float64, little endian, in the order of the
@@ -15,21 +17,21 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Any, Final
+from types import NoneType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import cattrs
 import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
-from cattrs.gen import make_dict_unstructure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
 from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
-from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import MachineState, RunTimes, SampleSet
+from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag
+from kernelcast.records.observed_times import MachineState, SampleSet
 from kernelcast.records.samples import TimedLaunch
 
 FEATURE_TYPE: Final = np.dtype("<f8")
@@ -42,7 +44,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # `json.dumps` would make one for each text, which takes as long as a short text itself.
 _WRITER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False)
-_CONVERTER = cattrs.Converter(detailed_validation=False, forbid_extra_keys=True)
 
 
 def dump(content: object) -> str:
@@ -52,11 +53,7 @@ def dump(content: object) -> str:
 
 def load_mapping(text: str) -> Mapping[str, Any]:
     """Read a JSON object."""
-    content = json.loads(text)
-    if not isinstance(content, dict):
-        msg = f"expected a JSON object, found {text[:40]!r}"
-        raise ValueError(msg)
-    return content
+    return _check_mapping(json.loads(text))
 
 
 def dump_time(moment: datetime | None) -> int | None:
@@ -89,7 +86,7 @@ def _list_sizes(ndrange: NDRange) -> list[Any]:
     return [ndrange.global_size, ndrange.local_size, ndrange.global_offset]
 
 
-def _make_ndrange(sizes: Sequence[Any]) -> NDRange:
+def _make_ndrange(sizes: Sequence[Any], _: object = None) -> NDRange:
     global_size, local_size, offset = sizes
     return NDRange(
         global_size=tuple(global_size),
@@ -117,59 +114,50 @@ def _read_launch(content: Any, _: object) -> TimedLaunch:  # noqa: ANN401 - a li
     )
 
 
-_CONVERTER.register_unstructure_hook(TimedLaunch, _write_launch)
-_CONVERTER.register_structure_hook(TimedLaunch, _read_launch)
-for _kind in (SampleSet, MachineState):
-    _CONVERTER.register_unstructure_hook(
-        _kind,
-        make_dict_unstructure_fn(_kind, _CONVERTER, _cattrs_omit_if_default=True),
-    )
-
-
-@lru_cache(maxsize=256)  # most observations of a batch have the same, often an empty one
-def _write_state(state: MachineState) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = _CONVERTER.unstructure(state)
+def _check_mapping(content: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of JSON
+    if not isinstance(content, dict):
+        msg = f"expected a JSON object, found {str(content)[:40]}"
+        raise ValueError(msg)
     return content
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Codec:
-    """How a value of a record becomes plain values, as files hold them, and those a text."""
+def _make_converter() -> cattrs.Converter:
+    """Make what turns values of records into plain ones, as files hold them, and back."""
+    made = cattrs.Converter(
+        detailed_validation=False, forbid_extra_keys=True,
+        unstruct_collection_overrides={frozenset: sorted},
+    )  # fmt: skip
+    made.register_unstructure_hook(TimedLaunch, _write_launch)
+    made.register_structure_hook(TimedLaunch, _read_launch)
+    made.register_unstructure_hook(NDRange, _list_sizes)
+    made.register_structure_hook(NDRange, _make_ndrange)
+    made.register_unstructure_hook(datetime, dump_time)
+    made.register_structure_hook(datetime, lambda value, _: load_time(value))
+    made.register_structure_hook_func(_is_mapping, lambda value, _: dict(_check_mapping(value)))
+    kind: Any
+    for kind in (SampleSet, MachineState):
+        made.register_unstructure_hook(
+            kind, make_dict_unstructure_fn(kind, made, _cattrs_omit_if_default=True)
+        )
+        made.register_structure_hook(kind, _drop_absent(make_dict_structure_fn(kind, made)))
+    return made
 
-    to_plain: Callable[[Any], Any] = lambda value: value
-    from_plain: Callable[[Any], Any] = lambda value: value
-    to_text: Callable[[Any], Any] = dump
-    from_text: Callable[[Any], Any] = json.loads
+
+def _is_mapping(kind: Any) -> bool:  # noqa: ANN401 - a type
+    return get_origin(kind) is Mapping
 
 
-def _keep(value: Any) -> Any:  # noqa: ANN401 - whatever it is
-    return value
+def _drop_absent(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Take null out of what files hold before it is read."""
+
+    def read_present(content: Mapping[str, Any], kind: Any) -> Any:  # noqa: ANN401 - a type
+        return read({name: one for name, one in content.items() if one is not None}, kind)
+
+    return read_present
 
 
-def _drop_absent(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in content.items() if value is not None}
-
-
-def _read_samples(content: Sequence[Mapping[str, Any]]) -> tuple[SampleSet, ...]:
-    return _CONVERTER.structure([_drop_absent(one) for one in content], tuple[SampleSet, ...])
-
-
-_TIMES = Codec(to_plain=list, from_plain=tuple)
-_MAPPING = Codec(to_plain=dict, from_plain=dict, from_text=load_mapping)
-_SIZES = Codec(to_plain=_list_sizes, from_plain=_make_ndrange)
-_SAMPLES = Codec(to_plain=_CONVERTER.unstructure, from_plain=_read_samples)
-_STATE = Codec(
-    to_plain=_write_state,
-    from_plain=lambda content: _CONVERTER.structure(_drop_absent(content), MachineState),
-)
-_FLAGS = Codec(
-    to_plain=sorted,
-    from_plain=lambda flags: frozenset(map(ObservationFlag, flags)),
-    to_text=lambda flags: f",{','.join(flags)}," if flags else "",
-    from_text=lambda text: text.split(",")[1:-1],
-)
-_ORIGIN = Codec(to_plain=str, from_plain=Origin, to_text=_keep, from_text=_keep)
-_TIME = Codec(to_plain=dump_time, from_plain=load_time, to_text=_keep, from_text=_keep)
+_CONVERTER = _make_converter()
+_FLAGS = frozenset[ObservationFlag]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,97 +166,139 @@ class Column:
 
     name: str
     path: str
-    """Where its value stands in the record; of a derived one, what it is read by."""
-    type: type = str
-    is_nullable: bool = False
-    codec: Codec | None = None
-    """None where the value is stored as it is."""
+    """Where its value stands in the record."""
+    hint: Any
+    """Type of the value, without None."""
+    is_nullable: bool
+    label: str = ""
+    """Its name in plain tables of people's own; empty where they have no such column."""
     is_derived: bool = False
     """Whether it follows from the others: it is written for searches, and not read."""
     default: str | None = None
     """Of rows that were there before the column was."""
 
+    @property
+    def type(self) -> type:
+        """Type of what the database holds."""
+        if self.hint is datetime:
+            return int
+        return self.hint if self.hint in {int, float, bytes} else str
+
+    @property
+    def is_structured(self) -> bool:
+        """Whether the database holds a text of what consists of several values."""
+        return get_origin(self.hint) is not None or self.hint in {NDRange, MachineState}
+
     def write(self, record: Any) -> Any:  # noqa: ANN401 - one of two records
-        """Give a record's value as the database holds it."""
+        """Write a record's value as the database holds it."""
         value = attrgetter(self.path)(record)
-        if value is None or self.codec is None:
+        if value is None or self.hint in {str, int, float}:
             return value
-        return self.codec.to_text(self.codec.to_plain(value))
+        if self.hint in {NDRange, MachineState}:
+            return _write_once(value)
+        plain = _CONVERTER.unstructure(value)
+        if self.hint == _FLAGS:
+            return f",{','.join(plain)}," if plain else ""
+        return dump(plain) if self.is_structured else plain
 
-    def read(self, value: Any, *, is_plain: bool) -> Any:  # noqa: ANN401 - as the record has it
-        """Give the record's value of what the database holds, or a file as plain values."""
-        if value is None or self.codec is None:
+    def load(self, text: str) -> Any:  # noqa: ANN401 - as files hold it
+        """Read the plain value out of the text that the database holds."""
+        return text.split(",")[1:-1] if self.hint == _FLAGS else json.loads(text)
+
+    def read(self, value: Any) -> Any:  # noqa: ANN401 - as the record has it
+        """Read what the database holds, or a file as a plain value."""
+        if value is None or (self.hint in {str, int, float} and isinstance(value, self.hint)):
             return value
-        return self.codec.from_plain(value if is_plain else self.codec.from_text(value))
+        if self.is_structured and isinstance(value, str):
+            value = self.load(value)
+        return _CONVERTER.structure(value, self.hint)
 
 
-def _column(name: str, path: str = "", kind: type = str, **more: Any) -> Column:  # noqa: ANN401 - as `Column`
-    return Column(name=name, path=path or name, type=kind, **more)
+@lru_cache(maxsize=4096)  # programs repeat their launches, and a batch its machine's state
+def _write_once(value: NDRange | MachineState) -> str:
+    return dump(_CONVERTER.unstructure(value))
 
 
-_LAUNCH = (
-    _column("launch_key", "launch.key", is_derived=True),
-    _column("measurement"),
-    _column("kernel_digest", "launch.kernel.digest"),
-    _column("kernel", "launch.kernel.name"),
-    _column("application", "launch.kernel.application"),
-    _column("suite", "launch.kernel.suite"),
-    _column("device_id", "launch.device.id"),
-    _column("device", "launch.device.name"),
-    _column("platform", "launch.device.platform"),
-    _column("driver", "launch.device.driver"),
-    _column("ndrange", "launch.ndrange", is_nullable=True, codec=_SIZES),
-    _column("work_groups", "launch.work_group_count", int, is_nullable=True, is_derived=True),
-    _column("arguments_digest", "launch.arguments_digest"),
-    _column("parameters", "launch.parameters", codec=_MAPPING),
-)
-_KEY = _column("key", is_derived=True)
-_FEATURES = frozenset({"schema_id", "features"})
-_FIRST_SAMPLES = frozenset({"linear_s", "sampling_s"})
+def strip_none(hint: Any) -> Any:  # noqa: ANN401 - a type
+    """Give a type without None, and itself where it does not hold None."""
+    kinds = get_args(hint)
+    return next(one for one in kinds if one is not NoneType) if NoneType in kinds else hint
+
+
+@cache
+def find_hint(record: Any, path: str) -> Any:  # noqa: ANN401 - a type
+    """Find the type of a record's field, which may lie in a record inside."""
+    outer, _, name = path.rpartition(".")
+    return get_type_hints(strip_none(find_hint(record, outer)) if outer else record)[name]
+
+
+def _column(record: Any, name: str, path: str = "", hint: Any = None, **more: Any) -> Column:  # noqa: ANN401
+    """Describe a column; one whose type is given is derived, the others' are of the record."""
+    is_derived = hint is not None
+    hint = hint if is_derived else find_hint(record, path or name)
+    return Column(
+        name=name, path=path or name, hint=strip_none(hint), is_nullable=NoneType in get_args(hint),
+        is_derived=is_derived, **more,
+    )  # fmt: skip
+
+
+def _describe_launch(record: Any) -> tuple[Column, ...]:  # noqa: ANN401 - a record's class
+    return (
+        _column(record, "key", hint=str),
+        _column(record, "launch_key", "launch.key", str),
+        _column(record, "measurement"),
+        _column(record, "kernel_digest", "launch.kernel.digest"),
+        _column(record, "kernel", "launch.kernel.name", label="kernel"),
+        _column(record, "application", "launch.kernel.application", label="application"),
+        _column(record, "suite", "launch.kernel.suite", label="suite"),
+        _column(record, "device_id", "launch.device.id"),
+        _column(record, "device", "launch.device.name", label="device"),
+        _column(record, "platform", "launch.device.platform"),
+        _column(record, "driver", "launch.device.driver", label="driver"),
+        _column(record, "ndrange", "launch.ndrange"),
+        _column(record, "work_groups", "launch.work_group_count", int | None),
+        _column(record, "arguments_digest", "launch.arguments_digest"),
+        _column(record, "parameters", "launch.parameters"),
+    )
+
+
 OBSERVATION_COLUMNS: Final = (
-    _KEY,
-    *_LAUNCH,
-    _column("seconds", "runs.median_s", float),
-    _column("durations_s", "runs.durations_s", codec=_TIMES),
-    _column("started_s", "runs.started_s", codec=_TIMES, default="[]"),
-    _column("noise", "runs.noise", float, is_nullable=True),
-    _column("run_count", "runs.run_count", int),
-    _column("schema_id", kind=str, is_nullable=True, is_derived=True),
-    _column("features", kind=bytes, is_nullable=True, is_derived=True),
-    _column("linear_s", kind=float, is_nullable=True, is_derived=True),
-    _column("sampling_s", kind=float, is_nullable=True, is_derived=True),
-    _column("samples", codec=_SAMPLES),
-    _column("origin", codec=_ORIGIN),
-    _column("source"),
-    _column("flags", codec=_FLAGS),
-    _column("machine_state", codec=_STATE),
-    _column("versions", codec=_MAPPING),
-    _column("measured_at_us", "measured_at", int, is_nullable=True, codec=_TIME),
+    *_describe_launch(Observation),
+    _column(Observation, "seconds", "runs.median_s", label="seconds"),
+    _column(Observation, "durations_s", "runs.durations_s"),
+    _column(Observation, "started_s", "runs.started_s", default="[]"),
+    _column(Observation, "noise", "runs.noise", label="noise"),
+    _column(Observation, "run_count", "runs.run_count", label="runs"),
+    _column(Observation, "schema_id", hint=str | None),
+    _column(Observation, "features", hint=bytes | None),
+    _column(Observation, "linear_s", hint=float | None),
+    _column(Observation, "sampling_s", hint=float | None),
+    _column(Observation, "samples"),
+    _column(Observation, "origin"),
+    _column(Observation, "source"),
+    _column(Observation, "flags"),
+    _column(Observation, "machine_state"),
+    _column(Observation, "versions"),
+    _column(Observation, "measured_at_us", "measured_at"),
 )
-"""Of an observation. Features, their schema, and what is searched of the first samples have no
-path: they are written and read beside the others."""
+"""Of an observation. Features, their schema, and what is searched of the first samples are written
+and read beside the others."""
 FAILURE_COLUMNS: Final = (
-    _KEY,
-    *_LAUNCH,
-    _column("kind"),
-    _column("message"),
-    _column("failed_at_us", "failed_at", int, is_nullable=True, codec=_TIME),
+    *_describe_launch(FailureRecord),
+    _column(FailureRecord, "kind"),
+    _column(FailureRecord, "message"),
+    _column(FailureRecord, "failed_at_us", "failed_at"),
 )
 """Of a failure."""
-# Inner records before those that hold them.
-_RECORDS: Mapping[str, Callable[..., Any]] = {
-    "launch.kernel": KernelIdentity, "launch.device": DeviceIdentity, "launch": LaunchIdentity,
-    "runs": RunTimes,
-}  # fmt: skip
+_BESIDE = frozenset({"schema_id", "features", "linear_s", "sampling_s"})
 
 
 def observation_to_row(one: Observation) -> dict[str, Any]:
     """Write an observation."""
-    others = _FEATURES | _FIRST_SAMPLES
     row = {
         column.name: column.write(one)
         for column in OBSERVATION_COLUMNS
-        if column.name not in others
+        if column.name not in _BESIDE
     }
     first = one.samples[0] if one.samples else None
     return row | {
@@ -279,15 +309,18 @@ def observation_to_row(one: Observation) -> dict[str, Any]:
     }
 
 
-def row_to_observation(
-    row: Row, schemas: Mapping[str, FeatureSchema], *, is_plain: bool = False
-) -> Observation:
+def row_to_observation(row: Row, schemas: Mapping[str, FeatureSchema]) -> Observation:
     """Read an observation of what the database holds, or of a file's plain values."""
     features = row["features"]
-    made: Observation = _make_record(
-        Observation, OBSERVATION_COLUMNS, row, is_plain=is_plain,
-        features=None if features is None else load_features(features, schemas[row["schema_id"]]),
-    )  # fmt: skip
+    return make_observation(
+        _read(row, OBSERVATION_COLUMNS),
+        None if features is None else load_features(features, schemas[row["schema_id"]]),
+    )
+
+
+def make_observation(values: Row, features: FeatureVector | None) -> Observation:
+    """Make an observation of values by columns; those left out are as the records have them."""
+    made: Observation = _build(Observation, OBSERVATION_COLUMNS, values, features=features)
     return made
 
 
@@ -298,28 +331,25 @@ def failure_to_row(one: FailureRecord) -> dict[str, Any]:
 
 def row_to_failure(row: Row) -> FailureRecord:
     """Read a failure."""
-    made: FailureRecord = _make_record(FailureRecord, FAILURE_COLUMNS, row, is_plain=False)
+    made: FailureRecord = _build(FailureRecord, FAILURE_COLUMNS, _read(row, FAILURE_COLUMNS))
     return made
 
 
-def _make_record(
-    kind: Callable[..., Any],
-    columns: Sequence[Column],
-    row: Row,
-    *,
-    is_plain: bool,
-    **more: FeatureVector | None,
-) -> Any:  # noqa: ANN401 - of `kind`
+def _read(row: Row, columns: Sequence[Column]) -> dict[str, Any]:
+    return {one.name: one.read(row[one.name]) for one in columns if not one.is_derived}
+
+
+def _build(record: Any, columns: Sequence[Column], values: Row, **more: Any) -> Any:  # noqa: ANN401
+    """Make a record and those that it holds, the inner ones first."""
     parts: dict[str, dict[str, Any]] = defaultdict(dict)
     for column in columns:
-        if not column.is_derived:
-            where, _, field = column.path.rpartition(".")
-            parts[where][field] = column.read(row[column.name], is_plain=is_plain)
-    for where, record in _RECORDS.items():
-        if where in parts or where == "launch":
-            outer, _, field = where.rpartition(".")
-            parts[outer][field] = record(**parts[where])
-    return kind(**parts[""], **more)
+        if column.name in values:
+            outer, _, field = column.path.rpartition(".")
+            parts[outer][field] = values[column.name]
+    for inner in sorted(filter(None, parts), key=lambda path: -path.count(".")):
+        outer, _, field = inner.rpartition(".")
+        parts[outer][field] = find_hint(record, inner)(**parts[inner])
+    return record(**parts[""], **more)
 
 
 @lru_cache(maxsize=64)
@@ -347,6 +377,7 @@ METADATA = sa.MetaData()
 # SQLite has one integer type, PostgreSQL's default has 32 bits.
 WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _TYPES: Mapping[type, Any] = {str: sa.Text, float: sa.Double, int: WHOLE, bytes: sa.LargeBinary}
+_LABELS = ("launch_key", "kernel", "application", "suite", "device_id")
 
 
 def _make_table(name: str, columns: Sequence[Column], indexed: Sequence[str]) -> sa.Table:
@@ -366,13 +397,11 @@ OBSERVATIONS = _make_table(
 LAUNCHES = _make_table(
     "launches",
     (
-        *(
-            one
-            for name in ("launch_key", "kernel", "application", "suite", "device_id")
-            for one in _LAUNCH
-            if one.name == name
+        *sorted(
+            (one for one in OBSERVATION_COLUMNS if one.name in _LABELS),
+            key=lambda one: _LABELS.index(one.name),
         ),
-        _column("changed", kind=int),
+        _column(None, "changed", hint=int),
     ),
     ("changed",),
 )
@@ -385,6 +414,9 @@ FAILURES = _make_table(
 )
 FEATURE_SCHEMAS = _make_table(
     "feature_schemas",
-    (_column("id"), _column("version", kind=int), _column("names")),
+    (
+        _column(None, "id", hint=str), _column(None, "version", hint=int),
+        _column(None, "names", hint=str),
+    ),
     (),
-)
+)  # fmt: skip
