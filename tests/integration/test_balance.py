@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyopencl as cl
@@ -11,9 +10,7 @@ import pytest
 
 import kernelcast
 from kernelcast.balancing.balancer import Balancer
-from kernelcast.balancing.device_processes import DeviceProcesses
 from kernelcast.balancing.host_arguments import read_host_arguments
-from kernelcast.balancing.messages import Finish
 from kernelcast.balancing.places import choose_places
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.launches.devices import list_descriptions
@@ -240,22 +237,6 @@ def test_buffers_of_pyopencl_take_the_results(ids: list[str], *, takes_launch: b
     assert np.array_equal(given.get(), x)
     with pytest.raises(kernelcast.InputError, match="share memory"):
         kernelcast.balance(kernelcast.Kernel(name="scatter", source=_SCATTER), (64,), [result] * 2)
-
-
-def test_device_rests_and_goes_on(ids: list[str]) -> None:
-    """One that rests answers nothing, however long; once awake it answers what it was asked."""
-    with (
-        DeviceProcesses(choose_places(ids[:1]), timeout_s=60.0) as devices,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        devices.receive()  # it is open
-        devices.rest(0)
-        devices.send(0, Finish())
-        reply = pool.submit(devices.receive)
-        with pytest.raises(TimeoutError):
-            reply.result(timeout=0.3)
-        devices.wake(0)
-        assert reply.result(timeout=30.0)[0] == 0
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -112,7 +112,6 @@ class FakeDevices:
         self.devices = list(devices)
         self._message_s = message_s
         self.is_closed = False
-        self.resting: set[int] = set()
         self._now_s = 0.0
         self._replies: list[tuple[float, int, int, Reply]] = []
         self._count = 0
@@ -149,29 +148,17 @@ class FakeDevices:
         one.free_s = reply.end_s
         self._push(device, reply)
 
-    def has_reply(self, within_s: float) -> bool:
-        """Let so much time pass at most."""
-        waiting = [one[0] for one in self._replies if one[2] not in self.resting]
-        if waiting and min(waiting) <= self._now_s + within_s:
-            return True
-        self._now_s += within_s
-        return False
-
-    def receive(self) -> tuple[int, Reply]:
-        """Let time pass until the next reply."""
-        waiting = min(one for one in self._replies if one[2] not in self.resting)
+    def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
+        """Let time pass until the next reply, at most so much."""
+        waiting = min(self._replies, default=None)
+        if within_s is not None and (waiting is None or waiting[0] > self._now_s + within_s):
+            self._now_s += within_s
+            return None
+        assert waiting is not None, "no device has anything to say"
         self._replies.remove(waiting)
         end_s, _, device, reply = waiting
         self._now_s = max(self._now_s, end_s + self._message_s)
         return device, reply
-
-    def rest(self, device: int) -> None:
-        """Have a device rest: what it says from now on is heard when it is woken."""
-        self.resting.add(device)
-
-    def wake(self, device: int) -> None:
-        """Have it go on."""
-        self.resting.discard(device)
 
     def close(self) -> None:
         """Note that nobody needs the devices any more."""
@@ -185,12 +172,7 @@ class FakeDevices:
                 return self._prepare(one, command, start_s)
             case Run():
                 took_s = one.run([command.space.box(span) for span in command.spans])
-                return Ran(
-                    start_s=start_s,
-                    end_s=start_s + sum(took_s),
-                    spans=command.spans,
-                    durations_s=tuple(took_s),
-                )
+                return Ran(start_s=start_s, end_s=start_s + sum(took_s))
             case Collect():
                 for index, spans in command.spans.items():
                     for first, stop in spans:

@@ -9,6 +9,7 @@ from kernelcast.balancing.host_arguments import HostArguments, make_host_argumen
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.balance import BalanceReport
+from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
@@ -22,14 +23,15 @@ def balance(
     args: Sequence[Any] = (),
     devices: Sequence[str | DevicePlace] = (),
     *,
+    estimates: Mapping[str, Estimate | Interval] | None = None,
     settings: BalanceSettings | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> BalanceReport:
     """Run one kernel over several devices, so that all finish at about the same time.
 
-    All devices are opened and build the kernel first. Then each runs a few parts of the index
-    space, which tell its speed and count as done. Most of the work is divided by the speeds
-    estimated so, the rest by those that show.
+    All devices are opened and build the kernel first. Most of the work is divided by estimates,
+    the rest by the speeds that are measured meanwhile. A device without an estimate runs a small
+    part first, which tells its speed and counts as done.
 
     Parameters
     ----------
@@ -45,6 +47,9 @@ def balance(
     devices : sequence of str or DevicePlace
         Ids or beginnings of ids; all devices when left out. CPU devices share the machine's cores
         evenly unless a `DevicePlace` says which each shall have.
+    estimates : mapping of str to Estimate or Interval, optional
+        What the whole launch takes on each device alone, by the device's id, such as
+        `Predictor.estimate` tells.
     settings : BalanceSettings, optional
         How to balance.
     report : callable, optional
@@ -66,7 +71,7 @@ def balance(
     """
     report("looking for devices")
     with Balancer(devices, settings) as balancer:
-        return balancer.balance(kernel, ndrange, args, report=report)
+        return balancer.balance(kernel, ndrange, args, estimates=estimates, report=report)
 
 
 def balance_problem(

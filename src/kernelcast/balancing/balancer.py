@@ -2,26 +2,27 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from kernelcast.balancing.device_processes import DeviceProcesses, Devices
-from kernelcast.balancing.device_state import Execution, SplitLaunch, join_errors
 from kernelcast.balancing.host_arguments import HostArguments, read_host_arguments
 from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import Failed, Finish, Opened, Prepare
 from kernelcast.balancing.places import choose_places
 from kernelcast.balancing.reports import make_report
-from kernelcast.balancing.scheduler import Scheduler
+from kernelcast.balancing.scheduler import Scheduler, SplitLaunch, join_errors
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.balancing.shared_memory import SharedMemory, as_bytes
+from kernelcast.balancing.shared_memory import as_bytes
 from kernelcast.balancing.splitting import choose_split
-from kernelcast.features.write_safety import SplitSafety
+from kernelcast.balancing.work import FloatArray
 from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.launches.weighing import plan_by_source
-from kernelcast.records.arguments import BufferArgument
-from kernelcast.records.balance import BalanceReport, MergeRule
+from kernelcast.launches.weighing import plan_by_source, weigh_boxes
+from kernelcast.records.balance import BalanceReport, MergeRule, SlabSpace
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -29,6 +30,11 @@ from kernelcast.sampling.plan import SamplingPlan
 
 if TYPE_CHECKING:  # pyopencl is loaded where it is needed
     from kernelcast.launches.live import Launch
+
+_WEIGHED = 32
+"""Slabs whose work is counted from the source."""
+_LEAST_WEIGHT = 0.02
+"""Work-groups that do next to nothing still start and end."""
 
 
 class Balancer:
@@ -86,7 +92,10 @@ class Balancer:
     def wait_open(self) -> None:
         """Wait until every device is open, or has failed to open, and idle."""
         while any(self._outstanding[n] for n in range(len(self._places)) if n not in self._errors):
-            number, reply = self._devices.receive()
+            heard = self._devices.receive()
+            if heard is None:
+                continue
+            number, reply = heard
             self._outstanding[number] -= 1
             if isinstance(reply, Failed):
                 self._errors[number] = reply.error
@@ -99,6 +108,7 @@ class Balancer:
         ndrange: NDRange | Sequence[int] = (),
         args: Sequence[Any] | HostArguments = (),
         *,
+        estimates: Mapping[str, Estimate | Interval] | None = None,
         settings: BalanceSettings | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> BalanceReport:
@@ -106,7 +116,7 @@ class Balancer:
 
         Parameters
         ----------
-        kernel, ndrange, args
+        kernel, ndrange, args, estimates
             As of `balance`.
         settings : BalanceSettings, optional
             Used instead of the balancer's own.
@@ -130,7 +140,9 @@ class Balancer:
             msg = f"kernel: {type(kernel).__name__} given; give a kernelcast.Kernel or a Launch"
             raise InputError(msg)
         space = ndrange if isinstance(ndrange, NDRange) else NDRange(global_size=tuple(ndrange))
-        found = self._balance(kernel, space, args, settings or self._settings, report)
+        found = self._balance(
+            kernel, space, args, settings or self._settings, estimates or {}, report
+        )
         if write_back is not None:
             rules = zip(args.buffers, found.merges.values(), strict=True)
             write_back(index for index, rule in rules if rule is not MergeRule.READ)
@@ -142,6 +154,7 @@ class Balancer:
         ndrange: NDRange,
         arguments: HostArguments,
         rules: BalanceSettings,
+        estimates: Mapping[str, Estimate | Interval],
         report: Callable[[str], None],
     ) -> BalanceReport:
         started_s = time.monotonic()
@@ -154,105 +167,74 @@ class Balancer:
         )
         report("analysing the kernel")
         safety = choose_split(problem, rules, unit=max(place.concurrency for place in self._places))
-        buffers = self._plan(problem, safety)
-        arrays = {index: as_bytes(array) for index, array in arguments.buffers.items()}
+        # Rules are in the order of the arguments.
+        names = dict(zip(arguments.buffers, safety.rules, strict=True))
+        buffers = LaunchBuffers(
+            {index: array.nbytes for index, array in arguments.buffers.items()},
+            {
+                index: safety.footprints[name].spans
+                for index, name in names.items()
+                if safety.rules[name] is MergeRule.RANGES
+            },
+            [i for i, name in names.items() if safety.rules[name] is MergeRule.COMPARE],
+            len(self._places),
+        )
+        is_even, weights = weigh_slabs(problem, safety.space)
         self.wait_open()
         if len(self._errors) == len(self._places):
             raise join_errors(list(self._errors.values()))
         memory = self._devices.memory
         memory.grow(buffers.size)
+        arrays = {index: as_bytes(array) for index, array in arguments.buffers.items()}
         buffers.put(memory, arrays)
-        scheduler = Scheduler(
-            self._devices,
-            self._describe(problem, arguments, buffers, safety),
-            rules,
-            self._list_devices(rules.fixed_shares),
-            report,
-        )
-        try:
-            execution = scheduler.run()
-        finally:
-            self._note(scheduler.execution)
-        execution.started_s, execution.merging_s = started_s, self._devices.now_s()
-        report("merging results")
-        self._finish(buffers, arguments, memory, execution)
-        self._release()
-        execution.ended_s = time.monotonic()
-        return make_report(
-            kernel.name, safety, execution, self._places, self._names, notes, self._errors
-        )
-
-    def _list_devices(self, fixed: Sequence[float]) -> list[int]:
-        """Give the devices that take part."""
-        return [
-            number
-            for number in range(len(self._places))
-            if number not in self._errors and (not fixed or fixed[number] > 0)
-        ]
-
-    def _plan(self, problem: Problem, safety: SplitSafety) -> LaunchBuffers:
-        """Lay out the buffers in shared memory."""
-        name_of = _name_buffers(problem, safety)
-        sizes = {
-            index: one.bytes
-            for index, one in enumerate(problem.arguments)
-            if isinstance(one, BufferArgument)
-        }
-        return LaunchBuffers(
-            sizes,
-            {
-                index: safety.footprints[name].spans
-                for index, name in name_of.items()
-                if safety.rules[name] is MergeRule.RANGES
-            },
-            [i for i, name in name_of.items() if safety.rules[name] is MergeRule.COMPARE],
-            len(self._places),
-        )
-
-    def _describe(
-        self,
-        problem: Problem,
-        arguments: HostArguments,
-        buffers: LaunchBuffers,
-        safety: SplitSafety,
-    ) -> SplitLaunch:
-        contents = tuple(
-            buffers.places.get(index, value) for index, value in enumerate(arguments.values)
-        )
-
         prepare = Prepare(
-            kernel=problem.kernel,
-            ndrange=problem.ndrange,
+            kernel=kernel,
+            ndrange=chosen,
             arguments=problem.arguments,
-            contents=contents,  # type: ignore[arg-type] # arrays all have places
-            memory_bytes=self._devices.memory.size,
-            in_place=_find_in_place(problem, safety),
+            contents=tuple(
+                buffers.places.get(index, value)  # type: ignore[arg-type]  # arrays all have places
+                for index, value in enumerate(arguments.values)
+            ),
+            memory_bytes=memory.size,
+            # A buffer that is read and written has a copy on each device: where one fails, another
+            # one repeats its part, and must find what was there before.
+            in_place=frozenset(
+                index
+                for index, name in names.items()
+                if safety.rules[name] is MergeRule.READ or name in safety.unread
+            ),
         )
-        return SplitLaunch(
+        launch = SplitLaunch(
             space=safety.space,
             prepare=prepare,
             collect=buffers.collect,
             result_bytes=buffers.result_bytes,
-            is_known_even=_is_known_even(problem),
+            is_known_even=is_even,
+            weights=weights,
+            estimates={
+                number: found.expected if isinstance(found, Estimate) else found
+                for number, place in enumerate(self._places)
+                if (found := estimates.get(place.device_id)) is not None
+            },
         )
-
-    def _finish(
-        self,
-        buffers: LaunchBuffers,
-        arguments: HostArguments,
-        memory: SharedMemory,
-        execution: Execution,
-    ) -> None:
-        """Merge, and only then write into the caller's arrays.
-
-        Raises
-        ------
-        InputError
-            If two devices have changed an element to different values.
-        """
-        arrays = arguments.buffers
+        fixed = rules.fixed_shares
+        taking_part = [
+            number
+            for number in range(len(self._places))
+            if number not in self._errors and (not fixed or fixed[number] > 0)
+        ]
+        scheduler = Scheduler(self._devices, launch, rules, taking_part, report)
+        try:
+            execution = scheduler.run()
+        finally:
+            for number, state in enumerate(scheduler.execution.states):
+                self._outstanding[number] = state.outstanding
+                if state.error is not None and state.is_gone:
+                    self._errors[number] = state.error
+        execution.started_s, execution.merging_s = started_s, self._devices.now_s()
+        report("merging results")
         handed = [n for n, one in enumerate(execution.states) if one.collected.any()]
-        widths = {index: array.dtype.itemsize for index, array in arrays.items()}
+        widths = {index: array.dtype.itemsize for index, array in arguments.buffers.items()}
         for index, conflicts in buffers.merge(memory, handed, widths).items():
             if conflicts:
                 msg = (
@@ -261,44 +243,30 @@ class Balancer:
                     "The arrays are as they were; run the kernel on one device"
                 )
                 raise InputError(msg)
-        buffers.take(memory, {i: as_bytes(array) for i, array in arrays.items()}, handed)
-
-    def _note(self, execution: Execution) -> None:
-        """Remember what is still to come from the devices, and which have failed."""
-        for number, state in enumerate(execution.states):
-            self._outstanding[number] = state.outstanding
-            if state.error is not None and state.is_gone:
-                self._errors[number] = state.error
-
-    def _release(self) -> None:
-        """Have the devices drop their buffers; nobody waits for that."""
+        buffers.take(memory, arrays, handed)
         for number in range(len(self._places)):
-            if number not in self._errors:
+            if number not in self._errors:  # they drop their buffers; nothing waits for that
                 self._outstanding[number] += 1
                 self._devices.send(number, Finish())
+        execution.ended_s = time.monotonic()
+        return make_report(
+            kernel.name, safety, execution, self._places, self._names, notes, self._errors
+        )
 
 
-def _name_buffers(problem: Problem, safety: SplitSafety) -> dict[int, str]:
-    """Give the buffers' names by position; rules are in the order of the arguments."""
-    buffers = [
-        index for index, one in enumerate(problem.arguments) if isinstance(one, BufferArgument)
-    ]
-    return dict(zip(buffers, safety.rules, strict=True))
+def weigh_slabs(problem: Problem, space: SlabSpace) -> tuple[bool, FloatArray | None]:
+    """Tell whether all work-groups surely do the same, and how work is spread if they do not.
 
-
-def _find_in_place(problem: Problem, safety: SplitSafety) -> frozenset[int]:
-    """Find the buffers of which no device needs a copy of its own.
-
-    A buffer that is read and written does: where a device fails, another one repeats its part, and
-    must find what was there before.
+    None stands for a launch whose work the source does not tell. Between a few dozens of places,
+    straight lines.
     """
-    return frozenset(
-        index
-        for index, name in _name_buffers(problem, safety).items()
-        if safety.rules[name] is MergeRule.READ or name in safety.unread
-    )
-
-
-def _is_known_even(problem: Problem) -> bool:
     plan = plan_by_source(SamplingPlan(), problem.kernel, problem.ndrange, problem.arguments)
-    return plan.is_known_even and not plan.places
+    if not (plan.is_known_even and plan.places):
+        return plan.is_known_even, None
+    slabs = np.unique(np.linspace(0, space.count - 1, _WEIGHED).round().astype(int)).tolist()
+    boxes = [space.box((slab, slab + 1)) for slab in slabs]
+    found = weigh_boxes(problem.kernel, problem.ndrange, problem.arguments, boxes)
+    if found is None:
+        return False, None
+    weights = np.interp(np.arange(space.count), slabs, np.maximum(found, _LEAST_WEIGHT))
+    return False, np.asarray(weights * (space.count / weights.sum()), dtype=np.float64)

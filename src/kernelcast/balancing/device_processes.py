@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from kernelcast.balancing.messages import (
     Collect,
@@ -28,7 +28,7 @@ from kernelcast.balancing.shared_memory import SharedMemory
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 from kernelcast.workers.decoding import NotDecodableError, prepare
 from kernelcast.workers.process import ChildProcess
-from kernelcast.workers.protocol import ClosedError, Message, MessageKind, read_message
+from kernelcast.workers.protocol import ClosedError, MessageKind, read_message
 from kernelcast.workers.task import Task
 
 _AFTER_A_STOP_S = 5.0
@@ -57,22 +57,16 @@ class Devices(Protocol):
         """Memory that they share with the host."""
 
     def now_s(self) -> float:
-        """Give the time by the clock of the replies."""
+        """Tell the time by the clock of the replies."""
 
     def send(self, device: int, command: Command) -> None:
-        """Give a device a command; it does them one after the other."""
+        """Send a device a command; it does them one after the other."""
 
-    def has_reply(self, within_s: float) -> bool:
-        """Wait so long for a reply; tell whether there is one."""
+    def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
+        """Wait for the next reply; None where there is none within the time.
 
-    def receive(self) -> tuple[int, Reply]:
-        """Wait for the next reply; a device that has failed for good says nothing more."""
-
-    def rest(self, device: int) -> None:
-        """Have a device stop where it is, so that it takes nothing from the others."""
-
-    def wake(self, device: int) -> None:
-        """Have it go on."""
+        A device that has failed for good says nothing more.
+        """
 
     def close(self) -> None:
         """End all devices."""
@@ -86,10 +80,9 @@ class _Device:
     child: ChildProcess
     expected: deque[Task[Any]] = field(default_factory=deque)
     is_alive: bool = True
-    is_resting: bool = False
 
     def order(self, task: Task[Any], arguments: object, *, within_s: float) -> None:
-        """Give it a task; that it does not take it shows in that it never answers."""
+        """Send it a task; that it does not take it shows in that it never answers."""
         if self.is_alive:
             self.expected.append(task)
             with contextlib.suppress(TimeoutError):
@@ -97,35 +90,29 @@ class _Device:
 
     def read(self, *, within_s: float) -> Reply:
         """Take its next message, which has begun to arrive."""
-        task = self.expected[0]
+        task = self.expected.popleft()
         try:
             frame = self.child.channel.receive(within_s=within_s)
             message = read_message(frame, returns=task.returns, gives=task.gives)
         except ClosedError:
-            died = self.child.explain_death(self.device_id, "")
-            return self.fail(KernelRunError(died))
+            return self.fail(KernelRunError(self.child.explain_death(self.device_id, "")))
         except (NotDecodableError, TimeoutError) as error:
             msg = (
                 f"{self.device_id}: the process that ran the kernel sent what is no answer: "
                 f"{error}. A kernel that writes outside its buffers may do that"
             )
             return self.fail(KernelRunError(msg))
-        return self._take(message)
-
-    def _take(self, message: Message) -> Reply:
         if message.kind is MessageKind.RESULT:
-            self.expected.popleft()
             reply: Reply = message.content
             return reply
         if message.kind is MessageKind.ERROR:
             # A launch that cannot be prepared is not the end.
-            is_final = self.expected.popleft() is not _TASKS[Prepare]
-            return self.fail(message.content, is_final=is_final)
+            return self.fail(message.content, is_final=task is not _TASKS[Prepare])
         msg = f"{self.device_id}: kernelcast failed; please report:\n{message.content}"
         return self.fail(KernelcastError(msg))
 
     def fail(self, error: KernelcastError, *, is_final: bool = True) -> Failed:
-        """End it, unless the failure is not final, and give what there is to say."""
+        """End it, unless the failure is not final, and make the reply that says so."""
         if is_final:
             self.is_alive = False
             self.child.signal(signal.SIGKILL)
@@ -134,7 +121,7 @@ class _Device:
 
 
 class DeviceProcesses:
-    """Devices in child processes, which are gone at the end of the context.
+    """Devices in child processes.
 
     Parameters
     ----------
@@ -156,66 +143,46 @@ class DeviceProcesses:
             raise
         prepare(*(task.returns for task in (_OPEN, *_TASKS.values())))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def size(self) -> int:
         """Number of devices."""
         return len(self._devices)
 
     def now_s(self) -> float:
-        """Give the time; Linux gives all processes the same."""
+        """Tell the time; Linux has the same for all processes."""
         return time.monotonic()
 
     def send(self, device: int, command: Command) -> None:
-        """Give a device a command."""
+        """Send a device a command."""
         self._silent_since_s = time.monotonic()
         self._devices[device].order(_TASKS[type(command)], command, within_s=self._timeout_s)
 
-    def has_reply(self, within_s: float) -> bool:
-        """Wait so long for a reply; that there was none for too long is one, too."""
-        channels = [one.child.channel for one in self._devices if one.is_alive]
-        return (
-            bool(self._overdue)
-            or any(one.is_readable() for one in channels)
-            or bool(wait([one.socket for one in channels], within_s))
-            or self._patience_s <= 0
-        )
-
-    def receive(self) -> tuple[int, Reply]:
-        """Wait for the next reply."""
+    def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
+        """Wait for the next reply; that there was none for too long is one, too."""
         if self._overdue:
             return self._overdue.pop(0)
         alive = [(n, one) for n, one in enumerate(self._devices) if one.is_alive]
+        channels = [one.child.channel for _, one in alive]
+        patience_s = max(0.0, self._silent_since_s + self._timeout_s - time.monotonic())
+        waits = [patience_s, min(_AFTER_A_STOP_S, self._timeout_s)]
+        if within_s is not None and within_s < patience_s:
+            waits = [within_s]
+        for wait_s in waits:
+            if not any(one.is_readable() for one in channels):
+                wait([one.socket for one in channels], wait_s)
+            for (number, one), channel in zip(alive, channels, strict=True):
+                if channel.is_readable():
+                    self._silent_since_s = time.monotonic()
+                    return number, one.read(within_s=self._timeout_s)
+        if len(waits) == 1:
+            return None
         for number, one in alive:
-            if one.child.channel.is_readable():
-                self._silent_since_s = time.monotonic()
-                return number, one.read(within_s=self._timeout_s)
-        channels = [one.child.channel.socket for _, one in alive]
-        if wait(channels, max(0.0, self._patience_s)) or wait(
-            channels, min(_AFTER_A_STOP_S, self._timeout_s)
-        ):
-            return self.receive()
-        for number, one in alive:
-            if not one.is_resting:
-                msg = (
-                    f"{one.device_id}: no sign of life for {self._timeout_s:g} s; the kernel may "
-                    "never end. Its process was stopped; allow more time if it is only slow"
-                )
-                self._overdue.append((number, one.fail(EstimateTimeoutError(msg))))
+            msg = (
+                f"{one.device_id}: no sign of life for {self._timeout_s:g} s; the kernel may "
+                "never end. Its process was stopped; allow more time if it is only slow"
+            )
+            self._overdue.append((number, one.fail(EstimateTimeoutError(msg))))
         return self._overdue.pop(0)
-
-    def rest(self, device: int) -> None:
-        """Stop a device's process where it is."""
-        self._signal(device, signal.SIGSTOP)
-
-    def wake(self, device: int) -> None:
-        """Have it go on."""
-        self._signal(device, signal.SIGCONT)
 
     def close(self) -> None:
         """End the processes."""
@@ -224,16 +191,6 @@ class DeviceProcesses:
             one.child.end()
         self._devices = []
         self.memory.close()
-
-    @property
-    def _patience_s(self) -> float:
-        return self._silent_since_s + self._timeout_s - time.monotonic()
-
-    def _signal(self, device: int, number: signal.Signals) -> None:
-        one = self._devices[device]
-        one.is_resting = number is signal.SIGSTOP
-        if one.is_alive:
-            one.child.signal(number)
 
     def _start(self, place: DevicePlace) -> _Device:
         memory = self.memory.descriptor

@@ -7,9 +7,9 @@ from os import cpu_count
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.device_state import BoolArray
 from kernelcast.balancing.messages import Collect, MemoryRange
 from kernelcast.balancing.shared_memory import Layout, SharedMemory
+from kernelcast.balancing.work import BoolArray
 
 Bytes = npt.NDArray[np.uint8]
 _PIECE_BYTES = 1 << 22

@@ -101,10 +101,6 @@ class Prepared(Reply):
 class Ran(Reply):
     """Slabs are done."""
 
-    spans: tuple[Span, ...]
-    durations_s: tuple[float, ...]
-    """What each span took."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected(Reply):

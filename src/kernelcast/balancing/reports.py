@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from kernelcast.balancing.device_state import DeviceState, Execution
+from kernelcast.balancing.scheduler import Execution
 from kernelcast.balancing.settings import DevicePlace
-from kernelcast.balancing.work_queue import spans_of
+from kernelcast.balancing.work import spans_of
 from kernelcast.features.write_safety import SplitSafety
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare
 from kernelcast.records.errors import KernelcastError
@@ -22,62 +21,53 @@ def make_report(
     errors: Mapping[int, KernelcastError],
 ) -> BalanceReport:
     """Put together how a launch went; `errors` are those of devices that had failed before."""
-    now = {n: one.error for n, one in enumerate(execution.states) if one.error is not None}
-    failed = {**errors, **now}
-    left_out = (name for name, one in zip(names, execution.states, strict=True) if one.is_left_out)
+    space = safety.space
     started_s, merging_s, ended_s = execution.started_s, execution.merging_s, execution.ended_s
     first_s = execution.first_s or merging_s
     last_s = max(execution.last_s, first_s)
-    host = Bar(
-        device=len(places),
-        activity=Activity.MERGE,
-        start_s=merging_s,
-        end_s=ended_s,
-    )
-    return BalanceReport(
-        kernel=kernel,
-        space=safety.space,
-        merges=dict(safety.rules),
-        shares=tuple(
-            _describe(
-                state,
-                safety,
+    shares, left_out = [], []
+    for number, (state, place, name) in enumerate(
+        zip(execution.states, places, names, strict=True)
+    ):
+        done = space.work_groups(spans_of(state.owned.nonzero()[0]))
+        alone = state.estimate
+        failure = state.error or errors.get(number)
+        shares.append(
+            DeviceShare(
                 device_id=place.device_id,
                 device=name,
                 cores=place.cores,
-                failure=str(failed.get(number, "")),
+                work_groups=done,
+                share=done / space.ndrange.work_group_count,
+                estimated_share=state.estimated_share,
+                estimated_s=None if alone is None else alone.seconds,
+                low_s=None if alone is None else alone.low,
+                high_s=None if alone is None else alone.high,
+                real_s=state.real_s,
+                failure="" if failure is None else str(failure),
             )
-            for number, (state, place, name) in enumerate(
-                zip(execution.states, places, names, strict=True)
-            )
-        ),
+        )
+        if state.is_left_out:
+            left_out.append(f"{name}: left out, too slow to be of use")
+    merging = Bar(
+        device=len(places), activity=Activity.MERGE, start_s=merging_s, end_s=ended_s
+    )  # the host
+    end_s = execution.estimated_end_s
+    return BalanceReport(
+        kernel=kernel,
+        space=space,
+        merges=dict(safety.rules),
+        shares=tuple(shares),
         bars=tuple(
             replace(bar, start_s=bar.start_s - started_s, end_s=bar.end_s - started_s)
-            for bar in (*execution.bars, host)
+            for bar in (*execution.bars, merging)
         ),
-        estimated_s=None
-        if execution.estimated_end_s is None
-        else max(0.0, execution.estimated_end_s - first_s),
+        estimated_s=None if end_s is None else max(0.0, end_s - first_s),
         real_s=last_s - first_s,
         prepare_s=first_s - started_s,
         merge_s=ended_s - merging_s,
         total_s=ended_s - started_s,
-        notes=(*notes, *(f"{one}: left out, too slow to be of use" for one in left_out)),
-    )
-
-
-def _describe(state: DeviceState, safety: SplitSafety, **named: Any) -> DeviceShare:  # noqa: ANN401
-    done = safety.space.work_groups(spans_of(state.owned.nonzero()[0]))
-    alone_s = state.estimated_s
-    return DeviceShare(
-        **named,
-        work_groups=done,
-        share=done / safety.space.ndrange.work_group_count,
-        estimated_share=state.estimated_share,
-        estimated_s=alone_s,
-        low_s=None if alone_s is None else alone_s / state.error_factor,
-        high_s=None if alone_s is None else alone_s * state.error_factor,
-        real_s=state.real_s,
+        notes=(*notes, *left_out),
     )
 
 
@@ -103,7 +93,22 @@ def balance_to_json(report: BalanceReport) -> dict[str, object]:
         "prepare_seconds": report.prepare_s,
         "merge_seconds": report.merge_s,
         "total_seconds": report.total_s,
-        "devices": [_share_to_json(one) for one in report.shares],
+        "devices": [
+            {
+                "device_id": share.device_id,
+                "device": share.device,
+                "cores": list(share.cores),
+                "work_groups": share.work_groups,
+                "share": share.share,
+                "estimated_share": share.estimated_share,
+                "estimated_seconds_alone": share.estimated_s,
+                "low": share.low_s,
+                "high": share.high_s,
+                "busy_seconds": share.real_s,
+                "failure": share.failure or None,
+            }
+            for share in report.shares
+        ],
         "timeline": [
             {
                 "device": bar.device if bar.device < len(report.shares) else None,
@@ -115,20 +120,4 @@ def balance_to_json(report: BalanceReport) -> dict[str, object]:
             for bar in report.bars
         ],
         "notes": list(report.notes),
-    }
-
-
-def _share_to_json(share: DeviceShare) -> dict[str, object]:
-    return {
-        "device_id": share.device_id,
-        "device": share.device,
-        "cores": list(share.cores),
-        "work_groups": share.work_groups,
-        "share": share.share,
-        "estimated_share": share.estimated_share,
-        "estimated_seconds_alone": share.estimated_s,
-        "low": share.low_s,
-        "high": share.high_s,
-        "busy_seconds": share.real_s,
-        "failure": share.failure or None,
     }

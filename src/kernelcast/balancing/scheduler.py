@@ -1,54 +1,193 @@
-"""Schedules one launch over devices: samples, first shares, corrections, results.
+"""Runs one launch over devices: shares by estimates, corrected by what is measured.
 
 1. Every device builds the kernel, takes the buffers and runs a slab: drivers do at the first launch
-   what they have put off. Nobody is given more until all are so far.
-2. All run a few slabs at the same places and at the same time, which tell their speeds. Who is done
-   goes on in small parts.
-3. Once all speeds are known, a device gets most of its fair share. The first and the last device
-   work from the two ends of the index space towards each other.
-4. What is left is divided by the speeds seen by then, in ever smaller parts, so that all finish
+   what they have put off. No device is given more until all are so far.
+2. Devices without an estimate run a few slabs at the same place and at the same time, which tell
+   their speeds. A device that is done goes on in small parts.
+3. Once all speeds are known, a device gets most of its fair share, less where its speed is in
+   doubt. The first and the last device work from the two ends of the index space towards each
+   other.
+4. What is left is divided by the speeds measured by then, in ever smaller parts, so that all finish
    together. A device gets its next part while it runs the last launch that it has: with all cores
    at work, the host's answer takes milliseconds.
-5. Whoever has nothing left to do hands its results over.
+5. A device with nothing left to do hands its results over.
 
-No slab is run by two devices, but for those of a device that fails or rests: the others do again
-what it has not handed over.
+No slab is run by two devices, but for those of a device that fails or is left out: the others do
+again what it has not handed over.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
 
 import numpy as np
 
 from kernelcast.balancing.device_processes import Devices
-from kernelcast.balancing.device_state import DeviceState, Execution, SplitLaunch, Stage
 from kernelcast.balancing.messages import (
+    Collect,
     Collected,
     Command,
     Failed,
+    Prepare,
     Prepared,
     Ran,
     Reply,
     Run,
 )
 from kernelcast.balancing.settings import BalanceSettings
-from kernelcast.balancing.shares import DeviceSpeed, SharePolicy, finish_time
-from kernelcast.balancing.work_queue import WorkQueue, count_fixed, cut, mark, spans_of, weigh_slabs
-from kernelcast.records.balance import Activity, Bar, Span
-from kernelcast.records.errors import KernelcastError
-from kernelcast.sampling.windows import GOLDEN
+from kernelcast.balancing.work import (
+    BoolArray,
+    DeviceSpeed,
+    FloatArray,
+    SharePolicy,
+    WorkQueue,
+    cut,
+    finish_time,
+    mark,
+)
+from kernelcast.records.balance import Activity, Bar, SlabSpace, Span
+from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+from kernelcast.records.estimates import Interval
 
+# Of a part that is run in two launches, the first one's share.
 _FIRST_PART = 0.6
 # Fewer slabs for each device are divided without samples.
 _FEWEST_SLABS = 4
-# Places that are sampled, and what a launch at each should last at least, in seconds.
-_MOST_PLACES, _WORTH_S = 8, 0.2e-3
-# Share of a device's time for its part of the work that samples take at most.
-_MOST_SAMPLED = 0.1
-# Places whose work differs by less differ by the machine's noise.
-_UNEVEN = 1.5
+# What a sample should last, and the share of a device's time for its work that it takes at most.
+_WORTH_S, _MOST_SAMPLED = 1e-3, 0.1
+# Where in the index space all devices sample.
+_SAMPLED_PLACE = 0.31
+# By which factor the speed of a sample may be wrong either way: where all work-groups do the same,
+# and where they may differ.
+_DOUBT_EVEN, _DOUBT_UNEVEN = 1.3, 2.0
+# A device that would do less than this share of the work is left out: devices that share
+# processors or memory take more from each other than that.
+_LEAST_SHARE = 0.05
+# What short launches cost beside their work tells nothing of long ones: a sample may take so long.
+_FAIR_CHANCE_S = 50e-3
 _LOOK_S = 20e-3
-"""So often devices that sample are looked after."""
+"""Between two looks at devices that warm up or sample."""
+
+
+class Stage(Enum):
+    """What a device is doing."""
+
+    PREPARING = auto()
+    WARMING = auto()
+    SAMPLING = auto()
+    RUNNING = auto()
+    IDLE = auto()
+    COLLECTING = auto()
+    OUT = auto()
+    """Nothing more in this launch: it has failed, or is too slow to be of use."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DeviceState:
+    """A device and what it has done."""
+
+    anchor: float
+    """From where it takes slabs: 0 is the first, 1 the last."""
+    owned: BoolArray
+    """Slabs that its results are, or will be, taken of."""
+    handed_over: BoolArray
+    """Those whose results it was told to hand over."""
+    collected: BoolArray
+    """Those whose results are in the shared memory."""
+    estimate: Interval | None = None
+    """What the whole launch takes on it alone, as far as that is known before."""
+    stage: Stage = Stage.PREPARING
+    outstanding: int = 0
+    """Replies that are to come."""
+    queued: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    """Slabs that it has been given and has not reported, and their work."""
+    rate: float | None = None
+    """Work per second while it runs, without the transfer of results."""
+    doubt: float = 1.0
+    """By which factor its speed may differ from that, either way."""
+    runs: list[tuple[float, float]] = field(default_factory=list)
+    """Work and time of what it ran beyond its samples."""
+    transfer_s: float = 0.0
+    """Time that the results of a unit of work take, in seconds."""
+    begun_s: float = 0.0
+    """When it began what it is at, about."""
+    estimated_share: float = 0.0
+    real_s: float = 0.0
+    error: KernelcastError | None = None
+    is_gone: bool = False
+    """Whether it has failed for good, and not this launch alone."""
+    is_left_out: bool = False
+
+    @property
+    def can_work(self) -> bool:
+        """Whether it may be given slabs, now or later."""
+        return self.stage is not Stage.OUT
+
+    @property
+    def effective_rate(self) -> float | None:
+        """Work per second, transfer of results included; None while it is not known."""
+        return None if self.rate is None else 1 / (1 / self.rate + self.transfer_s)
+
+    @property
+    def speed(self) -> DeviceSpeed:
+        """What is known of it while work is given out."""
+        rate = None if self.stage is Stage.SAMPLING else self.effective_rate
+        waiting = mark((span for spans, _ in self.queued for span in spans), self.owned.size)
+        owed = int((self.owned & ~waiting & ~self.collected).sum())
+        known = self.effective_rate
+        working_s = sum(work for _, work in self.queued) / known if known else 0.0
+        free_at_s = self.begun_s + working_s + owed * self.transfer_s
+        return DeviceSpeed(rate=rate, free_at_s=free_at_s, doubt=self.doubt)
+
+    def learn(self, work: float, spent_s: float) -> None:
+        """Take note of a part that it ran.
+
+        The latest parts tell most, for work may differ from place to place. But a light place does
+        not make a device fast: it counts as no faster than it has been on all its work so far.
+        """
+        self.runs.append((work, max(spent_s, 1e-9)))
+        lately = 0.0
+        for one, one_s in self.runs:
+            lately = (lately + one_s / one) / 2 if lately else one_s / one
+        whole = sum(one for one, _ in self.runs) / sum(one_s for _, one_s in self.runs)
+        self.rate, self.doubt = min(whole, 1 / lately), 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitLaunch:
+    """What a launch asks of devices."""
+
+    space: SlabSpace
+    prepare: Prepare
+    collect: Callable[[int, BoolArray], Collect]
+    """Makes the command for the results of some slabs, of a device by its number."""
+    result_bytes: Mapping[int, int] = field(default_factory=dict)
+    """Bytes that all devices together give back, by buffer, unless they write in place."""
+    is_known_even: bool = False
+    weights: FloatArray | None = None
+    """Work of each slab, 1 on average, where the source tells that it differs."""
+    estimates: Mapping[int, Interval] = field(default_factory=dict)
+    """By the device's number: what the whole launch takes on it alone."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """How a launch went; times are by the devices' clock."""
+
+    states: list[DeviceState]
+    bars: list[Bar] = field(default_factory=list)
+    estimated_end_s: float | None = None
+    """When all results would be there, said once all speeds were known."""
+    first_s: float = 0.0
+    """When all devices were prepared."""
+    last_s: float = 0.0
+    """When the last result was there."""
+    started_s: float = 0.0
+    merging_s: float = 0.0
+    ended_s: float = 0.0
+    """When the host began, began to merge results, and was done."""
 
 
 class Scheduler:
@@ -67,16 +206,24 @@ class Scheduler:
         self._settings = settings
         self._report = report
         self._policy = SharePolicy.make(settings, is_known_even=launch.is_known_even)
-        count = launch.space.count
-        last = max(1, devices.size - 1)
-        states = [DeviceState.make(count, number / last) for number in range(devices.size)]
-        for number, state in enumerate(states):
-            if number not in taking_part:
-                state.stage = Stage.FAILED
-        self._queue = WorkQueue(count)
-        self._fixed = count_fixed(settings.fixed_shares, count)
+        count, last = launch.space.count, max(1, devices.size - 1)
+        self.execution = Execution(states=[
+            DeviceState(
+                anchor=number / last, estimate=launch.estimates.get(number),
+                owned=np.zeros(count, dtype=np.bool_), collected=np.zeros(count, dtype=np.bool_),
+                handed_over=np.zeros(count, dtype=np.bool_),
+                stage=Stage.PREPARING if number in taking_part else Stage.OUT,
+            )
+            for number in range(devices.size)
+        ])  # fmt: skip
+        self._queue = WorkQueue(count, launch.weights)
+        edges = [round(count * sum(settings.fixed_shares[:n])) for n in range(devices.size + 1)]
+        self._fixed = (
+            {n: float(edges[n + 1] - edges[n]) for n in range(devices.size)}
+            if settings.fixed_shares
+            else {}
+        )
         self._has_begun = False
-        self.execution = Execution(states=states)
 
     def run(self) -> Execution:
         """Run the launch.
@@ -88,37 +235,29 @@ class Scheduler:
         DeviceError
             If no device is left to do the work; says which failed and why.
         """
-        for number, state in self._alive():
-            state.begun_s = self._devices.now_s()
-            self._send(number, self._launch.prepare)
+        for number, state in enumerate(self.execution.states):
+            if state.can_work:
+                state.begun_s = self._devices.now_s()
+                self._send(number, self._launch.prepare)
         self._report("preparing")
-        try:
-            while not self._is_done():
-                is_watched = any(
-                    one.stage in (Stage.WARMING, Stage.SAMPLING) for one in self._working()
-                )
-                if is_watched and not self._devices.has_reply(0.0):
-                    self._leave_out()
-                if not is_watched or self._devices.has_reply(_LOOK_S):
-                    self._take(*self._devices.receive())
-                if not self._has_begun:
-                    self._begin()
-                for number, _ in self._alive():
-                    self._give(number)
-        finally:
-            for number, state in enumerate(self.execution.states):
-                if state.is_left_out:
-                    self._devices.wake(number)
+        while not self._is_done():
+            is_watched = any(
+                one.stage in (Stage.WARMING, Stage.SAMPLING) for one in self._working()
+            )
+            heard = self._devices.receive(0.0 if is_watched else None)
+            if heard is None:
+                self._leave_out()
+                heard = self._devices.receive(_LOOK_S)
+            if heard is not None:
+                self._take(*heard)
+            if not self._has_begun:
+                self._begin()
+            for number in range(len(self.execution.states)):
+                self._give(number)
         return self.execution
-
-    def _alive(self) -> list[tuple[int, DeviceState]]:
-        return [(n, one) for n, one in enumerate(self.execution.states) if one.is_alive]
 
     def _working(self) -> list[DeviceState]:
         return [one for one in self.execution.states if one.can_work]
-
-    def _is_sampling(self) -> bool:
-        return any(one.stage is Stage.SAMPLING for one in self._working())
 
     def _is_done(self) -> bool:
         return self._queue.is_empty and not any(
@@ -129,9 +268,13 @@ class Scheduler:
         state = self.execution.states[number]
         state.outstanding -= 1
         if isinstance(reply, Failed):
-            state.is_gone = reply.is_final
-            self._note_failure(number, reply.error)
-        elif state.is_alive:
+            state.error, state.is_gone = reply.error, reply.is_final
+            if state.can_work:
+                self._lose(state)
+                self._fixed.clear()
+                if not self._is_done() and not self._working():
+                    raise join_errors([one.error for one in self.execution.states if one.error])
+        elif state.can_work:
             match reply:
                 case Prepared():
                     self._take_prepared(number, reply)
@@ -156,72 +299,75 @@ class Scheduler:
             state.transfer_s = returning_s / launch.space.count
         state.stage, state.begun_s = Stage.IDLE, reply.end_s
         if not self._settings.fixed_shares and not self._queue.is_empty:
-            self._run(number, [self._queue.take(1.0, anchor=state.anchor)], Stage.WARMING)
+            self._run(number, [self._queue.take(0.0, anchor=state.anchor)], Stage.WARMING)
 
     def _begin(self) -> None:
-        """Have devices sample as soon as all are warm."""
+        """Have devices sample, or start at once where they have estimates, when all are warm."""
         working = self._working()
         if any(one.stage in (Stage.PREPARING, Stage.WARMING) for one in working):
             return
         self._has_begun = True
         self.execution.first_s = self._devices.now_s()
+        if self._settings.fixed_shares:
+            return
         is_sampled = self._queue.weight >= _FEWEST_SLABS * len(working)
-        if is_sampled and not self._settings.fixed_shares:
-            self._report("sampling")
-            for number, state in self._alive():
-                if state.can_work:
-                    self._sample(number, [0], 1)
+        for number, state in enumerate(self.execution.states):
+            if not state.can_work:
+                continue
+            if state.estimate is not None:
+                state.rate = self._launch.space.count / state.estimate.seconds
+                state.doubt = math.sqrt(state.estimate.high / state.estimate.low)
+            elif is_sampled:
+                self._report("sampling")
+                self._sample(number, 1.0)
+        self._estimate_end()
 
-    def _sample(self, number: int, places: Sequence[int], slabs: int) -> None:
-        """Have a device run so many slabs at each of some places, which are the same for all."""
-        taken = [self._queue.take(slabs, anchor=(0.31 + one * GOLDEN) % 1) for one in places]
-        self._run(number, [spans for spans in taken if spans], Stage.SAMPLING)
+    def _sample(self, number: int, work: float) -> None:
+        self._run(number, [self._queue.take(work, anchor=_SAMPLED_PLACE)], Stage.SAMPLING)
 
     def _take_ran(self, number: int, reply: Ran) -> None:
         state = self.execution.states[number]
-        spans, _ = state.queued.pop(0)
+        spans, work = state.queued.pop(0)
         stage, state.begun_s = state.stage, reply.end_s
-        spent_s = reply.end_s - reply.start_s
-        is_run = stage is Stage.RUNNING
-        self._draw(number, Activity.RUN if is_run else Activity.SAMPLE, reply, spans)
+        spent_s = max(reply.end_s - reply.start_s, 1e-9)
+        activity = Activity.RUN if stage is Stage.RUNNING else Activity.SAMPLE
+        self._draw(number, activity, reply, spans)
         state.real_s += spent_s
         if not state.queued:
             state.stage = Stage.IDLE
-        if state.is_left_out:
+        if stage is Stage.RUNNING:
+            state.learn(work, spent_s)
+            if len(state.queued) == 1 and not self._queue.is_empty and not self._fixed:
+                # It gets more before its last launch ends, so that it need not wait for the host.
+                self._send_parts(number, self._allot(number))
             return
-        if stage is Stage.WARMING:
-            state.rate = 1 / max(spent_s, 1e-9)
-        elif is_run:
-            state.runs.append((spans, spent_s))
-            state.learn(self._queue.weight_of)
-            if len(state.queued) == 1:
-                self._give_ahead(number)
-        else:
-            state.samples.append((spans, sum(reply.durations_s)))
-            state.learn(self._queue.weight_of)
-            if len(state.samples) == 1:
-                self._sample_on(number)
-            self._note_samples()
+        state.rate = work / spent_s
+        if stage is Stage.SAMPLING:
+            self._note_sample(number, spent_s)
 
-    def _sample_on(self, number: int) -> None:
-        """Have a device go on at other places, as its share of the work allows.
+    def _note_sample(self, number: int, spent_s: float) -> None:
+        """Take a speed from a sample, or have a longer one run where the first was too short.
 
-        That follows from its speed beside the others' at the first place, as far as it is known.
+        How long follows from its speed beside the others', as far as that is known.
         """
-        state, count = self.execution.states[number], self._launch.space.count
+        state, space = self.execution.states[number], self._launch.space
         rate = state.rate or 0.0
-        known = sum(one.rate or 0.0 for one in self._working() if one.samples)
-        share_s = count / known
-        places = min(_MOST_PLACES, int(_MOST_SAMPLED * rate * share_s))
-        if places:
-            wanted_s = min(places * _WORTH_S, _MOST_SAMPLED * share_s)
-            slabs = max(1, int(rate * max(self._settings.budget * share_s, wanted_s) / places))
-            self._sample(number, range(1, places + 1), slabs)
+        share_s = space.count / sum(one.rate or 0.0 for one in self._working())
+        wanted_s = min(max(self._settings.budget * share_s, _WORTH_S), _MOST_SAMPLED * share_s)
+        if spent_s < wanted_s / 2 and not self._queue.is_empty:
+            self._sample(number, rate * wanted_s)
+            return
+        alone_s = space.count / rate
+        state.doubt = _DOUBT_EVEN if self._launch.is_known_even else _DOUBT_UNEVEN
+        state.estimate = Interval(
+            seconds=alone_s, low=alone_s / state.doubt, high=alone_s * state.doubt, coverage=0.9
+        )
+        self._estimate_end()
 
     def _give(self, number: int) -> None:
         """Give a device that waits its next part, or have it hand its results over."""
         state = self.execution.states[number]
-        if not (self._has_begun and state.stage is Stage.IDLE and state.can_work):
+        if not (self._has_begun and state.stage is Stage.IDLE):
             return
         weight = 0.0 if self._queue.is_empty else self._allot(number)
         if weight > 0:
@@ -231,40 +377,35 @@ class Scheduler:
             self._send(number, self._launch.collect(number, state.owned & ~state.collected))
             self._report("collecting results")
 
-    def _give_ahead(self, number: int) -> None:
-        """Give a device more before its last launch ends, so that it need not wait for us."""
-        if not self._queue.is_empty and not self._settings.fixed_shares:
-            weight = self._allot(number)
-            if weight > 0:
-                self._send_parts(number, weight)
-
     def _allot(self, number: int) -> float:
         if self._fixed:
             return self._fixed.pop(number, 0.0)
         state, working = self.execution.states[number], self._working()
         weight = 0.0
-        if not state.is_too_slow(self._add_up_others(state)):
+        rate = state.effective_rate
+        if rate is None or rate * state.doubt >= _LEAST_SHARE * self._add_up_others(state):
             weight = self._policy.allot(
-                [_describe_speed(one) for one in working],
+                [one.speed for one in working],
                 [one is state for one in working].index(True),
                 self._queue.weight,
                 self._devices.now_s(),
                 is_first=not state.runs,
             )
         is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for one in working)
-        # Nobody else is at work who could take what this one is too slow for.
+        # No other device is at work that could take what this one is too slow for.
         return self._queue.weight if is_last and weight <= 0 else weight
 
     def _send_parts(self, number: int, weight: float) -> None:
         """Send slabs; what may be uneven in two launches, so that its speed is known half-way."""
+        if weight <= 0:
+            return
         state = self.execution.states[number]
         spans = self._queue.take(weight, anchor=state.anchor)
-        rate, is_first = state.effective_rate, not state.runs
-        parts = [spans]
-        if not self._settings.fixed_shares and (
-            self._is_sampling() or self._policy.cuts(weight, rate, is_first=is_first)
-        ):
-            parts = cut(spans, _FIRST_PART, from_end=state.anchor >= 1)
+        is_sampling = any(one.stage is Stage.SAMPLING for one in self._working())
+        is_cut = not self._settings.fixed_shares and (
+            is_sampling or self._policy.cuts(weight, state.effective_rate, is_first=not state.runs)
+        )
+        parts = cut(spans, _FIRST_PART, from_end=state.anchor >= 1) if is_cut else [spans]
         self._run(number, parts, Stage.RUNNING)
         self._report("running")
 
@@ -273,95 +414,61 @@ class Scheduler:
         state = self.execution.states[number]
         if not state.queued:
             state.begun_s = self._devices.now_s()
+        state.stage = stage
         for part in parts:
-            slabs = mark(part, state.given.size)
-            state.given |= slabs
-            state.owned |= slabs
-            state.stage = stage
+            state.owned |= mark(part, state.owned.size)
             state.queued.append((tuple(part), self._queue.weight_of(part)))
             self._send(number, Run(space=self._launch.space, spans=tuple(part)))
 
     def _leave_out(self) -> None:
-        """Have devices rest that are too slow to be of use; the others do what they were given."""
+        """Do without devices that are too slow to be of use: the others do what they were given.
+
+        One that warms up is, when the others could have done everything meanwhile; one that
+        samples, when its part of the work would be next to nothing.
+        """
         now_s = self._devices.now_s()
-        for number, state in self._alive():
+        for state in self._working():
             others = [one for one in self._working() if one is not state]
-            if not state.can_work or not others:
+            if state.stage not in (Stage.WARMING, Stage.SAMPLING) or not others:
                 continue
+            rate = self._add_up_others(state)
             if state.stage is Stage.SAMPLING:
-                is_hopeless = state.is_hopeless(now_s, sum(one.slowest_rate for one in others))
+                spent_s = now_s - state.begun_s
+                work = sum(work for _, work in state.queued)
+                is_hopeless = spent_s > _FAIR_CHANCE_S and work < _LEAST_SHARE * rate * spent_s
             else:
-                # Waiting for it would take longer than to do everything without it.
-                since_s = max(one.begun_s for one in (state, *others))
-                is_hopeless = (
-                    state.stage is Stage.WARMING
-                    and all(one.stage is Stage.IDLE for one in others)
-                    and (now_s - since_s) * self._add_up_others(state) > state.given.size
-                )
+                spent_s = now_s - max(one.begun_s for one in (state, *others))
+                is_idle = all(one.stage is Stage.IDLE for one in others)
+                is_hopeless = is_idle and spent_s * rate > state.owned.size
             if is_hopeless:
                 state.is_left_out = True
-                self._devices.rest(number)
-                self._queue.put_back(state.owned)
-                state.owned = np.zeros_like(state.owned)
-                self._note_samples()
+                self._lose(state)
 
     def _add_up_others(self, state: DeviceState) -> float:
         """Add up the rates of the others, as far as they are known."""
-        others = [one for _, one in self._alive() if one.can_work and one is not state]
-        return sum(one.effective_rate or 0.0 for one in others)
+        return sum(one.effective_rate or 0.0 for one in self._working() if one is not state)
 
-    def _note_failure(self, number: int, error: KernelcastError) -> None:
+    def _lose(self, state: DeviceState) -> None:
         """Have others do what a device has not handed over."""
-        state = self.execution.states[number]
-        if not state.is_alive:
-            return
-        state.error, state.stage = error, Stage.FAILED
-        self._fixed.clear()
+        state.stage = Stage.OUT
         self._queue.put_back(state.owned & ~state.collected)
         state.owned &= state.collected
         state.queued.clear()
-        if not self._working():
-            self._wake()
-        if not self._is_done() and not self._working():
-            raise self.execution.explain_end()
-        self._note_samples()
+        if self._has_begun:
+            self._estimate_end()
 
-    def _wake(self) -> None:
-        """Have devices that were left out go on: nobody else can."""
-        for number, state in self._alive():
-            state.is_left_out = False
-            self._devices.wake(number)
-            state.owned = state.given & self._queue.free
-            self._queue.remove(spans_of(np.flatnonzero(state.owned)))
-
-    def _note_samples(self) -> None:
-        """Weigh slabs and say when all will be done, once all have sampled.
-
-        Said once: what comes later is no estimate.
-        """
+    def _estimate_end(self) -> None:
+        """Say when all will be done, once all speeds are known; what comes later is no estimate."""
         working, count = self._working(), self._launch.space.count
-        if (
-            self.execution.estimated_end_s is not None
-            or not any(one.samples for one in working)
-            or self._is_sampling()
-        ):
+        if self.execution.estimated_end_s is not None or not all(one.estimate for one in working):
             return
-        most = max(len(one.samples) for one in working)
-        paces = [one.list_paces() for one in working if 2 * len(one.samples) > most]
-        weights = weigh_slabs(paces, count)
-        if weights.max() > _UNEVEN * weights.min():
-            self._queue.weigh(weights)
-            self._policy = SharePolicy.make(self._settings, is_known_even=False)
-        for one in working:
-            one.learn(self._queue.weight_of)
-            one.predict(count)
-        speeds = [_describe_speed(one) for one in working]
         now_s = self._devices.now_s()
+        speeds = [one.speed for one in working]
         end_s = finish_time(speeds, self._queue.weight, now_s)
         self.execution.estimated_end_s = end_s
         left = copy.deepcopy(self._queue)
-        for one in working:
-            more = (one.effective_rate or 0.0) * max(0.0, end_s - max(now_s, one.free_at_s))
+        for one, speed in zip(working, speeds, strict=True):
+            more = (speed.rate or 0.0) * max(0.0, end_s - max(now_s, speed.free_at_s))
             slabs = one.owned | mark(left.take(more, anchor=one.anchor) if more else (), count)
             one.estimated_share = float(slabs.mean())
 
@@ -383,10 +490,8 @@ class Scheduler:
         self._devices.send(number, command)
 
 
-def _describe_speed(state: DeviceState) -> DeviceSpeed:
-    is_known = state.stage is not Stage.SAMPLING
-    return DeviceSpeed(
-        rate=state.effective_rate if is_known else None,
-        free_at_s=state.free_at_s,
-        doubt=state.doubt,
-    )
+def join_errors(errors: Sequence[KernelcastError]) -> KernelcastError:
+    """Make one error of the devices' errors: the launch's fault if every device refuses it."""
+    if len(errors) == 1 or all(isinstance(one, InputError) for one in errors):
+        return errors[0]
+    return DeviceError("; ".join(str(one) for one in errors))

@@ -166,6 +166,17 @@ def plan_by_source(
     return plan
 
 
+def weigh_boxes(
+    kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument], boxes: Sequence[GroupBox]
+) -> tuple[float, ...] | None:
+    """Count the work of boxes over that of the mean work-group; None where data decide it."""
+    try:
+        profile = _read_source(kernel, arguments).profile(ndrange, tuple(boxes))
+    except Exception:  # noqa: BLE001 - a help, as weights of samples are
+        return None
+    return profile.weights if profile is not None and profile.is_exact else None
+
+
 @lru_cache(maxsize=256)
 def _profile_launch(
     kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]

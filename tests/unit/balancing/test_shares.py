@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.balancing.shares import DeviceSpeed, SharePolicy, finish_time
-from kernelcast.balancing.work_queue import WorkQueue, mark, weigh_slabs
+from kernelcast.balancing.work import DeviceSpeed, SharePolicy, WorkQueue, finish_time, mark
 
 _POLICY = SharePolicy(first_share=0.8, shortest_s=0.01)
 
@@ -92,12 +91,3 @@ def test_ends_meet() -> None:
     assert pool.take(3, anchor=1.0) == [(7, 10)]
     assert pool.take(9, anchor=0.0) == [(4, 7)]
     assert pool.take(1, anchor=1.0) == []
-
-
-def test_weights_follow_the_samples_of_all_devices() -> None:
-    """A slow and a fast device that saw the same triangle agree on it."""
-    places = np.linspace(0.05, 0.95, 10)
-    samples = [[(p, k * p) for p in places] for k in (1.0, 10.0)]
-    weights = weigh_slabs(samples, 100)
-    assert weights.mean() == pytest.approx(1.0)
-    assert weights[80] / weights[20] == pytest.approx(80.5 / 20.5, rel=0.1)
