@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelcast.expressions.comparisons import Comparison, Relation
 from kernelcast.expressions.conditions import FALSE, TRUE, Condition
 from kernelcast.expressions.evaluation import (
     Bindings,
@@ -158,6 +159,12 @@ def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
     one, other = Expr.of(then), Expr.of(otherwise)
     if condition == TRUE or one == other:
         return one
+    if isinstance(condition, Comparison) and condition.relation is Relation.NOT_NEGATIVE:
+        # ``a < b ? a : b`` and its like; which of two equal ones is taken does not matter.
+        if (condition.expr - (other - one)).constant_value in (0, -1):
+            return minimum(one, other)
+        if (condition.expr - (one - other)).constant_value in (0, -1):
+            return maximum(one, other)
     return other if condition == FALSE else Expr.atom(Select(condition, one, other))
 
 

@@ -15,6 +15,8 @@ _LOCATION: Final = re.compile(
 _REFERENCE: Final = re.compile(r"!(\d+)")
 _UNSIGNED: Final = frozenset(("DW_ATE_unsigned", "DW_ATE_unsigned_char", "DW_ATE_boolean"))
 _SIGNED: Final = frozenset(("DW_ATE_signed", "DW_ATE_signed_char"))
+_LONGEST_TEXT: Final = 80
+_EXPRESSION: Final = re.compile(r"[\w.]+|->|\s+(?=\[|->|\.\w)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,3 +255,39 @@ class DebugNotes:
         if body.startswith("!{null"):
             return dict(enumerate(listed, start=1))
         return self.variables.get(subprogram, {})
+
+
+def read_expression(lines: list[str], line: int, column: int) -> str:
+    """Read the operand that begins at a place: ``a[i].x``, ``*p``, ``f(x)``."""
+    text = "\n".join(lines[line : line + 4])
+    start = place = max(0, column)
+    while place < len(text) and text[place] in "*&+-!~":
+        place += 1
+    while place < len(text):
+        if text[place] in "([":
+            depth = 0
+            while place < len(text):
+                depth += (text[place] in "([") - (text[place] in ")]")
+                place += 1
+                if not depth:
+                    break
+            continue
+        match = _EXPRESSION.match(text, place)
+        if match is None:
+            break
+        place = match.end()
+    shown = " ".join(text[start:place].split())
+    return shown if len(shown) <= _LONGEST_TEXT else shown[: _LONGEST_TEXT - 3] + "..."
+
+
+def read_operand_before(line: str) -> str:
+    """Read the operand that stands before an operator such as ``+=``."""
+    line = line.rstrip()
+    start, depth = len(line), 0
+    while start > 0:
+        letter = line[start - 1]
+        depth += (letter in "])") - (letter in "[(")
+        if depth < 0 or (not depth and not (letter.isalnum() or letter in "_.[(>-*")):
+            break
+        start -= 1
+    return line[start:]

@@ -20,7 +20,7 @@ from kernelcast.expressions.kernel_facts import (
 )
 from kernelcast.features.blocks import builtins
 from kernelcast.features.ir.control import LEFT, Loop
-from kernelcast.features.ir.debug import Place
+from kernelcast.features.ir.debug import Place, read_expression, read_operand_before
 from kernelcast.features.ir.loops import describe_test
 from kernelcast.features.ir.module import Instruction, Operand, is_vector, split_sequence
 from kernelcast.features.ir.narrowing import Form, Forms, find_narrowed
@@ -46,12 +46,9 @@ from kernelcast.records.operations import (
 from kernelcast.records.source_lines import LineFacts
 
 _GIVEN: Final = (Role.ARGUMENT, Role.INITIAL)
-_LONGEST_TEXT: Final = 80
-_EXPRESSION: Final = re.compile(r"[\w.]+|->|\s+(?=\[|->|\.\w)")
 _POINTER: Final = re.compile(r"P(?:U3AS\d+)?(?:U7_Atomic)?V?(K?)")
 _LANE: Final = re.compile(r"i32 (\d+)")
 _BEGINNING: Final = re.compile(r"[A-Za-z_(*]")
-_OPENING: Final = {"(": ")", "[": "]"}
 
 
 @dataclass(slots=True)
@@ -637,8 +634,8 @@ class _Reader:
             return ""
         line = self._lines[place.line - 1]
         if _BEGINNING.match(line[max(0, place.column - 1) :]):
-            return _read_expression(self._lines, place.line - 1, place.column - 1)
-        return _read_operand_before(line[: max(0, place.column - 1)])
+            return read_expression(self._lines, place.line - 1, place.column - 1)
+        return read_operand_before(line[: max(0, place.column - 1)])
 
     # Parameters and the rest
 
@@ -710,39 +707,3 @@ def _reason(known: Expr | None, blurred: Opaque) -> str:
     if known is not None or blurred.sources:
         return ""
     return blurred.reason or "a pointer that is not followed"
-
-
-def _read_expression(lines: list[str], line: int, column: int) -> str:
-    """Read the operand that begins at a place: ``a[i].x``, ``*p``, ``f(x)``."""
-    text = "\n".join(lines[line : line + 4])
-    start = place = max(0, column)
-    while place < len(text) and text[place] in "*&+-!~":
-        place += 1
-    while place < len(text):
-        if text[place] in _OPENING:
-            depth = 0
-            while place < len(text):
-                depth += (text[place] in "([") - (text[place] in ")]")
-                place += 1
-                if not depth:
-                    break
-            continue
-        match = _EXPRESSION.match(text, place)
-        if match is None:
-            break
-        place = match.end()
-    shown = " ".join(text[start:place].split())
-    return shown if len(shown) <= _LONGEST_TEXT else shown[: _LONGEST_TEXT - 3] + "..."
-
-
-def _read_operand_before(line: str) -> str:
-    """Read the operand that stands before an operator such as ``+=``."""
-    line = line.rstrip()
-    start, depth = len(line), 0
-    while start > 0:
-        letter = line[start - 1]
-        depth += (letter in "])") - (letter in "[(")
-        if depth < 0 or (not depth and not (letter.isalnum() or letter in "_.[(>-*")):
-            break
-        start -= 1
-    return line[start:]

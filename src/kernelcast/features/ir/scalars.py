@@ -261,6 +261,10 @@ class Evaluator:
             stack.pop()
         return self._known(name)  # type: ignore[return-value] # it has just been found
 
+    def assume(self, name: str, value: Value) -> None:
+        """Take a result for a value, before others that are made of it are asked for."""
+        self._layers[0][name] = value
+
     def _header_of(self, instruction: Instruction) -> Loop | None:
         if instruction.opcode != "phi":
             return None
@@ -679,7 +683,8 @@ class Evaluator:
 
     def _solve(self, loop: Loop) -> None:
         """Find out what a loop's values are at the start of each iteration."""
-        phis = [one for one in self.flow.blocks[loop.header] if one.opcode == "phi"]
+        phis = [one for one in self.flow.blocks[loop.header]
+                if one.opcode == "phi" and self._known(one.name) is None]  # fmt: skip
         symbol = self.symbol(loop)
         starts: dict[str, Value] = {}
         for phi in phis:

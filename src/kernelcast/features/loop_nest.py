@@ -1,0 +1,745 @@
+"""Plain loops of C read into a `LoopNest`: compiled as a kernel of one work-item."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, NoReturn, TypeAlias
+
+from kernelcast.compiling import Target, compile_kernel
+from kernelcast.expressions import (
+    FALSE,
+    TRUE,
+    And,
+    Comparison,
+    Condition,
+    Expr,
+    Or,
+    Relation,
+    Symbol,
+    SymbolKind,
+    conjunction,
+    disjunction,
+    equal,
+    maximum,
+    minimum,
+)
+from kernelcast.expressions.axes import bind_names
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
+from kernelcast.features.ir.control import ControlFlow, Loop
+from kernelcast.features.ir.debug import DebugNotes, Place, read_expression, read_operand_before
+from kernelcast.features.ir.module import Instruction, Operand, read_module
+from kernelcast.features.ir.operations import count_instruction, make_operation, number_of
+from kernelcast.features.ir.scalars import Evaluator, is_float, is_followed
+from kernelcast.features.ir.slices import Code
+from kernelcast.features.ir.values import Opaque
+from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    Operation,
+    OperationCounts,
+    OperationKind,
+    add_weighted,
+)
+
+_FILE: Final = "<source>"
+_KERNEL: Final = "kernelcast_nest"
+_SIZES: Final = "kernelcast_sizes"
+_LEFT: Final = "kernelcast_left"
+_BLANKED: Final = re.compile(
+    r"//[^\n]*|/\*.*?\*/|^[ \t]*#[ \t]*(?:include|pragma)[^\n]*", re.MULTILINE | re.DOTALL
+)
+_LOOP: Final = re.compile(r"\b(?:for|while|do)\b")
+_DECLARATION: Final = re.compile(r"\s*((?:[A-Za-z_]\w*\s+)+)(?=[A-Za-z_*])([^;]*);")
+_DECLARATOR: Final = re.compile(r"\s*(\**)\s*([A-Za-z_]\w*)\s*((?:\[[^][]*\]\s*)*)(?:=(.*))?")
+_COMMA: Final = re.compile(r",(?![^(\[{]*[)\]}])")
+_UNDECLARED: Final = re.compile(r"use of undeclared identifier '(\w+)'")
+_STORAGE: Final = re.compile(r"\b(?:const|static|register|restrict|volatile|extern)\b\s*")
+_ERROR: Final = re.compile(r"(<\w+>):(\d+:\d+): (?:fatal )?error: (.*)")
+_FUNCTIONS: Final = (
+    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh erf "
+    "pow hypot atan2 fmod fmin fmax fabs floor ceil fma"
+)
+# Functions of C that OpenCL C names otherwise; both ends of blocks may be of any width.
+_MACROS: Final = "\n".join((
+    "#pragma OPENCL FP_CONTRACT OFF",
+    *(f"#define {name}(a, b) {name.lower()}((long)(a), (long)(b))"
+      for name in ("min", "max", "MIN", "MAX")),
+    *(f"#define {name}f {name}" for name in _FUNCTIONS.split()),
+))  # fmt: skip
+_FORM: Final = "expected `for (int i = start; i < stop; i += step)`"
+_EXPECTED: Final = "the innermost loop may only hold assignments, if, else and continue"
+_ORDERS: Final = frozenset(f"{sign}{order}" for sign in "ous" for order in
+                           ("lt", "le", "gt", "ge"))  # fmt: skip
+_SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+_Element: TypeAlias = tuple[str, Expr]
+"""Array and offset in bytes."""
+_Chain: TypeAlias = tuple[str, ...] | None
+"""Operations since a value of the iteration before; None if the value has none of it."""
+
+
+def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "") -> LoopNest:
+    """Read a C99 listing: declarations of arrays and scalars, then one perfect loop nest.
+
+    Iterations may do less than others, by ``if``, ``else``, ``continue`` and ``? :``: accesses and
+    operations know in which iterations they are executed, conditions on data are decisions that
+    stay open. Names that it does not declare are constants; they stay symbols in bounds,
+    dimensions and addresses, so that sizes can be solved for. Arrays may have several dimensions
+    or one with a flattened index; includes and pragmas are passed over.
+
+    Parameters
+    ----------
+    constants : mapping of str to int
+        Values of constants, as ``-D``; those that have none yet may be given later.
+    name : str
+        For messages.
+
+    Returns
+    -------
+    LoopNest
+        Each element is loaded at most once per iteration, and stored at most once: registers hold
+        it in between. `executed` holds arithmetic on data; that of indices, which compilers turn
+        into address modes, is not counted.
+
+    Raises
+    ------
+    InputError
+        With the line: no C99, no loop or several, a loop of another form, statements between
+        loops, an index that is not affine, a pointer, or a function that is not known.
+    MissingExtraError
+        If there is no compiler.
+
+    Examples
+    --------
+    >>> nest = read_loop_nest(
+    ...     "double a[N], b[N], s; for (int i = 0; i < N; ++i) a[i] = s * b[i];", {"N": 1000}
+    ... )
+    >>> [(one.text, one.is_store) for one in nest.accesses]
+    [('b[i]', False), ('a[i]', True)]
+    """
+    listing = _Listing(source, name or "<listing>")
+    nest = _Nest(listing, constants)
+    return nest.read()
+
+
+class _Listing:
+    """A listing, and the kernel that is made of it.
+
+    An array of two dimensions and more is a pointer to pointers there: OpenCL C has no arrays of
+    variable sizes, and indices stand apart in the code.
+    """
+
+    def __init__(self, source: str, name: str) -> None:
+        self.name = name
+        self.lines = source.splitlines()
+        text = _BLANKED.sub(_blank, source)
+        first = _LOOP.search(text)
+        if first is None:
+            msg = f"{name}: no loop; give declarations and one loop nest"
+            raise InputError(msg)
+        self.arrays: dict[str, tuple[str, list[str]]] = {}
+        """Type of the elements and sizes, as written."""
+        self._scalars: dict[str, str] = {}
+        self._locals: list[str] = []
+        self._body = _DECLARATION.sub(self._declare, text[: first.start()]) + text[first.start() :]
+
+    def _declare(self, match: re.Match[str]) -> str:
+        """Note what a declaration declares, and take it out."""
+        kind = _STORAGE.sub("", match[1]).strip()
+        found = [_DECLARATOR.fullmatch(one.rstrip()) for one in _COMMA.split(match[2])]
+        if not kind or None in found:
+            msg = f"{self.name}: {match[0].strip()} declares neither numbers nor arrays of numbers"
+            raise InputError(msg)
+        for one in found:
+            pointer, name, sizes, value = one.groups() if one else ("", "", "", "")
+            if pointer:
+                msg = (
+                    f"{self.name}: {name} is a pointer, and what it points to is not known; "
+                    "declare it as an array"
+                )
+                raise InputError(msg)
+            dimensions = re.findall(r"\[([^][]*)\]", sizes)
+            if not all(each.strip() for each in dimensions):
+                msg = f"{self.name}: array {name} of unknown size; give each dimension"
+                raise InputError(msg)
+            if dimensions:
+                self.arrays[name] = (kind, dimensions)
+            elif value:
+                self._locals.append(f"{kind} {name} = {value};")
+            else:
+                self._scalars[name] = kind
+        return _blank(match)
+
+    def compile(self, constants: Mapping[str, int]) -> str:
+        """Compile the kernel; names that nothing declares become arguments of it."""
+        names = [one for one in constants if one not in self.arrays | self._scalars]
+        while True:
+            try:
+                return compile_kernel(
+                    self._write(names), ("-cl-std=CL3.0",), Target.unoptimised(), source_name=_FILE
+                ).text
+            except CompileError as error:
+                more = [
+                    one for one in dict.fromkeys(_UNDECLARED.findall(str(error)))
+                    if one not in names and not re.search(rf"\b{one}\s*\(", self._body)
+                ]  # fmt: skip
+                if not more:
+                    self._refuse(error)
+                names += more
+
+    def _write(self, names: list[str]) -> str:
+        parameters = [
+            *(f"global {kind} {'*global ' * (len(sizes) - 1)}*{name}"
+              for name, (kind, sizes) in self.arrays.items()),
+            *(f"{kind} {name}" for name, kind in self._scalars.items()),
+            *(f"const long {name}" for name in names),
+            f"global long *{_SIZES}", f"global double *{_LEFT}",
+        ]  # fmt: skip
+        sizes = [
+            size for kind, dimensions in self.arrays.values()
+            for size in (f"sizeof({kind})", *dimensions)
+        ]  # fmt: skip
+        return "\n".join((
+            '#line 1 "<declarations>"', _MACROS,
+            f"kernel void {_KERNEL}({', '.join(parameters)}) {{", *self._locals,
+            *(f"{_SIZES}[{number}] = {size};" for number, size in enumerate(sizes)),
+            f'#line 1 "{_FILE}"', self._body,
+            *(f"{_LEFT}[{number}] = {name};" for number, name in enumerate(self._scalars)), "}",
+        ))  # fmt: skip
+
+    def _refuse(self, error: CompileError) -> NoReturn:
+        found = _ERROR.search(str(error))
+        place = f":{found[2]}" if found and found[1] == _FILE else ""
+        words = found[3] if found else str(error)
+        msg = f"{self.name}{place}: {words}; give C99 declarations and one loop nest"
+        raise InputError(msg) from error
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+class _Nest:
+    """Reads the code of a listing."""
+
+    def __init__(self, listing: _Listing, constants: Mapping[str, int]) -> None:
+        self._listing, self._constants = listing, constants
+        self._module = module = read_module(listing.compile(constants))
+        self._places = DebugNotes(module, _FILE)
+        function = module.functions[_KERNEL]
+        self._flow = flow = ControlFlow(function, self._places.is_written_in)
+        self._evaluator = Evaluator(module, function, self._places, flow)
+        self._code = Code(flow=flow, notes=self._places, evaluator=self._evaluator)
+        self._instructions = self._evaluator.instructions
+        self._arrays: dict[str, NestArray] = {}
+        self._loops: list[NestLoop] = []
+        self._counters: list[str] = []
+        self._notes: list[str] = []
+        self._values: dict[Symbol, Expr] = {}
+        """What the numbers of iterations are, by the variables of the loops."""
+        self._decisions: list[Symbol] = []
+        self._held_value: dict[str, str] = {}
+        """By load whose element a register holds, what is held."""
+        self._extrema: dict[str, str] = {}
+        """By the comparison that it needs no more, what chooses the greater or the lesser."""
+        self._loads: dict[_Element, NestAccess] = {}
+        self._stores: dict[_Element, NestAccess] = {}
+        self._stored: list[tuple[_Element, str]] = []
+        self._operations: dict[Condition, Counter[Operation]] = defaultdict(Counter)
+        self._executed: dict[str, list[str]] = {}
+        self._repeated = 0
+
+    def read(self) -> LoopNest:
+        """Read loops, accesses, operations and what waits for what."""
+        self._read_arrays()
+        loops = self._list_loops()
+        for loop in loops:
+            self._enter(loop)
+        inner = loops[-1]
+        self._check_outer(loops[0], inner)
+        if any(label != inner.test for label, _ in inner.exits):
+            self._refuse(f"the loop over {self._loops[-1].name} is left early, as by break or "
+                         f"return; {_EXPECTED}", self._places_of(inner))  # fmt: skip
+        self._labels = [one for one in self._flow.order if one in inner.blocks]
+        self._find_held()
+        self._find_extrema()
+        self._decide()
+        for label in self._labels:
+            self._read_block(label, inner)
+        chain = self._find_chain(inner)
+        if not self._loads and not self._stores:
+            msg = f"{self._listing.name}: no array is read or written; give a loop over arrays"
+            raise InputError(msg)
+        branches = self._list_branches()
+        accesses = (*self._loads.values(), *self._stores.values())
+        decided = {
+            symbol for one in (*branches, *(each.condition for each in accesses))
+            for symbol in one.symbols()
+        }  # fmt: skip
+        if self._repeated:
+            self._notes.append(
+                f"{self._repeated} repeated accesses to an element within an iteration are taken "
+                "to be held in registers"
+            )
+        return LoopNest(
+            name=self._listing.name, loops=tuple(self._loops), arrays=tuple(self._arrays.values()),
+            accesses=accesses, executed=add_weighted([(one, 1) for one in branches.values()]),
+            constants=dict(self._constants), chain=chain, notes=tuple(self._notes),
+            branches=tuple(one for one in branches.items() if one[0] != TRUE),
+            decisions=tuple(one for one in self._decisions if one in decided),
+        )  # fmt: skip
+
+    def _refuse(self, problem: str, place: Place | None) -> NoReturn:
+        where = f":{place.line}:{place.column}" if place is not None and place.line else ""
+        msg = f"{self._listing.name}{where}: {problem}"
+        raise InputError(msg)
+
+    def _place(self, one: Instruction) -> Place | None:
+        return self._places.place(one.note)
+
+    def _number(self, operand: Operand, block: str) -> Expr | None:
+        """Give a whole number by the variables of loops and constants."""
+        value = self._evaluator.operand(operand, block)
+        if isinstance(value, Condition) or not isinstance(value, Expr):
+            return None
+        return value.substitute(self._values)
+
+    # Arrays and loops
+
+    def _read_arrays(self) -> None:
+        stored = [
+            self._number(one.operands[0], one.block) for one in self._flow.blocks[self._flow.entry]
+            if one.opcode == "store" and self._find_root(one.operands[1][1]) == f"%{_SIZES}"
+        ]  # fmt: skip
+        sizes = iter(stored)
+        for name, (kind, dimensions) in self._listing.arrays.items():
+            width, *extents = [next(sizes, None) for _ in (kind, *dimensions)]
+            known = [one for one in extents if one is not None]
+            bytes_ = width.constant_value if width is not None else None
+            if bytes_ is None or len(known) < len(extents):
+                msg = f"{self._listing.name}: array {name} of unknown size; give each dimension"
+                raise InputError(msg)
+            self._arrays[name] = NestArray(
+                name=name, element_bytes=bytes_, element_type=kind, dimensions=tuple(known)
+            )
+
+    def _find_root(self, value: str) -> str:
+        one = self._instructions.get(value)
+        while one is not None and one.opcode == "getelementptr":
+            value = one.operands[0][1]
+            one = self._instructions.get(value)
+        return value
+
+    def _places_of(self, loop: Loop) -> Place | None:
+        numbers = self._places.numbers(self._flow.terminator(loop.latches[0]).loop_note)
+        places = (self._places.place(one) for one in numbers)
+        return next((one for one in places if one is not None), None)
+
+    def _list_loops(self) -> list[Loop]:
+        """List the loops of the nest, outermost first."""
+        chosen: list[Loop] = []
+        while True:
+            parent = chosen[-1] if chosen else None
+            inside = [one for one in self._flow.loops if one.parent is parent]
+            inside.sort(key=lambda one: self._flow.place[one.header])
+            if len(inside) > 1:
+                what = "a second loop beside another one; give one loop per level"
+                if parent is None:
+                    what = "a second loop nest; give one at a time"
+                self._refuse(what, self._places_of(inside[1]))
+            if not inside:
+                break
+            chosen += inside
+        if not chosen:
+            msg = f"{self._listing.name}: no loop that runs more than once"
+            raise InputError(msg)
+        return chosen
+
+    def _enter(self, loop: Loop) -> None:
+        """Read a loop's head."""
+        evaluator, place = self._evaluator, self._places_of(loop)
+        counters = self._find_counters(loop)
+        if not loop.test or len(counters) != 1:
+            self._refuse(f"a loop without start, condition and step; {_FORM}", place)
+        [counter] = counters
+        name = counter.name[1:].partition(".")[0]
+        own = Symbol(SymbolKind.LOOP, name)
+        edges = list(zip(counter.operands, counter.labels, strict=True))
+        start = [self._number(one, label) for one, label in edges if label not in loop.blocks]
+        evaluator.assume(counter.name, Expr.symbol(own))
+        after = [self._number(one, label) for one, label in edges if label in loop.blocks]
+        line = place.line if place is not None else 0
+        if len(start) != 1 or start[0] is None or None in after or len({*after}) != 1:
+            self._refuse(f"the start or the step of the loop over {name} is no sum; {_FORM}", place)
+        begin, change = start[0], (after[0] or start[0]) - Expr.symbol(own)
+        step = change.substitute(bind_names(self._constants)).constant_value
+        named = sorted(one.name for one in change.symbols() if one.kind is SymbolKind.SCALAR)
+        if step is None and named and all(one.is_parameter for one in change.symbols()):
+            self._refuse(
+                f"a loop that steps by {change}; give {', '.join(named)} a value where the "
+                f"listing is read (-D {named[0]}=32)", place,
+            )  # fmt: skip
+        if not step:
+            self._refuse(f"the loop over {name} steps by {change}; {_FORM}, with a number as step",
+                         place)  # fmt: skip
+        if named:
+            self._notes.append(
+                f"loop over {name}: it steps by {step} whatever {', '.join(named)} is set to later"
+            )
+        end = next(edge for label, edge in loop.exits if label == loop.test)
+        stays = evaluator.choice(loop.test, frozenset((1 - end,))).substitute(self._values)
+        stop = _find_stop(stays, own, step)
+        if stop is None:
+            self._refuse(f"the loop over {name} by {step} goes on while {stays}; {_FORM}", place)
+        if abs(step) == 1:
+            self._values[evaluator.symbol(loop)] = step * (Expr.symbol(own) - begin)
+        self._loops.append(NestLoop(name=name, start=begin, stop=stop, step=step, line=line))
+        self._counters.append(counter.name)
+
+    def _find_counters(self, loop: Loop) -> list[Instruction]:
+        """Find the whole numbers of a loop's header on which its test depends."""
+        if not loop.test:
+            return []
+        waiting = [self._flow.terminator(one).operands[0][1] for one in loop.testing
+                   if self._flow.terminator(one).operands]  # fmt: skip
+        found: dict[str, Instruction] = {}
+        seen = set[str]()
+        while waiting:
+            one = self._instructions.get(waiting.pop())
+            if one is None or one.name in seen or one.block not in loop.testing:
+                continue
+            seen.add(one.name)
+            if one.opcode == "phi" and one.block == loop.header:
+                found[one.name] = one
+            else:
+                waiting.extend(value for _, value in one.operands)
+        return [one for one in found.values() if is_followed(one.type)]
+
+    def _check_outer(self, outer: Loop, inner: Loop) -> None:
+        """Refuse what stands between loops, but for conditions on their variables."""
+        labels = [one for one in self._flow.order if one in outer.blocks - inner.blocks]
+        for label in labels:
+            end = self._flow.terminator(label)
+            if end.operands and not self._evaluator.condition(end.operands[0], label).is_exact:
+                self._refuse(
+                    "a condition between loops depends on data; expected a comparison of sums of "
+                    "loop variables times constants, or the condition in the innermost loop",
+                    self._place(end),
+                )
+        for label in labels:
+            for one in self._flow.blocks[label]:
+                if one.opcode in ("load", "store") or (
+                    one.name and one.opcode != "phi" and is_float(one.type)
+                ):
+                    self._refuse("statements beside an inner loop; only the innermost loop may "
+                                 "hold any", self._place(one))  # fmt: skip
+
+    # What an iteration does
+
+    def _find_element(self, one: Instruction) -> tuple[_Element, Instruction | None]:
+        """Find the element that is loaded or stored, and the instruction that computes where."""
+        address = one.operands[one.opcode == "store"][1]
+        outermost = at = self._instructions.get(address)
+        indices: list[Expr | None] = []
+        while True:
+            index: Expr | None = Expr.constant(0)
+            if at is not None and at.opcode == "getelementptr":
+                index = self._number(at.operands[1], at.block)
+                address = at.operands[0][1]
+                at = self._instructions.get(address)
+            indices.insert(0, index)
+            if at is None or at.opcode != "load":
+                break
+            address = at.operands[0][1]
+            at = self._instructions.get(address)
+        array = self._arrays.get(address[1:])
+        written = self._text(one, outermost) or "an access"
+        if array is None or len(indices) != len(array.dimensions):
+            self._refuse(f"{written}: no element of an array that the listing declares",
+                         self._place(one))  # fmt: skip
+        offset = Expr.constant(0)
+        for size, index in zip(array.dimensions, indices, strict=True):
+            is_sum = index is not None and all(
+                isinstance(atom, Symbol) and (atom.kind is SymbolKind.SCALAR or atom in self._own)
+                for monomial, _ in index.products for atom in monomial
+            )  # fmt: skip
+            if index is None or not is_sum:
+                self._refuse(f"an index of {written} is not affine; expected a sum of loop "
+                             "variables times constants", self._place(one))  # fmt: skip
+            if any(sum(atom in self._own for atom in product) > 1 for product, _ in index.products):
+                self._refuse(f"an index of {written} multiplies loop variables; expected a sum of "
+                             "loop variables times constants", self._place(one))  # fmt: skip
+            offset = offset * size + index
+        return (array.name, offset * array.element_bytes), outermost
+
+    @property
+    def _own(self) -> frozenset[Symbol]:
+        return frozenset(Symbol(SymbolKind.LOOP, one.name) for one in self._loops)
+
+    def _text(self, one: Instruction, address: Instruction | None) -> str:
+        for each in (address, one):
+            place = self._place(each) if each is not None else None
+            if place is not None and 0 < place.line <= len(self._listing.lines):
+                text = read_expression(self._listing.lines, place.line - 1, place.column - 1)
+                if text:
+                    return text
+        return ""
+
+    def _touches(self, label: str) -> Iterator[Instruction]:
+        """List the loads and stores of elements in a block."""
+        for one in self._flow.blocks[label]:
+            if one.opcode in ("load", "store") and not one.type.startswith("ptr"):
+                yield one
+
+    def _find_held(self) -> None:
+        """Find the loads of elements that a register holds, and what it holds."""
+        held: dict[str, dict[_Element, str]] = {}
+        for label in self._labels:
+            before = [held[one] for one, _ in self._flow.predecessors[label] if one in held]
+            here = dict(before[0]) if before else {}
+            for other in before[1:]:
+                here = {
+                    key: value if other[key] == value else "" for key, value in here.items()
+                    if key in other
+                }  # fmt: skip
+            for one in self._touches(label):
+                element, _ = self._find_element(one)
+                if one.opcode == "store":
+                    here[element] = one.operands[0][1]
+                elif element in here:
+                    self._held_value[one.name] = here[element]
+                else:
+                    here[element] = one.name
+            held[label] = here
+
+    def _root(self, value: str) -> str:
+        """Give the value that a register holds in the place of a load."""
+        while self._held_value.get(value):
+            value = self._held_value[value]
+        return value
+
+    def _find_extrema(self) -> None:
+        """Find where the greater or the lesser of two is chosen: processors do that at once."""
+        for label in self._labels:
+            for one in self._flow.blocks[label]:
+                asked = self._find_choice(one)
+                test = self._instructions.get(asked) if asked else None
+                if test is None or test.opcode not in ("fcmp", "icmp"):
+                    continue
+                chosen = one.operands[1:] if one.opcode == "select" else one.operands
+                sides = [sorted(self._root(value) for _, value in each)
+                         for each in (chosen, test.operands)]  # fmt: skip
+                if test.detail in _ORDERS and sides[0] == sides[1]:
+                    self._extrema[test.name] = one.name
+
+    def _find_choice(self, one: Instruction) -> str:
+        """Give the condition that alone chooses between two values, if nothing else is done."""
+        if one.opcode == "select":
+            return one.operands[0][1]
+        if one.opcode != "phi" or len(one.operands) != 2 or one.block == self._labels[0]:
+            return ""
+        keys = list(self._code.find_branches(one))
+        if len(keys) != 1 or self._flow.terminator(keys[0]).opcode != "br":
+            return ""
+        for label in {*self._flow.successors[keys[0]]} - {one.block}:
+            if any(
+                each.opcode not in ("getelementptr", "br", "load", "sext")
+                or (each.opcode == "load" and not each.type.startswith("ptr")
+                    and each.name not in self._held_value)
+                for each in self._flow.blocks[label]
+            ):  # fmt: skip
+                return ""
+        return self._flow.terminator(keys[0]).operands[0][1]
+
+    def _decide(self) -> None:
+        """Give names to the conditions on data."""
+        for label in self._labels:
+            end = self._flow.terminator(label)
+            if not end.operands or not end.operands[0][1].startswith("%"):
+                continue
+            if self._evaluator.choice(label, frozenset((0,))).is_exact:
+                continue
+            if end.opcode != "br":
+                self._refuse(f"a switch on data; {_EXPECTED}", self._place(end))
+            name = self._describe(end)
+            if any(one.name == name for one in self._decisions):
+                name += f", condition {len(self._decisions) + 1}"
+            symbol = Symbol(SymbolKind.CONTENT, name)
+            self._decisions.append(symbol)
+            self._evaluator.assume(end.operands[0][1], equal(symbol, 1))
+
+    def _describe(self, end: Instruction) -> str:
+        """Describe a condition on data as the source has it."""
+        test = self._instructions.get(end.operands[0][1], end)
+        place = self._place(test) or self._place(end)
+        if place is None or not 0 < place.line <= len(self._listing.lines):
+            return "a condition"
+        line, start = self._listing.lines[place.line - 1], place.column - 1
+        sign = _SIGNS.get(test.detail[-2:], "") if test.opcode in ("fcmp", "icmp") else ""
+        if sign and line[start:].startswith(sign):
+            rest = start + len(sign)
+            rest += len(line[rest:]) - len(line[rest:].lstrip())
+            after = read_expression(self._listing.lines, place.line - 1, rest)
+            text = f"{read_operand_before(line[:start])} {sign} {after}"
+        else:
+            text = read_expression(self._listing.lines, place.line - 1, start) or "a condition"
+        return f"{' '.join(text.split())} in line {place.line}"
+
+    def _read_block(self, label: str, inner: Loop) -> None:
+        guard = self._evaluator.guard(label).substitute(self._values)
+        if guard == FALSE:
+            return
+        if not guard.is_exact:
+            self._refuse("the iterations that reach this are not known",
+                         self._place(self._flow.terminator(label)))  # fmt: skip
+        for one in self._touches(label):
+            self._touch(one, guard)
+        for one in self._flow.blocks[label]:
+            counts = self._count(one, inner)
+            self._operations[guard] += counts
+            self._executed[one.name] = [str(each) for each in counts.elements()]
+
+    def _touch(self, one: Instruction, guard: Condition) -> None:
+        """Note a load, unless a register holds the element, or a store: once, at the end."""
+        element, address = self._find_element(one)
+        is_store = one.opcode == "store"
+        accesses = self._stores if is_store else self._loads
+        before = accesses.get(element)
+        if is_store:
+            self._stored.append((element, one.operands[0][1]))
+        if one.name in self._held_value:
+            self._repeated += 1
+            return
+        if before is not None:
+            if is_store and conjunction(before.condition, guard) != FALSE:
+                self._repeated += 1
+            accesses[element] = replace(before, condition=disjunction(before.condition, guard))
+            return
+        place = self._place(one)
+        accesses[element] = NestAccess(
+            array=element[0], offset_bytes=element[1], is_store=is_store,
+            bytes=self._module.size_of(one.type), text=self._text(one, address),
+            line=place.line if place is not None else 0, condition=guard,
+        )  # fmt: skip
+
+    def _count(self, one: Instruction, inner: Loop) -> Counter[Operation]:
+        """Count the operations on data of an instruction."""
+        counts: Counter[Operation] = Counter()
+        if not one.name or one.opcode in ("load", "getelementptr", "alloca"):
+            return counts
+        if one.name in self._extrema:
+            return counts
+        value = self._evaluator.value(one.name)
+        is_known = isinstance(value, Expr) or (isinstance(value, Condition) and value.is_exact)
+        if one.opcode == "phi":
+            if not is_known and one.block != inner.header and one.type != "i1" and (
+                one.name in self._extrema.values() or self._is_masked(one)
+            ):  # fmt: skip
+                counts[make_operation(OperationKind.SELECT, *number_of(one.type))] += 1
+        elif isinstance(value, Opaque) or not is_known or is_float(one.type):
+            count_instruction(one, self._module, counts)
+        return counts
+
+    def _is_masked(self, phi: Instruction) -> bool:
+        """Tell whether a condition that changes from iteration to iteration selects a value."""
+        inner = Symbol(SymbolKind.LOOP, self._loops[-1].name)
+        for key in self._code.find_branches(phi):
+            condition = self._evaluator.choice(key, frozenset((0,))).substitute(self._values)
+            if any(one is inner or one.kind is SymbolKind.CONTENT for one in condition.symbols()):
+                return True
+        return False
+
+    def _list_branches(self) -> dict[Condition, OperationCounts]:
+        """List operations and accesses by the iterations that execute them, `TRUE` for all."""
+        memory: dict[Condition, Counter[MemoryOperation]] = defaultdict(Counter)
+        for one in (*self._loads.values(), *self._stores.values()):
+            moved = MemoryOperation(
+                space=MemorySpace.GLOBAL, is_store=one.is_store, bytes=one.bytes
+            )
+            memory[one.condition][moved] += 1
+        used = [key for key, counts in self._operations.items() if counts]
+        return {
+            one: OperationCounts(
+                operations=dict(self._operations.get(one, {})), memory=dict(memory.get(one, {}))
+            )
+            for one in (TRUE, *dict.fromkeys((*used, *memory)))
+        }
+
+    # What waits for what
+
+    def _find_chain(self, inner: Loop) -> tuple[str, ...]:
+        """Find the longest chain from what one iteration leaves to what the next one needs."""
+        own = Symbol(SymbolKind.LOOP, self._loops[-1].name)
+        step = self._loops[-1].step
+        chains: dict[str, _Chain] = {}
+        for phi in self._flow.blocks[inner.header]:
+            if phi.opcode == "phi" and phi.name != self._counters[-1]:
+                chains[phi.name] = ()
+        stored = {element for element, _ in self._stored}
+        for label in self._labels:
+            for one in self._flow.blocks[label]:
+                if one.opcode == "load" and one.name not in self._held_value:
+                    if not one.type.startswith("ptr"):
+                        (array, offset), _ = self._find_element(one)
+                        behind = (array, offset.substitute({own: Expr.symbol(own) + step}))
+                        chains[one.name] = () if behind in stored else None
+                elif one.name and one.name not in chains:
+                    chains[one.name] = self._extend(one, chains)
+        touched = {*self._loads, *self._stores}
+        ends = [
+            chains.get(self._root(value)) for (array, offset), value in self._stored
+            if (array, offset.substitute({own: Expr.symbol(own) - step})) in touched
+        ]  # fmt: skip
+        for phi in self._flow.blocks[inner.header]:
+            if phi.opcode == "phi":
+                ends += [
+                    chains.get(self._root(value))
+                    for (_, value), label in zip(phi.operands, phi.labels, strict=True)
+                    if label in inner.blocks
+                ]
+        return max((one for one in ends if one), key=len, default=())
+
+    def _extend(self, one: Instruction, chains: Mapping[str, _Chain]) -> _Chain:
+        """Add what an instruction does to the longest chain of what it takes."""
+        found = [chains.get(self._root(value)) for _, value in one.operands]
+        longest = max(found, key=_length, default=None)
+        own = tuple(self._executed.get(one.name, ()))
+        if one.opcode == "phi" and own and one.name not in self._extrema.values():
+            # An operation under a mask waits for the mask only.
+            masks = [chains.get(self._root(self._flow.terminator(key).operands[0][1]))
+                     for key in self._code.find_branches(one)]  # fmt: skip
+            mask = max(masks, key=_length, default=None)
+            return max(longest, None if mask is None else (*mask, *own), key=_length)
+        return None if longest is None else (*longest, *own)
+
+
+def _length(chain: _Chain) -> int:
+    return -1 if chain is None else len(chain)
+
+
+def _find_stop(stays: Condition, own: Symbol, step: int) -> Expr | None:
+    """Find the first value that a loop's variable does not reach; None where nothing says so."""
+    if isinstance(stays, And | Or):
+        ends = [_find_stop(part, own, step) for part in stays.parts]
+        known = [one for one in ends if one is not None]
+        if len(known) < len(ends):
+            return None
+        takes_less = isinstance(stays, And) == (step > 0)
+        result = known[0]
+        for one in known[1:]:
+            result = minimum(result, one) if takes_less else maximum(result, one)
+        return result
+    if not isinstance(stays, Comparison):
+        return None
+    rest, slope = stays.expr.split(own) or (None, None)
+    factor = slope.constant_value if slope is not None else None
+    if rest is None or factor not in (1, -1):
+        return None
+    limit = -factor * rest
+    if stays.relation is Relation.NOT_ZERO:
+        return limit if abs(step) == 1 else None
+    if stays.relation is not Relation.NOT_NEGATIVE or (factor < 0) != (step > 0):
+        return None
+    return limit + 1 if step > 0 else limit - 1
