@@ -2,64 +2,25 @@
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, Init, LocalArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
-STREAMS = """
-kernel void kc_copy(global const float *from, global float *to, local uchar *ballast)
-{ int i = get_global_id(0); to[i] = from[i]; if (to[i] == -1.0f) ballast[0] = 1; }
-kernel void kc_read(global const float *from, global float *to, local uchar *ballast)
-{ int i = get_global_id(0); float x = from[i]; if (x == -1.0f) { ballast[0] = 1; to[0] = x; } }
-"""
+
+def _read(name: str) -> str:
+    path = Path(__file__).with_name("nine_minutes_sources") / f"{name}.cl"
+    return path.read_text(encoding="utf-8")
+
+
+STREAMS = _read("streams")
 STREAM_LOCAL = 256
 STRIDES = (1, 2, 3, 4, 5, 8, 12, 16, 24, 31, 32, 33)
-_STRIDED = """
-kernel void kc_stride(global const float *from, global float *to)
-{
-    uint at = get_local_id(0) * STRIDE;
-    float sum = 0.0f;
-    for (int i = 0; i < STEPS; ++i) {
-        sum += from[at & 4095];
-        at += 256 * STRIDE + 1;
-    }
-    to[get_global_id(0)] = sum;
-}
-"""
+_STRIDED = _read("stride")
 _STRIDED_STEPS = 512
-_STENCIL = """
-#if DIMENSIONS == 2
-#define AT(dx, dy) from[(y + R + (dy)) * (size_t)(WIDTH + 2 * R) + x + R + (dx)]
-kernel void kc_stencil(global const float *from, global float *to)
-{
-    int x = get_global_id(0);
-    for (int f = 0; f < FOLD; ++f) {
-        int y = get_global_id(1) * FOLD + f;
-        float sum = AT(0, 0);
-        for (int r = 1; r <= R; ++r)
-            sum += 0.1f * r * (AT(r, 0) + AT(-r, 0) + AT(0, r) + AT(0, -r));
-        to[y * (size_t)WIDTH + x] = sum;
-    }
-}
-#else
-#define AT(dx, dy, dz) from[((z + R + (dz)) * (size_t)(HEIGHT + 2 * R) + y + R + (dy)) \\
-                            * (WIDTH + 2 * R) + x + R + (dx)]
-kernel void kc_stencil(global const float *from, global float *to)
-{
-    int x = get_global_id(0), y = get_global_id(1);
-    for (int f = 0; f < FOLD; ++f) {
-        int z = get_global_id(2) * FOLD + f;
-        float sum = AT(0, 0, 0);
-        for (int r = 1; r <= R; ++r)
-            sum += 0.1f * r * (AT(r, 0, 0) + AT(-r, 0, 0) + AT(0, r, 0) + AT(0, -r, 0)
-                               + AT(0, 0, r) + AT(0, 0, -r));
-        to[(z * (size_t)HEIGHT + y) * WIDTH + x] = sum;
-    }
-}
-#endif
-"""
+_STENCIL = _read("stencil")
 SHAPES = (
     (32, 1), (32, 2), (32, 4), (32, 8), (32, 16), (64, 1), (64, 4), (128, 1), (256, 1), (16, 16),
     (32, 2, 1), (32, 4, 1), (32, 8, 1), (32, 4, 2), (32, 2, 4), (64, 2, 2), (64, 4, 1), (128, 1, 1),
@@ -68,55 +29,7 @@ SHAPES = (
 _FOLDS = (1, 4)
 # Work-items of a stencil: more bytes than the largest L2 cache of today, and a trial's.
 _EXTENTS = {2: ((4096, 4096), (512, 512)), 3: ((512, 256, 256), (128, 64, 64))}
-_TUNED = """
-#ifdef CONVOLUTION
-#define F 7
-kernel void kc_convolution(global const float *from, global const float *filter, global float *to)
-{
-    int x = get_group_id(0) * (BX * TX) + get_local_id(0);
-    int y = get_group_id(1) * (BY * TY) + get_local_id(1);
-    float sum[TY][TX];
-    for (int j = 0; j < TY; ++j)
-        for (int i = 0; i < TX; ++i)
-            sum[j][i] = 0.0f;
-    for (int fy = 0; fy < F; ++fy)
-        for (int fx = 0; fx < F; ++fx)
-            for (int j = 0; j < TY; ++j)
-                for (int i = 0; i < TX; ++i)
-                    sum[j][i] += filter[fy * F + fx]
-                                 * from[(y + j * BY + fy) * (N + F - 1) + x + i * BX + fx];
-    for (int j = 0; j < TY; ++j)
-        for (int i = 0; i < TX; ++i)
-            to[(y + j * BY) * N + x + i * BX] = sum[j][i];
-}
-#else
-kernel void kc_product(global const float *a, global const float *b, global float *c)
-{
-    local float left[KB][BY * TY], right[KB][BX * TX];
-    int lx = get_local_id(0), ly = get_local_id(1), item = ly * BX + lx;
-    int x = get_group_id(0) * (BX * TX), y = get_group_id(1) * (BY * TY);
-    float sum[TY][TX];
-    for (int j = 0; j < TY; ++j)
-        for (int i = 0; i < TX; ++i)
-            sum[j][i] = 0.0f;
-    for (int k = 0; k < N; k += KB) {
-        for (int i = item; i < BY * TY * KB; i += BX * BY)
-            left[i % KB][i / KB] = a[(y + i / KB) * N + k + i % KB];
-        for (int i = item; i < BX * TX * KB; i += BX * BY)
-            right[i / (BX * TX)][i % (BX * TX)] = b[(k + i / (BX * TX)) * N + x + i % (BX * TX)];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int s = 0; s < KB; ++s)
-            for (int j = 0; j < TY; ++j)
-                for (int i = 0; i < TX; ++i)
-                    sum[j][i] += left[s][ly + j * BY] * right[s][lx + i * BX];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    for (int j = 0; j < TY; ++j)
-        for (int i = 0; i < TX; ++i)
-            c[(y + ly + j * BY) * N + x + lx + i * BX] = sum[j][i];
-}
-#endif
-"""
+_TUNED = _read("tuned")
 _CONFIGURATIONS = 75
 _LOCAL_BYTES = 48 << 10
 # Elements per side, and a trial's.

@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from harness import RESULTS, make_table, percent, summarise, write_text
 from matplotlib.figure import Figure
 from nine_minutes import STEPS, Measurements
 from nine_minutes_kernels import list_stencils
@@ -31,12 +32,11 @@ from kernelcast.models.linear import two_point
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.problem import Problem
-from kernelcast.records.training_table import make_table
+from kernelcast.records.training_table import make_table as make_training_table
 from kernelcast.training_data.applications import find_kernels
 from support.simulated_gpu import SimulatedKernel, load_simulated_kernels
 from support.simulated_gpu.runs import CLOCK_HZ, SECTOR_BYTES
 
-RESULTS = Path(__file__).resolve().parent / "results"
 STAND_IN = "gh200"
 """Whose description models volumes where the machine was not calibrated."""
 PROTOCOLS = (((2, 3), False), ((2, 3), True), ((2, 4), False), ((2, 4), True))
@@ -210,7 +210,7 @@ def learn_left_out(sampled: Sequence[Sampled]) -> dict[tuple[str, int], tuple[fl
     names = sorted({name for one in features for name in one})
     if len(chosen) < 10:
         return {}
-    table = make_table(
+    table = make_training_table(
         FeatureSchema(names=tuple(names), version=1),
         [[one.get(name, 0.0) for name in names] for one in features],
         {
@@ -259,14 +259,7 @@ def _describe(one: Sampled, plain: float) -> dict[str, float]:
 
 def list_sampling(sampled: Sequence[Sampled]) -> list[str]:
     """Tabulate the paper's line by sampling points and state of the caches."""
-    lines = [
-        "## Samples against whole runs", "",
-        "Lines through windows of two lengths in P_sat: at one place (median over places), and"
-        " through the means of all places and rounds.", "",
-        "| size | P_sat | caches | launches | one place: mean, median | all: mean, median | worst |"
-        " noise | cost |",
-        "|---:|---|---|---:|---|---|---|---:|---:|",
-    ]  # fmt: skip
+    rows = []
     for size in sorted({one.size for one in sampled}):
         for points, is_warmed in PROTOCOLS:
             errors, single, costs, noise = {}, [], [], []
@@ -280,16 +273,25 @@ def list_sampling(sampled: Sequence[Sampled]) -> list[str]:
                 costs.append(one.cost(points, is_warmed=is_warmed))
                 noise.append(one.noise)
             if errors:
-                worst = max(errors, key=lambda name: abs(errors[name]))
-                absolute = np.abs(list(errors.values()))
-                lines.append(
-                    f"| {size} | {points[0]} and {points[1]} | {'warmed' if is_warmed else 'cold'}"
-                    f" | {len(errors)} | {_show(np.mean(single))}, {_show(median(single))} |"
-                    f" {_show(absolute.mean())}, {_show(np.median(absolute))} |"
-                    f" {_show(errors[worst])} {worst} | {_show(median(noise))} |"
-                    f" {_show(median(costs))} |"
-                )
-    return [*lines, ""]
+                found = summarise(errors)
+                rows.append((
+                    size, f"{points[0]} and {points[1]}", "warmed" if is_warmed else "cold",
+                    found["kernels"], f"{_show(np.mean(single))}, {_show(median(single))}",
+                    f"{_show(found['mean'])}, {_show(found['median'])}",
+                    f"{_show(found['worst'])} {found['worst_kernel']}", _show(median(noise)),
+                    _show(median(costs)),
+                ))  # fmt: skip
+    return [
+        "## Samples against whole runs", "",
+        "Lines through windows of two lengths in P_sat: at one place (median over places), and"
+        " through the means of all places and rounds.", "",
+        *make_table(
+            ["size", "P_sat", "caches", "launches", "one place: mean, median", "all: mean, median",
+             "worst", "noise", "cost"],
+            rows,
+        ),
+        "",
+    ]  # fmt: skip
 
 
 def list_volumes(volumes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -307,39 +309,33 @@ def list_volumes(volumes: Sequence[Mapping[str, Any]]) -> list[str]:
                 f"- {name}: {len(ratios)} launches, median {middle:.2f}, 10 to 90 % {low:.2f} to"
                 f" {high:.2f}, {near:.0%} within 10 %"
             )
-    lines += [
-        "",
-        "| launch | read, MB | model | written, MB | model |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {one['kernel']} | {one['read'] / 1e6:.2f} | {one['model_read'] / 1e6:.2f} |"
-        f" {one['written'] / 1e6:.2f} | {one['model_written'] / 1e6:.2f} |"
-        for one in volumes
-    ]
-    return [*lines, ""]
+    columns = ("read", "model_read", "written", "model_written")
+    rows = ((one["kernel"], *(f"{one[column] / 1e6:.2f}" for column in columns)) for one in volumes)
+    return [
+        *lines, "", *make_table(["launch", "read, MB", "model", "written, MB", "model"], rows), "",
+    ]  # fmt: skip
 
 
 def list_saturation(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Tabulate where P_sat by rules is not the driver's."""
-    found = {row["item"]: row["result"] for row in rows if row["step"] == "saturation"}
     known = {
-        name: one for name, one in found.items() if one.get("by_driver") and one.get("by_rules")
+        row["item"]: row["result"] for row in rows
+        if row["step"] == "saturation"
+        and row["result"].get("by_driver") and row["result"].get("by_rules")
     }  # fmt: skip
     if not known:
         return []
-    other = {name: one for name, one in known.items() if one["by_rules"] != one["by_driver"]}
-    lines = [
+    columns = ("by_driver", "by_rules", "registers", "limiter")
+    other = [
+        (name, *(one[column] for column in columns))
+        for name, one in known.items()
+        if one["by_rules"] != one["by_driver"]
+    ]
+    return [
         "## P_sat by rules and by the driver", "",
         f"{len(known) - len(other)} of {len(known)} kernels agree.", "",
-        "| kernel | driver | rules | registers | limited by |", "|---|---:|---:|---:|---|",
+        *make_table(["kernel", "driver", "rules", "registers", "limited by"], other), "",
     ]  # fmt: skip
-    lines += [
-        f"| {name} | {one['by_driver']} | {one['by_rules']} | {one['registers']} |"
-        f" {one['limiter']} |"
-        for name, one in other.items()
-    ]
-    return [*lines, ""]
 
 
 def list_learning(learned: Mapping[tuple[str, int], tuple[float, float]]) -> list[str]:
@@ -361,7 +357,7 @@ def list_learning(learned: Mapping[tuple[str, int], tuple[float, float]]) -> lis
 
 def list_tuning(configurations: Sequence[Sampled]) -> list[str]:
     """Tabulate what it costs to choose configurations by samples instead of whole runs."""
-    lines = []
+    rows = []
     for name in sorted({one.kernel.split()[0] for one in configurations}):
         ones = [one for one in configurations if one.kernel.split()[0] == name]
         pairs = [(one.predict(BEST[0], is_warmed=True) or one.seconds, one) for one in ones]
@@ -369,71 +365,57 @@ def list_tuning(configurations: Sequence[Sampled]) -> list[str]:
         chosen = min(pairs, key=lambda pair: pair[0])[1]
         tau = kendalltau([pair[0] for pair in pairs], [one.seconds for one in ones]).statistic
         mean = float(np.mean([one.seconds for one in ones])) / best_s
-        lines.append(
-            f"| {name} | {len(ones)} | {chosen.seconds / best_s:.3f} | {mean:.2f} | {tau:.2f} |"
+        rows.append(
+            (name, len(ones), f"{chosen.seconds / best_s:.3f}", f"{mean:.2f}", f"{tau:.2f}")
         )
-    header = [
-        "## Configurations chosen by samples", "",
-        "| kernel | configurations | chosen over best | mean over best | tau |",
-        "|---|---:|---:|---:|---:|",
-    ]  # fmt: skip
-    return [*header, *lines, ""] if lines else []
+    headings = ["kernel", "configurations", "chosen over best", "mean over best", "tau"]
+    title = "## Configurations chosen by samples"
+    return [title, "", *make_table(headings, rows), ""] if rows else []
 
 
 def list_others(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Tabulate dispatch order, first answers, and the seconds of each step."""
-    lines = []
+    """Tabulate dispatch order and first answers."""
+    orders, answers = [], []
     for row in rows:
-        outcome = row["result"].get("outcome") or {}
+        result = row["result"]
+        outcome = result.get("outcome") or {}
         starts = outcome.get("starts_seconds") or outcome.get("starts_s")
         if row["step"] == "dispatch" and starts:
             order = spearmanr(range(len(starts)), starts).statistic
-            lines.append(
-                f"| {row['item']} | {len(starts)} | {order:.4f} | {row['result']['p_sat']} |"
-                f" {row['result']['run_length']} |"
+            orders.append(
+                (row["item"], len(starts), f"{order:.4f}", result["p_sat"], result["run_length"])
             )
-    if lines:
-        lines = [
-            "## Dispatch", "", "Rank correlation of begins with the order by rows.", "",
-            "| kernel | work-groups | correlation | P_sat | run length |",
-            "|---|---:|---:|---:|---:|", *lines, "",
-        ]  # fmt: skip
-    answers = [row for row in rows if row["step"] == "answers" and row["result"].get("answer")]
+        if row["step"] == "answers" and result.get("answer"):
+            answer = result["answer"]
+            seconds = (answer[0] if isinstance(answer, list) else answer)["seconds"]
+            whole_s = median(result["whole"])
+            answers.append((
+                row["item"], f"{result['seconds']:.1f}", f"{1e3 * seconds:.3f}",
+                f"{1e3 * whole_s:.3f}", _show(seconds / whole_s - 1),
+            ))  # fmt: skip
+    lines = []
+    if orders:
+        headings = ["kernel", "work-groups", "correlation", "P_sat", "run length"]
+        lines += ["## Dispatch", "", "Rank correlation of begins with the order by rows.", "",
+                  *make_table(headings, orders), ""]  # fmt: skip
     if answers:
-        lines += [
-            "## First answers", "", "| problem | wall, s | predicted, ms | measured, ms | error |",
-            "|---|---:|---:|---:|---:|",
-        ]  # fmt: skip
-        for row in answers:
-            answer = row["result"]["answer"]
-            answer = answer[0] if isinstance(answer, list) else answer
-            seconds, whole_s = answer["seconds"], median(row["result"]["whole"])
-            lines.append(
-                f"| {row['item']} | {row['result']['seconds']:.1f} | {1e3 * seconds:.3f} |"
-                f" {1e3 * whole_s:.3f} | {_show(seconds / whole_s - 1)} |"
-            )
-        lines.append("")
+        headings = ["problem", "wall, s", "predicted, ms", "measured, ms", "error"]
+        lines += ["## First answers", "", *make_table(headings, answers), ""]
     return lines
 
 
 def list_steps(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Tabulate what each step took and left undone."""
-    if not rows:
-        return []
-    lines = [
-        "## Steps", "", "| step | planned, s | took, s | items | done |",
-        "|---|---:|---:|---:|---:|",
-    ]  # fmt: skip
+    table = []
     for step in STEPS:
         own = [row for row in rows if row["step"] == step.name]
         took_s = sum(row["seconds"] for row in own if row["status"] == "step")
         counts = [row["count"] for row in own if row["status"] == "listed"]
         done = len({row["item"] for row in own if row["status"] == "done"})
-        lines.append(
-            f"| {step.name} | {step.planned_s:.0f} | {took_s:.1f} |"
-            f" {counts[-1] if counts else ''} | {done} |"
-        )
-    return [*lines, ""]
+        items = counts[-1] if counts else None
+        table.append((step.name, f"{step.planned_s:.0f}", f"{took_s:.1f}", items, done))
+    headings = ["step", "planned, s", "took, s", "items", "done"]
+    return ["## Steps", "", *make_table(headings, table), ""] if rows else []
 
 
 def draw(
@@ -478,7 +460,7 @@ def _error(one: Sampled, points: tuple[int, int], *, is_warmed: bool) -> float:
 
 
 def _show(share: float | np.floating[Any]) -> str:
-    return f"{100 * float(share):.1f} %"
+    return percent(float(share), 1)
 
 
 def main() -> None:
@@ -510,7 +492,7 @@ def main() -> None:
         *list_saturation(rows), *list_tuning(configurations), *list_others(rows),
         *list_steps(every), *list_volumes(volumes),
     ]  # fmt: skip
-    (folder / "summary.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    write_text(folder / "summary.md", *lines)
     draw(folder / "errors.png", sampled, volumes, learned)
 
 
