@@ -30,8 +30,8 @@ from unseen_kernels.cases import Buffer, Case, Image, Local, Restored
 from kernelcast import EstimateSettings, Launch, Predictor, PredictorOptions
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.errors import KernelcastError
+from kernelcast.sampling.contention_meter import find_waiting, read_waiting
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.waiting import leave_waiting_out, read_waiting
 
 SOURCES = Path(__file__).resolve().parent / "unseen_kernels"
 FOLDER = RESULTS / "unseen_launches"
@@ -250,7 +250,8 @@ def run_once(held: Held) -> float:
     cl.enqueue_nd_range_kernel(held.queue, held.kernel, case.global_size, case.local_size)
     held.queue.finish()
     took_s = time.perf_counter() - began_s
-    return leave_waiting_out(took_s, before, read_waiting())
+    spent = find_waiting(before, read_waiting(), took_s)
+    return took_s * spent.worked_s / (spent.worked_s + spent.waited_s) if spent else took_s
 
 
 NEAR = 1.4

@@ -2,15 +2,18 @@
 
 import atexit
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
+from threading import Lock
+
+from cachetools import LRUCache, cached
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.blocks.model import BlockList
 from kernelcast.features.blocks.statements import divide
 from kernelcast.features.interpreter import paused_collector, run_deep
-from kernelcast.features.ir.reading import open_code, read_compiled
+from kernelcast.features.ir.reading import compile_source, open_code, read_compiled
 from kernelcast.features.ir.slices import Code
 from kernelcast.features.parsing import MAIN_FILE, ParsedSource, list_kernels, parse_source
 from kernelcast.features.syntax import kinds
@@ -71,7 +74,13 @@ class Analysis:
         return self.divided.blocks
 
 
-@lru_cache(maxsize=64)
+def _name_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Hashable:
+    """Name what facts follow from: devices whose compilers see the same code share them."""
+    code = compile_source(kernel.source, kernel.build_options, kernel.source_name, kernel.dialect)
+    return code, kernel.name, kernel.source, kernel.source_name, known_buffers
+
+
+@cached(LRUCache(64), key=_name_code, lock=Lock())
 def analyse(kernel: Kernel) -> Analysis:
     """Analyse a kernel's source.
 
@@ -93,21 +102,9 @@ def analyse(kernel: Kernel) -> Analysis:
     return Analysis(kernel=kernel, facts=read_facts(kernel))
 
 
-@lru_cache(maxsize=64)
-def read_facts(kernel: Kernel) -> KernelFacts:
-    """Give the facts about a kernel.
-
-    Raises
-    ------
-    CompileError, KernelNotFoundError, MissingExtraError
-        As `analyse`.
-    """
-    return read_compiled(kernel)
-
-
-@lru_cache(maxsize=64)
-def read_facts_with(kernel: Kernel, known_buffers: frozenset[str]) -> KernelFacts:
-    """Give the facts about a kernel whose loops and conditions may ask what buffers hold.
+@cached(LRUCache(64), key=_name_code, lock=Lock())
+def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
+    """Read the facts about a kernel, whose loops and conditions may ask what buffers hold.
 
     Parameters
     ----------
@@ -117,7 +114,7 @@ def read_facts_with(kernel: Kernel, known_buffers: frozenset[str]) -> KernelFact
     Returns
     -------
     KernelFacts
-        As of `analyse`, with `contents`.
+        As of `analyse`; with `contents` where buffers are known.
 
     Raises
     ------

@@ -17,8 +17,8 @@ from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
+from kernelcast.sampling.contention_meter import find_waiting, read_waiting
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.waiting import find_waiting, read_waiting
 from kernelcast.sampling.warmed_windows import MomentSampler, open_sampler
 
 ReportProgress = Callable[[str], None]

@@ -5,14 +5,13 @@ from functools import lru_cache
 import numpy as np
 
 from kernelcast.expressions.symbols import SymbolKind
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import Analysis, analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
@@ -39,12 +38,13 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
     """
     items = float(ndrange.work_item_count)
     try:
-        if not depends_on_sizes(problem.kernel):
+        analysis = analyse(problem.kernel)
+        if not depends_on_sizes(analysis):
             return items
         if ndrange.local_size is None:
             return None
-        scalars = bind_scalars(analyse(problem.kernel).facts, problem.arguments)
-        counted = count_by_work_groups(problem.kernel, ndrange, tuple(scalars.items()))
+        scalars = bind_scalars(analysis.facts, problem.arguments)
+        counted = count_by_work_groups(analysis, ndrange, tuple(scalars.items()))
         return None if counted is None else items * counted
     except KernelcastError:
         return None
@@ -57,9 +57,9 @@ def count_problem(problem: Problem, _: object) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=256)
-def depends_on_sizes(kernel: Kernel) -> bool:
+def depends_on_sizes(analysis: Analysis) -> bool:
     """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
-    facts = analyse(kernel).facts
+    facts = analysis.facts
     turns = (loop.condition if loop.trip_count is None else loop.trip_count for loop in facts.loops)
     guards = ({symbol.kind for symbol in reach.guard.symbols()} for reach in facts.reaches)
     return any(
@@ -68,9 +68,9 @@ def depends_on_sizes(kernel: Kernel) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def count_by_work_groups(kernel: Kernel, ndrange: NDRange, scalars: Scalars) -> float | None:
+def count_by_work_groups(analysis: Analysis, ndrange: NDRange, scalars: Scalars) -> float | None:
     """Give the instructions of a work-item, in the mean of some; None where they are guessed."""
-    facts = analyse(kernel).facts
+    facts = analysis.facts
     sample = count_statically(facts, ndrange, dict(scalars), choose_work_groups(ndrange))
     if not all(sample.is_exact):
         return None

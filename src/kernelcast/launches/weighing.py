@@ -17,12 +17,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from cachetools import LRUCache
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import analyse, read_facts_with
+from kernelcast.features.analysis import Analysis, analyse, read_facts
 from kernelcast.features.counting.bindings import Numbers, bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
@@ -42,6 +43,8 @@ from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.evenness import is_even
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.warmed_windows import is_gpu, open_sampler
+
+_Scalars: TypeAlias = tuple[tuple[str, int], ...]
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
@@ -138,8 +141,10 @@ def plan_by_source(
         if source.contents:
             profile = source.profile(ndrange, ())
         else:
-            profile = _look_again(kernel, ndrange, source.scalars) or _profile_launch(
-                kernel, ndrange, tuple(sorted(source.scalars.items()))
+            scalars = tuple(sorted(source.scalars.items()))
+            analysis = analyse(kernel)
+            profile = _look_again(analysis, ndrange, scalars) or _profile_launch(
+                analysis, ndrange, scalars
             )
     except Exception:  # noqa: BLE001 - a help, as weights are
         return plan
@@ -147,7 +152,7 @@ def plan_by_source(
         return plan
     if profile.spread < _LEAST_SPREAD:
         with _even_lock:
-            _even[kernel, ndrange.known_local_size] = not source.contents
+            _even[analyse(kernel), ndrange.known_local_size] = not source.contents
         return replace(plan, is_known_even=True)
     total = ndrange.work_group_count
     if not source.contents:
@@ -179,23 +184,22 @@ def weigh_boxes(
 
 @lru_cache(maxsize=256)
 def _profile_launch(
-    kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]
+    analysis: Analysis, ndrange: NDRange, scalars: _Scalars, *, is_quick: bool = False
 ) -> WorkProfile | None:
-    return profile_work(analyse(kernel).facts, ndrange, dict(scalars), ())
+    return profile_work(analysis.facts, ndrange, dict(scalars), (), is_quick=is_quick)
 
 
-_even: LRUCache[tuple[Kernel, tuple[int, ...]], bool] = LRUCache(256)
+_even: LRUCache[tuple[Analysis, tuple[int, ...]], bool] = LRUCache(256)
 """Kernels, by local size, whose work-groups did the same in another launch."""
 _even_lock = threading.Lock()
 
 
-def _look_again(kernel: Kernel, ndrange: NDRange, scalars: Mapping[str, int]) -> WorkProfile | None:
+def _look_again(analysis: Analysis, ndrange: NDRange, scalars: _Scalars) -> WorkProfile | None:
     """Look at a few work-groups where all of another size did the same; None if these do not."""
-    key = kernel, ndrange.known_local_size
     with _even_lock:
-        if not _even.get(key):
+        if not _even.get((analysis, ndrange.known_local_size)):
             return None
-    found = profile_work(analyse(kernel).facts, ndrange, scalars, (), is_quick=True)
+    found = _profile_launch(analysis, ndrange, scalars, is_quick=True)
     is_even = found is not None and found.is_exact and found.spread < _LEAST_SPREAD
     return found if is_even else None
 
@@ -235,7 +239,8 @@ def _are_apart(kernel: Kernel, ndrange: NDRange, source: "_Source") -> bool:
     """
     if source.contents:
         return False
-    profile = _profile_launch(kernel, ndrange, tuple(sorted(source.scalars.items())))
+    scalars = tuple(sorted(source.scalars.items()))
+    profile = _profile_launch(analyse(kernel), ndrange, scalars)
     return profile is not None and profile.is_exact and profile.spread >= _LEAST_SPREAD
 
 
@@ -329,7 +334,7 @@ def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
         for parameter, argument in zip(facts.parameters, arguments, strict=False)
         if parameter.name in wanted and _is_known(argument)
     }
-    if held and (informed := read_facts_with(kernel, frozenset(held))).contents:
+    if held and (informed := read_facts(kernel, frozenset(held))).contents:
         facts = informed
     asked = {one.buffer for one in facts.contents}
     contents = {name: _open_content(one) for name, one in held.items() if name in asked}

@@ -1,31 +1,30 @@
 """Measures what other programs leave to a CPU device, without the device.
 
-As many threads of the host as the device has work for the length of a launch, and Linux says how
-long they waited for a processor: beside two busy loops on two processors 1.9 to 2.5 times as long
-as alone, where half a second of such work says 2.0. No device is opened, or waited for. What a
-launch of this process met is told by its own threads.
+Who else wants to run: the system's own count of runnable threads costs one read, and ours are
+counted beside it. Where there seem to be others, threads are looked at one by one: the system
+counts threads of a device that have just ended a launch, builds (PoCL's linker is a process of its
+own), and the kernel's, that write to the disk what a runtime puts into its cache. On an otherwise
+idle machine 20 of 33 new kernels on PoCL were taken for busy by it.
+
+What they leave: as many threads of the host as the device has work for the length of a launch, and
+Linux says how long they waited for a processor: beside two busy loops on two processors 1.9 to 2.5
+times as long as alone, where half a second of such work says 2.0. No device is opened, or waited
+for. What a launch of this process met is told by its own threads.
 """
 
 import hashlib
 import os
 import threading
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, DeviceKind
-from kernelcast.sampling.other_programs import count_others
-from kernelcast.sampling.waiting import (
-    ThreadsWaiting,
-    Waiting,
-    find_waiting,
-    parse_waiting,
-    read_waiting,
-)
 
 FRESH_S: Final = 2.0
 """So long a factor holds, in seconds: many launches are compared by one, and a trial takes 0.1."""
@@ -35,7 +34,60 @@ _WORK_S: Final = 40e-3
 _HASH_ROUNDS: Final = 20_000
 """Some milliseconds, without Python's lock."""
 _PAUSE_S: Final = 1e-3
-_OWN_THREAD: Final = Path("/proc/thread-self/schedstat")
+_PROCESSES = Path("/proc")
+_KERNEL = 2
+"""The process whose children are threads of the kernel; a container does not see it."""
+# A child process so young, in seconds, is a runtime's linker or has not kept anybody waiting yet.
+_YOUNG_S = 1.0
+# Columns of /proc/PID/stat behind the name: state, parent, and the start in ticks after the boot.
+_STATE, _PARENT, _STARTED = 0, 1, 19
+# Threads that did less than this share of what the busiest did have only looked on: what those
+# waited that wake at the end of a launch made no launch longer.
+_WORKS = 0.2
+_OWN_SHARE = 0.5
+
+
+class Waiting(NamedTuple):
+    """Seconds on a processor, and seconds ready to run without one."""
+
+    worked_s: float
+    waited_s: float
+
+
+ThreadsWaiting: TypeAlias = Mapping[str, Waiting]
+"""What each thread has worked and waited so far; empty where the system does not tell."""
+
+
+def read_waiting() -> ThreadsWaiting:
+    """Read what the threads of this process have worked and waited so far."""
+    found = {}
+    for thread in _list_threads(os.getpid()):
+        with suppress(OSError):  # it has just ended
+            found[thread] = _read_thread(thread)
+    return found
+
+
+def find_waiting(before: ThreadsWaiting, after: ThreadsWaiting, seconds: float) -> Waiting | None:
+    """Add up what the threads that worked for a launch have worked and waited between readings.
+
+    None where they were busy for less than half of its length: it ran elsewhere.
+
+    Examples
+    --------
+    >>> before = {"7": Waiting(1.0, 0.0), "8": Waiting(0.0, 0.0)}
+    >>> find_waiting(before, {"7": Waiting(2.0, 2.0), "8": Waiting(0.01, 0.5)}, 3.0)
+    Waiting(worked_s=1.0, waited_s=2.0)
+    """
+    none = Waiting(0.0, 0.0)
+    spent = [
+        Waiting(*(b - a for a, b in zip(before.get(name, none), one, strict=True)))
+        for name, one in after.items()
+    ]
+    least_s = _WORKS * max((one.worked_s for one in spent), default=0.0)
+    workers = [one for one in spent if one.worked_s > least_s]
+    worked_s, waited_s = (sum(column) for column in zip(none, *workers, strict=True))
+    is_own = worked_s > 0 and worked_s + waited_s >= _OWN_SHARE * seconds
+    return Waiting(worked_s, waited_s) if is_own else None
 
 
 class ContentionMeter:
@@ -99,6 +151,78 @@ METER: Final = ContentionMeter()
 """Of this process."""
 
 
+def count_others() -> int:
+    """Count threads of other programs that run or want to; 0 where that cannot be read."""
+    own = sum(map(_is_running, _list_threads(os.getpid())))
+    try:
+        running = int(_read("loadavg").split()[3].partition(b"/")[0])
+    except (OSError, IndexError, ValueError):
+        return 0
+    if running <= max(own, 1):
+        return 0
+    # What a container does not show may be others': ours are then all that is known not to be.
+    is_all_seen = (_PROCESSES / str(_KERNEL)).is_dir()
+    is_seen = any(_list_running())
+    if is_seen or not is_all_seen:
+        own = max(own, sum(map(_is_running, _list_threads(os.getpid()))), 1 - is_seen)
+        return max(running - own, int(is_seen))
+    return 0
+
+
+def runs_besides(threads: Iterable[int | None]) -> bool:
+    """Tell whether a thread of this process other than these runs or wants to."""
+    left_out = {f"{os.getpid()}/task/{number}" for number in threads}
+    return any(_is_running(one) for one in _list_threads(os.getpid()) if one not in left_out)
+
+
+def _list_running() -> Iterator[bool]:
+    """Tell of processes of other programs whether a thread runs; of each that can be read."""
+    own = os.getpid()
+    with suppress(OSError, ValueError, IndexError):
+        youngest_s = float(_read("uptime").split()[0]) - _YOUNG_S
+        for name in os.listdir(_PROCESSES):  # noqa: PTH208 - names
+            if not name.isdigit() or int(name) in {own, _KERNEL}:
+                continue
+            told = _read_stat(name)
+            if not told or int(told[_PARENT]) == _KERNEL:
+                continue
+            started_s = int(told[_STARTED]) / os.sysconf("SC_CLK_TCK")
+            if int(told[_PARENT]) == own and started_s > youngest_s:
+                continue
+            yield told[_STATE] == b"R" or any(map(_is_running, _list_threads(int(name))))
+
+
+def _list_threads(process: int) -> list[str]:
+    """List the folders of a process's threads; none of one that has ended."""
+    with suppress(OSError):
+        tasks = os.listdir(_PROCESSES / f"{process}/task")  # noqa: PTH208 - names
+        return [f"{process}/task/{one}" for one in tasks]
+    return []
+
+
+def _is_running(thread: str) -> bool:
+    return _read_stat(thread)[:1] == [b"R"]
+
+
+def _read_stat(folder: str) -> list[bytes]:
+    """Read the columns that tell of a process or thread; none of one that has ended."""
+    with suppress(OSError):
+        return _read(f"{folder}/stat").rpartition(b")")[2].split()
+    return []
+
+
+def _read_thread(folder: str) -> Waiting:
+    """Read what the system tells of a thread."""
+    worked, waited, *_ = _read(f"{folder}/schedstat").split()
+    return Waiting(int(worked) * 1e-9, int(waited) * 1e-9)
+
+
+def _read(name: str) -> bytes:
+    # Hundreds of them at a time: pathlib takes longer than the system.
+    with open(f"{_PROCESSES}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
+        return file.read()
+
+
 def _try_threads(threads: int) -> Contention | None:
     """Have threads work where other programs want to run."""
     time.sleep(_PAUSE_S)  # who was only woken has done what it had to
@@ -112,11 +236,11 @@ def _try_threads(threads: int) -> Contention | None:
 
 def _work(number: int) -> Waiting:
     """Work for the length of a launch; give what the system says of it."""
-    before = parse_waiting(_OWN_THREAD)
+    before = _read_thread("thread-self")
     ends_s = time.thread_time() + _WORK_S
     while time.thread_time() < ends_s:
         hashlib.pbkdf2_hmac("sha256", b"work", str(number).encode(), _HASH_ROUNDS)
-    after = parse_waiting(_OWN_THREAD)
+    after = _read_thread("thread-self")
     return Waiting(after.worked_s - before.worked_s, after.waited_s - before.waited_s)
 
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling.behaviour import DeviceBehaviour
+from kernelcast.sampling.contention_meter import count_others
 from kernelcast.sampling.device_check import DeviceTrial
-from kernelcast.sampling.other_programs import count_others
 
 _FORMAT = "kernelcast device findings 2"
 _STANDS_S = 3600.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.features.analysis import analyse, read_facts_with
+from kernelcast.features.analysis import analyse, read_facts
 from kernelcast.features.counting.contents import depends_on_contents, find_index_buffers
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.work_profile import may_differ, profile_work
@@ -95,7 +95,7 @@ Contents = dict[str, npt.NDArray[np.integer]]
 
 def count_turns(source: str, contents: Contents, items: int, **scalars: int) -> list[float]:
     """Count the loop's iterations of each work-item."""
-    facts = read_facts_with(Kernel(name="f", source=source), frozenset(contents))
+    facts = read_facts(Kernel(name="f", source=source), frozenset(contents))
     ndrange = NDRange(global_size=(items,), local_size=(LOCAL,))
     groups = range(ndrange.work_group_count)
     sample = count_statically(facts, ndrange, scalars, groups, contents=contents)
@@ -164,7 +164,7 @@ def test_conditions_ask_too() -> None:
 
 def test_a_chain_is_not_followed() -> None:
     """What is read at another place in each iteration is no number that holds for all."""
-    facts = read_facts_with(Kernel(name="f", source=CHAIN), frozenset({"next"}))
+    facts = read_facts(Kernel(name="f", source=CHAIN), frozenset({"next"}))
     assert facts.contents == ()
     assert not any(one.is_exact for one in facts.loops)
 
@@ -189,7 +189,7 @@ def test_finds_buffers_that_decide_and_are_only_read(source: str, expected: set[
 def test_without_contents_nothing_changes() -> None:
     """The facts that all else is made of know no contents."""
     kernel = Kernel(name="f", source=ROWS)
-    plain, known = analyse(kernel).facts, read_facts_with(kernel, frozenset({"begin"}))
+    plain, known = analyse(kernel).facts, read_facts(kernel, frozenset({"begin"}))
     assert plain.contents == ()
     assert not may_differ(plain)
     assert may_differ(known)
@@ -201,7 +201,7 @@ def test_without_contents_nothing_changes() -> None:
 def test_work_groups_weigh_by_their_rows() -> None:
     """Rows of the second half are nine times as long."""
     begin = np.cumsum([0, *[10] * 3200, *[90] * 3200], dtype=np.int32)
-    facts = read_facts_with(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
     launch = NDRange(global_size=(6400,), local_size=(64,))
     boxes = [GroupBox(start=(start,), shape=(5,)) for start in (3, 80)]
     profile = profile_work(facts, launch, {"rows": 6400}, boxes, {"begin": begin})
@@ -216,7 +216,7 @@ def test_every_work_group_of_a_box_is_counted() -> None:
     """A few rows hold most of the entries: some work-groups of a box do not stand for it."""
     lengths = np.minimum(np.random.default_rng(5).pareto(1.2, 64_000) * 10, 10_000).astype(np.int64)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    facts = read_facts_with(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
     launch = NDRange(global_size=(64_000,), local_size=(64,))
     boxes = [GroupBox(start=(start,), shape=(100,)) for start in (0, 300, 700)]
     profile = profile_work(facts, launch, {"rows": 64_000}, boxes, {"begin": begin})
@@ -230,7 +230,7 @@ def test_work_items_in_step_wait_for_the_slowest() -> None:
     """One long row among eight makes a vector of eight as slow as eight long rows."""
     lengths = np.where(np.arange(6400) < 3200, np.where(np.arange(6400) % 8 == 0, 800, 0), 100)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    facts = read_facts_with(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
     launch = NDRange(global_size=(6400,), local_size=(64,))
     boxes = [GroupBox(start=(start,), shape=(20,)) for start in (10, 70)]
     profile = profile_work(facts, launch, {"rows": 6400}, boxes, {"begin": begin})
@@ -243,7 +243,7 @@ def test_work_items_in_step_wait_for_the_slowest() -> None:
 
 def test_a_missing_content_counts_as_data() -> None:
     """Contents that nobody has are guessed as before, and the result is no exact one."""
-    facts = read_facts_with(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
     launch = NDRange(global_size=(64,), local_size=(64,))
     profile = profile_work(facts, launch, {"rows": 64}, ())
     assert profile is not None

@@ -15,8 +15,8 @@ from kernelcast.records.estimates import Tier
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.samples import SampleRun
+from kernelcast.sampling.contention_meter import Waiting
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.waiting import Waiting
 from support.fakes import Disturbance, SyntheticLaunch
 
 LARGE = NDRange(global_size=(64 * 100_000,), local_size=(64,))

@@ -35,9 +35,12 @@ _EXTENSIONS: Final = Dialect().extensions | {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CompiledSource:
-    """A source's code, and what had to be made up for it."""
+    """A source's code, and what had to be made up for it.
+
+    Dialects of which a compiler makes the same code share one.
+    """
 
     module: Module
     kernels: tuple[str, ...]
@@ -141,10 +144,12 @@ def _compile(
         source, options, Target.unoptimised(), source_name=_NAME, include_folders=folders,
         dialect=dialect or Dialect(extensions=_EXTENSIONS),
     )  # fmt: skip
-    return CompiledSource(
-        module=read_module(compiled.text), gaps=tuple(gaps),
-        kernels=tuple(one.name for one in compiled.kernels),
-    )  # fmt: skip
+    return _read(compiled.text, tuple(gaps), tuple(one.name for one in compiled.kernels))
+
+
+@lru_cache(maxsize=16)
+def _read(text: str, gaps: tuple[Gap, ...], kernels: tuple[str, ...]) -> CompiledSource:
+    return CompiledSource(module=read_module(text), gaps=gaps, kernels=kernels)
 
 
 def _read_errors(error: CompileError) -> list[str]:

@@ -22,8 +22,8 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contention_meter import runs_besides
 from kernelcast.sampling.discovery import describe_device
-from kernelcast.sampling.other_programs import runs_besides
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_arguments import find_place, list_arguments, take_argument
 from kernelcast.sampling.user_objects import check_objects, read_kernel

@@ -16,8 +16,7 @@ from kernelcast.records.estimates import Estimate, Interval, Measurement
 from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling import contention_meter as module
-from kernelcast.sampling.contention_meter import ContentionMeter
-from kernelcast.sampling.waiting import Waiting
+from kernelcast.sampling.contention_meter import ContentionMeter, Waiting
 from kernelcast.training_data.store import Store
 from support.builders import make_description
 from support.fake_executor import FakeExecutor, make_problem

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.sampling import other_programs
-from kernelcast.sampling.other_programs import count_others
+from kernelcast.sampling import contention_meter
+from kernelcast.sampling.contention_meter import count_others
 
 OWN = os.getpid()
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -43,7 +43,7 @@ class _Table:
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Table:
     """Give a machine on which nothing but this process runs."""
-    monkeypatch.setattr(other_programs, "_PROCESSES", tmp_path)
+    monkeypatch.setattr(contention_meter, "_PROCESSES", tmp_path)
     return _Table(tmp_path)
 
 
