@@ -190,14 +190,13 @@ def measure_device(run: Run, item: str) -> Mapping[str, Any]:
     if item != "facts":
         return sample_kernel(run, run.problem(item.removeprefix("trial "), 0), rounds=1)
     session = run.session
-    behaviour = session.behaviour
     return {
         "description": to_plain(session.description),
         "attributes": {name: _read_attribute(session.device, name) for name in ATTRIBUTES},
         "uses_event_timer": session.uses_event_timer,
         "behaviour": {
             "launch_overhead_s": session.trial.launch_overhead_s,
-            "saturated_from": behaviour.saturated_from, "settled_s": behaviour.settled_s,
+            "settled_s": session.trial.settled_s,
         },
         "clock_hz": run.read_clock(), "python": sys.version, "packages": _list_packages(),
         "nvidia_smi": _ask("nvidia-smi"), "ncu": _ask("ncu", "--version"),

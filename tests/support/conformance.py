@@ -71,8 +71,7 @@ class PreparedLaunchConformance:
         assert launch.launch_overhead_s >= 0
 
     def test_saturation_point_can_be_used(self, launch: PreparedLaunch) -> None:
-        """Gives a P_sat and a unit of sampling of at least one work-group."""
+        """Gives a P_sat of at least one work-group."""
         point = launch.saturation
         assert point.p_sat.value >= 1
         assert point.concurrency >= 1
-        assert point.unit >= 1

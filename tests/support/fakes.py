@@ -81,7 +81,6 @@ class SyntheticLaunch:
         self.saturation = SaturationPoint(
             p_sat=Trait(value=1, source=TraitSource.MEASURED),
             concurrency=_CONCURRENCY,
-            saturated_from=_CONCURRENCY,
             measured=1,
         )
         self.asked: list[GroupBox] = []

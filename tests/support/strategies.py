@@ -188,7 +188,6 @@ def recordings(draw: st.DrawFn) -> Recording:
         saturation=SaturationPoint(
             p_sat=Trait(value=draw(st.integers(1, 32)), source=draw(st.sampled_from(TraitSource))),
             concurrency=draw(st.integers(1, 64)),
-            saturated_from=draw(st.integers(1, 64)),
             computed=draw(st.none() | st.integers(1, 32)),
             measured=draw(st.none() | st.integers(1, 32)),
             limiter=draw(st.none() | st.just("registers")),

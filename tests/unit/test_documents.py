@@ -99,7 +99,7 @@ def _answer_keys() -> set[str]:
         kernel="kernel",
         ndrange=NDRange(global_size=(64,), local_size=(8,)),
         compute_units=1,
-        saturation=SaturationPoint(p_sat=p_sat, concurrency=1, saturated_from=1),
+        saturation=SaturationPoint(p_sat=p_sat, concurrency=1),
         sample_work_groups=(2, 3),
         sampled_work_groups=5,
         interval=Interval(seconds=2.0, low=1.0, high=3.0, coverage=0.9),

@@ -157,6 +157,6 @@ def _check(recording: Recording) -> None:
         recording.ndrange.work_items_of(one.box)
     times_s = (recording.launch_overhead_s, *recording.whole_s, recording.slowdown or 0.0)
     point = recording.saturation
-    if min(times_s) < 0 or min(point.p_sat.value, point.concurrency, point.saturated_from) < 1:
+    if min(times_s) < 0 or min(point.p_sat.value, point.concurrency) < 1:
         msg = f"{point}: each number is at least 1; and no time is negative"
         raise ValueError(msg)

@@ -83,23 +83,12 @@ class SaturationPoint:
     """Work-groups active at once on the whole device: as counted where P_sat is measured (a
     software device may report more compute units than it has threads), else P_sat times compute
     units."""
-    saturated_from: int
-    """Work-groups from which on a launch runs at full rate, by the steps of t(n) of a probe."""
     computed: int | None = None
     """By the vendor's occupancy rules, where they are known."""
     measured: int | None = None
     """By counting concurrent work-groups on the device."""
     limiter: str | None = None
     """What limits the computed value."""
-
-    @property
-    def unit(self) -> int:
-        """Work-groups that sampled launches are multiples of.
-
-        Twice what is active at once, the paper's least sampling point, or more where a launch
-        needs more to run at full rate.
-        """
-        return max(2 * self.concurrency, min(self.saturated_from, 4 * self.concurrency))
 
     @property
     def disagreement(self) -> str | None:

@@ -1,12 +1,19 @@
-"""Tries a device: whether it runs a kernel, whether its events tell the time, what a launch costs.
+"""Tries a device by a trivial kernel: whether it runs, whether its events tell the time, what a
+launch costs, how fast it is at its usual rate.
 
-The same launches tell how many processors of the host share the work of a CPU device.
+The same launches tell how many processors of the host share the work of a CPU device. What a trial
+has found is kept on disk, since the next process need not try again: it takes 0.1 to 0.2 s. What
+other programs may have disturbed is not kept, and nothing for longer than `_STANDS_S`: virtual
+machines get faster and slower.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -14,7 +21,9 @@ import numpy as np
 
 from kernelcast.records.device import DeviceDescription, DeviceKind, TimerCheck
 from kernelcast.records.errors import BrokenDeviceError, KernelcastError
+from kernelcast.records.private_files import write_private
 from kernelcast.sampling.building import build_program
+from kernelcast.sampling.contention_meter import count_others
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.probes import TRIAL_SOURCE
 
@@ -30,9 +39,16 @@ _TRIALS = 4
 # An event's time that is less than this share of the host's is none: llvmpipe gives 1 ns.
 _NOT_A_TIME = 0.05
 _EMPTY_LAUNCHES = 9
-SETTLING = 16
 # Share of a launch for which its cores work: less is done elsewhere, more by others too.
 _LEAST_WORK, _MOST_WORK = 0.4, 1.6
+SETTLING = 16
+"""A launch of this part of a trial's steps tells whether a device runs at its usual rate."""
+_SETTLED, _SETTLED_IN_A_ROW, _MOST_PROBES = 1.25, 2, 20
+# So long a CPU takes to run at it again; a GPU raises its clock in steps of at most the third.
+_LONGEST_SETTLING_S, _LONGEST_WAKING_S, _WAKING_STEP_S = 0.03, 0.5, 0.06
+_BETTER = 0.97
+_FORMAT = "kernelcast device trial 1"
+_STANDS_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +74,40 @@ class DeviceTrial:
     def timer(self) -> TimerCheck:
         """How events compare with the host's clock."""
         return TimerCheck(event_s=self.event_s, host_s=self.host_s, agrees=self.agrees)
+
+
+def recall_trial(
+    description: DeviceDescription, folder: Path | None, find: Callable[[], DeviceTrial]
+) -> DeviceTrial:
+    """Read a trial of a device that still stands; else try it, and keep it for other processes.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Where trials are kept; None: nowhere.
+    """
+    path = folder and folder / "devices" / f"{description.id}.json"
+    made_for = [_FORMAT, description.driver, os.cpu_count()]
+    if path is not None:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            held = json.loads(path.read_bytes())
+            is_new = 0 <= time.time() - path.stat().st_mtime <= _STANDS_S
+            if held["made_for"] == made_for and is_new:
+                return DeviceTrial(**held["trial"])
+    found = find()
+    # Other programs can only make a timer disagree, and hide who works.
+    is_sure = found.agrees and found.cores is not None
+    if path is not None and (is_sure or _is_quiet()):
+        with suppress(OSError):
+            kept = {"made_for": made_for, "trial": asdict(found)}
+            write_private(path, json.dumps(kept).encode())
+    return found
+
+
+def _is_quiet() -> bool:
+    """Tell whether no other program is at work; our own threads wait by spinning for a while."""
+    time.sleep(2e-3)
+    return not count_others()
 
 
 def try_device(
@@ -122,6 +172,50 @@ def prepare_trial(
     return run
 
 
+def settle(run: Callable[[], float], settled_s: float, kind: DeviceKind) -> None:
+    """Repeat a launch until the device runs it at its usual rate.
+
+    After the device has idled, or the host has compiled, an operating system may put two threads
+    of a CPU device on one core for up to 10 ms (PoCL: exactly twice the time per work-group until
+    then). A whole run of the kernel hardly notices; a sample of 2 ms would see nothing else.
+
+    Parameters
+    ----------
+    run : callable
+        Runs the launch; returns its time in seconds.
+    settled_s : float
+        Its usual time, in seconds.
+    kind : DeviceKind
+        Of the device: a GPU's clock takes longer to rise.
+    """
+    longest_s = _LONGEST_WAKING_S if kind is DeviceKind.GPU else _LONGEST_SETTLING_S
+    longest_s = max(longest_s, _MOST_PROBES * settled_s)  # where launches are slow
+    begin_s, good = time.perf_counter(), 0
+    while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin_s < longest_s:
+        good = good + 1 if run() <= _SETTLED * settled_s else 0
+
+
+def find_settled(run: Callable[[], float], kind: DeviceKind) -> float:
+    """Find the best time of some launches, in seconds.
+
+    A GPU that was idle raises its clock in steps for some tenths of a second: there, long enough
+    after the time last got better.
+    """
+    best_s = min(run() for _ in range(_EMPTY_LAUNCHES))
+    if kind is not DeviceKind.GPU:
+        return best_s
+    begin_s = last_s = time.perf_counter()
+    wait_s = max(_WAKING_STEP_S, _MOST_PROBES * best_s)
+    while (
+        now_s := time.perf_counter()
+    ) - last_s < wait_s and now_s - begin_s < wait_s + _LONGEST_WAKING_S:
+        duration_s = run()
+        if duration_s < _BETTER * best_s:
+            last_s = now_s
+        best_s = min(best_s, duration_s)
+    return best_s
+
+
 def _try(
     description: DeviceDescription, context: cl.Context, device: cl.Device, program: cl.Program
 ) -> DeviceTrial:
@@ -167,7 +261,7 @@ def _try(
         host_s=last.host_s,
         agrees=agrees,
         steps=steps,
-        settled_s=min(run(steps // SETTLING).host_s for _ in range(_EMPTY_LAUNCHES)),
+        settled_s=find_settled(lambda: run(steps // SETTLING).host_s, description.kind),
         launch_overhead_s=median(believed),
         asleep_s=max(median(asleep), 0.0),
         cores=cores,

@@ -12,6 +12,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.compiled_code import read_compiler_statistics
+from kernelcast.sampling.device_check import SETTLING
 from kernelcast.sampling.occupancy import (
     KernelResources,
     OccupancyResult,
@@ -50,7 +51,6 @@ def find_saturation(
         found = session.saturation_points[key] = SaturationPoint(
             p_sat=Trait(value=1, source=TraitSource.COMPUTED),
             concurrency=threads,
-            saturated_from=threads,
             computed=1,
         )
         return found
@@ -80,7 +80,6 @@ def find_saturation(
     found = session.saturation_points[key] = SaturationPoint(
         p_sat=p_sat,
         concurrency=concurrency,
-        saturated_from=session.behaviour.saturated_from,
         computed=computed.p_sat if computed else None,
         measured=measured,
         limiter=computed.limiter if computed else None,
@@ -131,7 +130,7 @@ def _count_active(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange)
     local_size = ndrange.work_group_size
     # Enough work-groups to fill the device, whatever it holds at once: 80 a unit on RDNA 1.
     groups = min(16384, session.description.compute_units * 96)
-    steps = max(16, session.behaviour.settle_steps * PROBE_LOCAL_SIZE // local_size)
+    steps = max(16, session.trial.steps // SETTLING * PROBE_LOCAL_SIZE // local_size)
     return max(
         1,
         *(

@@ -20,14 +20,6 @@ from kernelcast.records.device import (
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling.behaviour import (
-    LONGEST_WAKING_S,
-    SETTLE_GROUPS,
-    WAKING_STEP_S,
-    DeviceBehaviour,
-    measure_behaviour,
-    settle,
-)
 from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.building import (
     BuiltKernel,
@@ -41,9 +33,10 @@ from kernelcast.sampling.device_check import (
     DeviceTrial,
     TrialTimes,
     prepare_trial,
+    recall_trial,
+    settle,
     try_device,
 )
-from kernelcast.sampling.device_findings import DeviceFindings
 from kernelcast.sampling.launch_timer import LaunchTimer, find_workers, kept_apart
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.parameters import Parameter
@@ -106,7 +99,7 @@ class DeviceSession:
         self.trials_s = 0.0
         """Device time of kernels' launches so far that are no samples: they warm up, or compare."""
         self._store = ProgramStore(folder and folder / "programs")
-        self._findings = DeviceFindings(description, folder)
+        self._folder = folder
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
         self._programs: LRUCache[_Text, BuiltProgram] = LRUCache(_PROGRAMS_KEPT)
         self._refused: set[str] = set()
@@ -137,11 +130,12 @@ class DeviceSession:
         BrokenDeviceError
             If the device does not work; holds the driver's reason.
         """
-        return self._findings.recall_trial(
+        return recall_trial(
+            self.description, self._folder,
             lambda: try_device(
                 self.description, self.device, context=self.context,
                 build=lambda: self.program(TRIAL_SOURCE, ()),
-            )
+            ),
         )  # fmt: skip
 
     @cached_property
@@ -177,18 +171,6 @@ class DeviceSession:
         self.settle()
 
     @cached_property
-    def behaviour(self) -> DeviceBehaviour:
-        """How the device behaves as a whole; measured at the first call."""
-        is_gpu = self.description.kind is DeviceKind.GPU
-        return self._findings.recall_behaviour(
-            lambda: measure_behaviour(
-                self.probe,
-                self.trial.launch_overhead_s,
-                **({"longest_s": WAKING_STEP_S} if is_gpu else {}),
-            )
-        )
-
-    @cached_property
     def works_in_host_memory(self) -> bool:
         """Whether kernels read and write the host's arrays where these lie; tried once."""
         return self.description.kind is DeviceKind.CPU and self.probe.writes_host_memory()
@@ -197,18 +179,13 @@ class DeviceSession:
         """Keep the device busy until it runs at its usual rate, unless it just was."""
         if time.perf_counter() - self._last_busy_s <= _STILL_AWAKE_S:
             return
-        if self.description.kind is DeviceKind.GPU:
-            usual = self.behaviour
-            settle(
-                lambda: self.probe.run((SETTLE_GROUPS,), steps=usual.settle_steps).duration_s,
-                usual.settled_s,
-                longest_s=LONGEST_WAKING_S,
-            )
-            return
         # All threads of a CPU device have to be awake, each on its processor.
-        steps = self.trial.steps // SETTLING
         with kept_apart(self.timer.workers):
-            settle(lambda: self.run_trial(steps).host_s, self.trial.settled_s)
+            settle(self.time_reference, self.trial.settled_s, self.description.kind)
+
+    def time_reference(self) -> float:
+        """Time a launch that lasts some tenths of a millisecond at the device's usual rate."""
+        return self.run_trial(self.trial.steps // SETTLING).host_s
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""

@@ -46,7 +46,6 @@ class SimulatedLaunch:
         self.saturation = SaturationPoint(
             p_sat=Trait(value=p_sat, source=TraitSource.COMPUTED),
             concurrency=kernel.concurrency,
-            saturated_from=kernel.concurrency,
             computed=p_sat,
         )
         self.launch_overhead_s = 0.0

@@ -141,7 +141,7 @@ def test_compiler_features_are_those_that_somebody_told() -> None:
         private_bytes_per_work_item=Trait(value=0, source=TraitSource.REPORTED),
     )
     p_sat = Trait(value=8, source=TraitSource.MEASURED)
-    saturation = SaturationPoint(p_sat=p_sat, concurrency=16, saturated_from=16)
+    saturation = SaturationPoint(p_sat=p_sat, concurrency=16)
     assert combine(CompilerSource(facts=facts, saturation=saturation)).as_dict() == {
         "compiler.active_work_groups_per_compute_unit": 8,
         "compiler.registers_per_work_item": 40,

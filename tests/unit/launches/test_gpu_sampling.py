@@ -50,7 +50,7 @@ class GpuLaunch(SyntheticLaunch):
     def __init__(self, ndrange: NDRange, cost: Cost, launch_overhead_s: float = 2e-6) -> None:
         super().__init__(ndrange, cost, launch_overhead_s=launch_overhead_s)
         self.device = replace(self.device, kind=DeviceKind.GPU)
-        self.saturation = replace(self.saturation, concurrency=32, saturated_from=32)
+        self.saturation = replace(self.saturation, concurrency=32)
         self.asked_together: list[int] = []
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:

@@ -43,7 +43,6 @@ def make_estimate(problem: Problem, device_id: str) -> Estimate:
         saturation=SaturationPoint(
             p_sat=Trait(value=1, source=TraitSource.MEASURED),
             concurrency=2,
-            saturated_from=2,
             measured=1,
         ),
         sample_work_groups=(8, 24),

@@ -129,7 +129,6 @@ def test_disagreement_names_both_values(computed: int | None, measured: int | No
     point = SaturationPoint(
         p_sat=Trait(value=computed or measured or 1, source=TraitSource.COMPUTED),
         concurrency=4,
-        saturated_from=1,
         computed=computed,
         measured=measured,
     )

@@ -33,8 +33,7 @@ def _make_bench(
         settle=lambda: None,
         note_busy=lambda: None,
         description=make_description(),
-        behaviour=SimpleNamespace(settle_steps=1),
-        probe=SimpleNamespace(run=lambda *_, **__: SimpleNamespace(duration_s=next(times))),
+        time_reference=lambda: next(times),
     )
     bench = Bench(session, effort)
     bench.patience_s = 0.0

@@ -156,7 +156,7 @@ class Waves(SyntheticLaunch):
         super().__init__(
             NDRange(global_size=(work_groups,), local_size=(1,)), lambda at: 0.0 * at[0]
         )
-        self.saturation = replace(self.saturation, concurrency=160, saturated_from=160)
+        self.saturation = replace(self.saturation, concurrency=160)
 
     def _undisturbed_s(self, box: GroupBox) -> float:
         return 5e-6 + 1e-3 * math.ceil(box.work_group_count / 160)

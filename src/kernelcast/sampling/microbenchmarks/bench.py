@@ -252,9 +252,8 @@ class Bench:
                 break
 
     def time_reference(self) -> float:
-        """Time the session's probe kernel, some tenths of a millisecond on all compute units."""
-        steps = self.session.behaviour.settle_steps
-        self._reference_s.append(self.session.probe.run((32,), steps=steps).duration_s)
+        """Time the session's reference, some tenths of a millisecond on all compute units."""
+        self._reference_s.append(self.session.time_reference())
         return self._reference_s[-1]
 
     def _is_slow(self, reference_s: float) -> bool:
