@@ -2,9 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
@@ -18,10 +17,16 @@ from starlette.responses import Response
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_errors
+from kernelcast.reports.presenter import Cell, Part, Section, Table, make_html
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageReader
-from kernelcast.service.pages.filters import link_kernel, write_points, write_signed_share
+from kernelcast.service.pages.filters import (
+    link_kernel,
+    write_points,
+    write_share,
+    write_signed_share,
+)
 from kernelcast.service.pages.pictures import Theme, link_all, respond
 from kernelcast.service.pages.rendering import PageRoute, render
 from kernelcast.service.pages.threads import run_in_thread
@@ -39,59 +44,44 @@ if TYPE_CHECKING:  # what reads models takes long to import
 
 router = APIRouter(route_class=PageRoute)
 _MOST_STORED = 50
-_MOST_WON = 10
-_FIRST: Final = ("analytic", "linear")
-_SECOND: Final = ("hybrid", "hybrid_pooled")
+_USUAL_FIRST: Final = ("analytic", "linear")
+_USUAL_SECOND: Final = ("hybrid", "hybrid_pooled")
 KINDS: Final = (JobKind.COMPARE, JobKind.VALIDATE)
 """Jobs whose results the page shows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredJob:
-    """A comparison or a validation that is done."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is to be shown, out of the address."""
 
-    id: str
-    label: str
+    of: Name = ""
+    first: Name = ""
+    second: Name = ""
+    device: Name = ""
+
+
+Chosen = Annotated[Choice, Depends()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparingView:
-    """The page's content."""
+    """What a job has found of two models on a device."""
 
-    stored: tuple[StoredJob, ...]
-    """What may be chosen, newest first."""
-    chosen: str = ""
-    """Id of the job that is shown; empty where there is none."""
-    models: tuple[str, ...] = ()
+    job: str
+    models: tuple[str, ...]
     """Models of a validation, of which any two may be compared; empty for a comparison."""
-    devices: tuple[str, ...] = ()
-    comparison: "Comparison | None" = None
-    device: "DeviceComparison | None" = None
-    """On the chosen device."""
-    ablation: "tuple[AblatedGroup, ...]" = ()
-    """On the chosen device; empty where the validation left no group out."""
-    explained: "tuple[ExplainedError, ...]" = ()
-    """On the chosen device."""
+    comparison: "Comparison"
+    device: "DeviceComparison | None"
+    """The chosen one, else that with the most launches; None where no device has any."""
+    ablation: "tuple[AblatedGroup, ...]"
+    """On it; empty where the validation left no group out."""
+    explained: "tuple[ExplainedError, ...]"
+    """On it."""
 
 
-def list_stored(jobs: Sequence[JobRecord]) -> tuple[StoredJob, ...]:
-    """Give what may be shown of jobs."""
-    return tuple(
-        StoredJob(id=one.id, label=_name(one, one.ended_at or one.created_at))
-        for one in jobs
-        if one.state is JobState.DONE and one.kind in KINDS and one.result is not None
-    )
-
-
-def make_view(
-    stored: tuple[StoredJob, ...],
-    job: JobRecord,
-    *,
-    first: str = "",
-    second: str = "",
-    device: str = "",
-) -> ComparingView:
-    """Make the page's content."""
+@cached(LRUCache(8), key=lambda job, chosen: (job.id, chosen), lock=Lock())
+def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
+    """Read the result of a job, which never changes: pictures ask again, and resampling is long."""
     from kernelcast.reports.accuracy.judging import (
         compare_validated,
         find_ablation,
@@ -106,57 +96,47 @@ def make_view(
     else:
         report = read_report(job.result)
         models = tuple(one.model for one in report.rows.models)
-        comparison = compare_validated(report, *_choose_models(report, models, first, second))
+        comparison = compare_validated(report, *_choose_models(report, models, chosen))
         ablation = find_ablation(report)
-    shown = _choose_device(comparison, device)
-    name = "" if shown is None else shown.device
+    by_size = sorted(comparison.devices, key=lambda one: (one.device != chosen.device, -one.rows))
+    device = by_size[0] if by_size else None
+    name = "" if device is None else device.device
     return ComparingView(
-        stored=stored,
-        chosen=job.id,
+        job=job.id,
         models=models,
-        devices=tuple(one.device for one in comparison.devices),
         comparison=comparison,
-        device=shown,
+        device=device,
         ablation=tuple(one for one in ablation if one.device == name),
         explained=tuple(one for one in comparison.explained if one.device == name),
     )
 
 
-def _name(job: JobRecord, when: datetime) -> str:
-    moment = f"{when:%Y-%m-%d %H:%M} UTC"
-    pair = [str(job.options[one]) for one in ("first", "second") if one in job.options]
-    if job.kind is JobKind.COMPARE:
-        return f"{' against '.join(pair) or 'comparison'}, {moment}"
-    split = job.options.get("split", "kernel")
-    return f"validation by {split}, {moment}"
-
-
 def _choose_models(
-    report: "ValidationReport", models: Sequence[str], first: str, second: str
+    report: "ValidationReport", models: Sequence[str], chosen: Choice
 ) -> tuple[str, str]:
-    """Give the models that are wanted; else an analytic and a learned one."""
+    """Give the models that are wanted; else an analytic and a learned one that have answered."""
     if len(models) < 2:
         msg = (
             f"this validation, leaving one {report.split} out, has the model {models[0]} alone; "
             "start one of several models, or a comparison"
         )
         raise InputError(msg)
-    answered = {
-        one.model for one in report.rows.models if any(each is not None for each in one.seconds)
-    }
-    usual_second = next((one for one in _SECOND if one in answered), models[-1])
-    second = second or usual_second
-    candidates = (*_FIRST, *models)
-    usual = next(one for one in candidates if one in {*models} and one != second)
-    usual_first = next((one for one in candidates if one in answered and one != second), usual)
-    return first or usual_first, second
+    silent = {one.model for one in report.rows.models if not any(one.seconds)}
+
+    def choose(usual: Sequence[str], other: str) -> str:
+        ordered = sorted(models, key=lambda one: (one == other, one in silent, one not in usual))
+        return ordered[0]
+
+    second = chosen.second or choose(_USUAL_SECOND, chosen.first)
+    return chosen.first or choose(_USUAL_FIRST, second), second
 
 
-def _choose_device(comparison: "Comparison", wanted: str) -> "DeviceComparison | None":
-    found = {one.device: one for one in comparison.devices}
-    if wanted in found:
-        return found[wanted]
-    return max(comparison.devices, key=lambda one: one.rows, default=None)
+def _name(job: JobRecord) -> str:
+    moment = f"{job.ended_at or job.created_at:%Y-%m-%d %H:%M} UTC"
+    pair = [str(job.options[one]) for one in ("first", "second") if one in job.options]
+    if job.kind is JobKind.COMPARE:
+        return f"{' against '.join(pair) or 'comparison'}, {moment}"
+    return f"validation by {job.options.get('split', 'kernel')}, {moment}"
 
 
 _LINE_INCHES: Final = 0.42
@@ -167,8 +147,6 @@ def make_pictures(view: ComparingView) -> Mapping[str, Figure]:
     """Make the pictures of a view by the names that their addresses have."""
     found: dict[str, Figure] = {}
     comparison = view.comparison
-    if comparison is None:
-        return found
     first, second = comparison.first, comparison.second
     known = [one for one in comparison.devices if one.difference is not None]
     if known:
@@ -273,7 +251,8 @@ def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
     """
     if device.difference is None:
         return "No launch was answered by both models."
-    better, points = _name_better(comparison, device.difference)
+    better = comparison.second if device.difference < 0 else comparison.first
+    points = abs(device.difference) * 100
     if device.low is None or device.high is None:
         return (
             f"{better} is better by {points:.2f} points of mean error, on a single kernel: "
@@ -292,46 +271,61 @@ def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
     return f"{better} is better by {points:.2f} points of mean error, {interval}."
 
 
-def tell_wins(comparison: "Comparison", device: "DeviceComparison") -> str:
-    """Say how many kernels each model wins."""
-    total = len(device.kernels)
-    if not total:
-        return ""
-    first, second, nobody = (
-        device.count_wins(one) for one in (comparison.first, comparison.second, None)
+def present(view: ComparingView, device: "DeviceComparison") -> Iterator[Part]:
+    """Put into tables what was found on a device, and into words what pushed the worst kernels."""
+    comparison = view.comparison
+    first, second = comparison.first, comparison.second
+    errors = {first: device.first_errors, second: device.second_errors}
+    known = {name: one for name, one in errors.items() if one is not None}
+    undecided = device.count_wins(None)
+    yield {
+        **{
+            f"mean error of {name}": f"{write_share(one.mean)}, median {write_share(one.median)}"
+            for name, one in known.items()
+        },
+        **{f"kernels that {name} wins": str(device.count_wins(name)) for name in errors},
+        "within noise": f"{undecided} of {len(device.kernels)} kernels",
+    }
+    left_out = f", {device.unpaired} left out" if device.unpaired else ""
+    yield Table(
+        title=f"{device.rows} launches that both answered{left_out}; the measured times vary by "
+        f"{write_share(device.noise)}.",
+        columns={"model": "text", "90th percentile": "share", "worst": "share"},
+        rows=[(name, one.p90, one.worst) for name, one in known.items()],
     )
-    return (
-        f"Of {total} kernels {comparison.first} is better on {first}, {comparison.second} on "
-        f"{second}; on {nobody} they differ by no more than the noise of the measured times."
-    )
-
-
-def tell_explanation(one: "ExplainedError") -> str:
-    """Say what the correction of a kernel was, and what would have been right."""
-    return (
-        f"corrected by {write_signed_share(one.attribution.correction)}, needed were "
-        f"{write_signed_share(one.needed)}; error {one.error * 100:.1f} %, without the correction "
-        f"{one.reference_error * 100:.1f} %"
-    )
-
-
-def _name_better(comparison: "Comparison", difference: float) -> tuple[str, float]:
-    """Give the model with the smaller error, and by how many points."""
-    better = comparison.second if difference < 0 else comparison.first
-    return better, abs(difference) * 100
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What is to be shown, out of the address."""
-
-    of: Name = ""
-    first: Name = ""
-    second: Name = ""
-    device: Name = ""
-
-
-Chosen = Annotated[Choice, Depends()]
+    yield Table(
+        columns={"linear error": "text", f"{comparison.split}s": "whole", first: "share",
+                 second: "share"},
+        rows=[
+            (
+                f"over {one.low:.0%}" if one.high is None else f"{one.low:.0%} to {one.high:.0%}",
+                one.groups, one.first_error, one.second_error,
+            )
+            for one in device.classes
+        ],
+        note="A correction must not harm kernels that the linear model predicts well.",
+    )  # fmt: skip
+    if device.kernels:
+        yield Table(
+            title=f"Every kernel, first where {second} is most ahead",
+            columns={"kernel": "text", "rows": "whole", first: "share", second: "share",
+                     "noise": "share", "better": "text"},
+            rows=[
+                (Cell(one.kernel, link=link_kernel(one.kernel)), one.rows, one.first_error,
+                 one.second_error, one.noise, one.winner or "within noise")
+                for one in device.kernels
+            ],
+        )  # fmt: skip
+    if view.explained:
+        told = {
+            one.kernel: f"corrected by {write_signed_share(one.attribution.correction)}, needed "
+            f"were {write_signed_share(one.needed)}; error {write_share(one.error)}, without the "
+            f"correction {write_share(one.reference_error)}"
+            for one in view.explained
+        }
+        yield Section(title="What feature groups did to the worst kernels", parts=[told])
+    if comparison.refused:
+        yield Section(title="What could not be trained", parts=[dict(comparison.refused)])
 
 
 @router.get("/accuracy/compare")
@@ -340,40 +334,42 @@ async def show_comparison(
 ) -> Response:
     """Show two models side by side, and the form that starts a comparison."""
     jobs = await _list_jobs(service)
-    error = ""
+    error, view = "", None
     try:
         view = await _look(service, jobs, chosen)
     except InputError as caught:
         error = message_of(caught)
-        view = ComparingView(stored=list_stored(jobs), chosen=chosen.of)
-    return render(
-        request,
-        "accuracy/compare.html",
-        {
-            "view": view,
-            "error": error,
-            "pictures": _link_pictures(view),
-            "key": secrets.token_hex(8),
-            **_tell(view),
-            **await run_in_thread(_list_choices),
-            "is_at_work": any(not one.state.is_final for one in jobs),
-        },
-        status=HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK,
-    )
+    values: dict[str, Any] = {
+        "stored": [(one.id, _name(one)) for one in jobs if _is_shown(one)],
+        "view": view,
+        "error": error,
+        "pictures": {},
+        "key": secrets.token_hex(8),
+        **await run_in_thread(_list_choices),
+        "is_at_work": any(not one.state.is_final for one in jobs),
+        "chosen": view.job if view else chosen.of,
+    }
+    if view is not None and view.device is not None:
+        comparison, device = view.comparison, view.device
+        shown = {"of": view.job, "device": device.device}
+        if view.models:
+            shown |= {"first": comparison.first, "second": comparison.second}
+        query = urlencode(shown)
+        values["pictures"] = link_all(make_pictures(view), "/accuracy/compare", query)
+        values["verdict"] = tell_verdict(comparison, device)
+        values["told"] = make_html(*present(view, device), level=3)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
+    return render(request, "accuracy/compare.html", values, status=status)
 
 
 @router.get("/accuracy/compare/{name}.{ending}")
 async def show_picture(
-    name: str,
-    ending: str,
-    service: OurService,
-    _: PageReader,
-    chosen: Chosen,
+    name: str, ending: str, service: OurService, _: PageReader, chosen: Chosen,
     theme: Theme = "light",
-) -> Response:
+) -> Response:  # fmt: skip
     """Draw one of the page's pictures, or give its numbers."""
     view = await _look(service, await _list_jobs(service), chosen)
-    return await respond(make_pictures(view), name, ending, theme)
+    return await respond({} if view is None else make_pictures(view), name, ending, theme)
 
 
 async def _list_jobs(service: Service) -> Sequence[JobRecord]:
@@ -381,53 +377,21 @@ async def _list_jobs(service: Service) -> Sequence[JobRecord]:
     return await asyncio.to_thread(look)
 
 
-async def _look(service: Service, jobs: Sequence[JobRecord], chosen: Choice) -> ComparingView:
-    stored = list_stored(jobs)
-    wanted = chosen.of or (stored[0].id if stored else "")
+def _is_shown(job: JobRecord) -> bool:
+    return job.kind in KINDS and job.state is JobState.DONE and job.has_result
+
+
+async def _look(
+    service: Service, jobs: Sequence[JobRecord], chosen: Choice
+) -> ComparingView | None:
+    """Find what is chosen, else the newest; None where there is none."""
+    wanted = chosen.of or next((one.id for one in jobs if _is_shown(one)), "")
     if not wanted:
-        return ComparingView(stored=stored)
+        return None
     job = await find_job(wanted, service)
-    if job.kind not in KINDS or job.state is not JobState.DONE or job.result is None:
+    if not _is_shown(job):
         refuse_unknown("comparison", wanted)
-    return await run_in_thread(
-        _make, stored, job, first=chosen.first, second=chosen.second, device=chosen.device
-    )
-
-
-def _name_content(stored: tuple[Any, ...], job: JobRecord, **chosen: str) -> Hashable:
-    """Give what tells contents apart: a finished job never changes."""
-    return stored, job.id, *chosen.values()
-
-
-# The page's pictures ask for the same, and resampling takes its time.
-_make = cached(LRUCache(8), key=_name_content, lock=Lock())(make_view)
-
-
-def _link_pictures(view: ComparingView) -> dict[str, Any]:
-    comparison = view.comparison
-    if comparison is None:
-        return {}
-    shown = {"of": view.chosen, "device": "" if view.device is None else view.device.device}
-    if view.models:
-        shown |= {"first": comparison.first, "second": comparison.second}
-    return link_all(make_pictures(view), "/accuracy/compare", urlencode(shown))
-
-
-def _tell(view: ComparingView) -> dict[str, Any]:
-    """Put what was found into words."""
-    comparison, device = view.comparison, view.device
-    if comparison is None or device is None:
-        return {"verdict": "", "wins": "", "won": {}, "undecided": [], "explanations": []}
-    return {
-        "verdict": tell_verdict(comparison, device),
-        "wins": tell_wins(comparison, device),
-        "won": {
-            name: device.list_wins(name, _MOST_WON)
-            for name in (comparison.first, comparison.second)
-        },
-        "undecided": [one for one in device.kernels if one.winner is None],
-        "explanations": [(one, tell_explanation(one)) for one in view.explained],
-    }
+    return await run_in_thread(make_view, job, chosen)
 
 
 def _list_choices() -> dict[str, Any]:

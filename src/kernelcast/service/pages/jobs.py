@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
@@ -74,9 +75,9 @@ async def start_job(
 async def show_job(job_id: str, request: Request, service: OurService, _: PageReader) -> Response:
     """Show where a job stands, what it has been at and what it has come to."""
     job = await find_job(job_id, service)
-    tables = await run_in_thread(list_tables, job)
     view = {**make_view(job), "outcome": tell_outcome(job)}
-    values = {"job": view, "log": list_log(job), "tables": tables}
+    result = await run_in_thread(make_html, *list_tables(job))
+    values = {"job": view, "log": list_log(job), "result": result}
     return render(request, "jobs/job.html", values)
 
 

@@ -90,7 +90,7 @@ def test_a_job_at_work_with_its_log(client: TestClient) -> None:
          {"devices": [{"device_id": "d", "durations_seconds": {"copy": 61.0}, "resumed": [],
                        "failed": {"walk": "no cache"}},
                       {"device_id": "e", "error_message": "it is gone"}]},
-         ["no cache", "it is gone", "61 s"]),
+         ["no cache", "it is gone", "61"]),
         (JobKind.TRAIN,
          {"models": [{"name": "hybrid/d", "version": "0001", "rows": 9, "kernels": 3,
                       "devices": ["d"]}], "refused": {"hybrid/e": "too few rows"}},
