@@ -3,9 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from kernelcast.lab.local_sizes import (
     MODEL_LOCAL_SIZES,
@@ -23,7 +25,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import message_of
-from kernelcast.service.estimating import Outcome, Sampling, Wanted
+from kernelcast.service.estimating import Sampling, Wanted
 from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.lab.fields import FieldError, LabFields, read_parameters
 from kernelcast.service.pages.threads import run_in_thread
@@ -31,7 +33,7 @@ from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
 from kernelcast.service.service import Service
 
-MOST_SAMPLED: Final = 16
+_MOST_SAMPLED: Final = 16
 """Local sizes that are estimated on a device: each may take samples."""
 _LARGEST_SAMPLED: Final = 1024
 _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
@@ -43,47 +45,108 @@ _REACH = 64.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSizeTime:
-    """A local size and what it takes."""
+class Timed:
+    """What a launch takes with a local size or at a size; no times where there is a reason."""
 
-    local_size: tuple[int, ...]
+    value: tuple[int, ...]
+    where: str
+    """The machine or device that says so."""
     seconds: float | None
+    low: float | None = None
+    high: float | None = None
     detail: str = ""
+    """The limiter, or the tier."""
     reason: str = ""
 
     @property
     def text(self) -> str:
-        """The local size as people write it."""
-        return " x ".join(map(str, self.local_size))
+        """The value as people write it."""
+        return " x ".join(map(str, self.value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSizes:
-    """Times over local sizes."""
+class Times:
+    """Times of a kernel over local sizes, or over a parameter."""
 
     kernel: str
+    parameter: str
+    """Empty for local sizes."""
     where: str
     is_modelled: bool
-    times: tuple[LocalSizeTime, ...]
+    times: Sequence[Timed]
+
+    def picture(self) -> Figure:
+        """Picture the times: over the first dimension of local sizes, or over the parameter."""
+        is_size = bool(self.parameter)
+        lines: dict[str, list[Point]] = {}
+        for one in sorted(self.times, key=lambda each: each.value):
+            rest = one.where if is_size else " x ".join(map(str, ("", *one.value[1:]))).strip()
+            if one.seconds is not None:
+                label = "" if is_size else f"{one.text}: {one.detail}"
+                point = Point(
+                    x=one.value[0], y=one.seconds, low=one.low, high=one.high, label=label
+                )
+                lines.setdefault(rest or "time", []).append(point)
+        if is_size:
+            name, title = f"over-{self.parameter}", f"over {self.parameter}"
+            caption = f"Predicted time over {self.parameter}, both axes by factors."
+        else:
+            name, title = "local-sizes", f"on {self.where} over local sizes"
+            caption = "Work-items of a work-group."
+            if len(lines) > 1:
+                caption = "A line for each size of the other dimensions."
+        x = self.parameter or "work-items along dimension 0"
+        series = [Series(name=rest, points=points, kind="line") for rest, points in lines.items()]
+        chart = Chart(
+            x=Axis(title=x, is_log=True), y=Axis(title="time", unit="s", is_log=True),
+            series=tuple(series),
+        )  # fmt: skip
+        return Figure(
+            name=f"{self.kernel}-{name}", title=f"Time of {self.kernel} {title}", caption=caption,
+            charts=(chart,),
+        )  # fmt: skip
 
 
-async def compare_local_sizes(fields: LabFields, service: Service, caller: Caller) -> LocalSizes:
-    """Compare local sizes in the way that was chosen."""
+async def compare_local_sizes(fields: LabFields, service: Service, caller: Caller) -> Times:
+    """Compare local sizes: by the analytic model, or by estimates of one device."""
     _, problem = await fields.make_problem(service)
     if fields.method == "estimate":
-        return await _estimate(fields, problem, service, caller)
-    return await _model(fields, problem, service)
+        wanted = await _choose_sampled(fields, problem, service)
+        # One after the other: they wait for the device's turn in any case.
+        times = [
+            timed
+            for size in wanted
+            for timed in await _ask(fields, size, service, caller, {"local_size": list(size)})
+        ]
+    else:
+        machine = choose_machine(fields.machine, await run_in_thread(list_machines))
+        answers = await ask_model(LocalSizeTask(problem=problem, machine=machine), service)
+        times = [_of_model(one.local_size, machine, one) for one in answers]
+    return Times(
+        kernel=problem.kernel.name, parameter="", where=times[0].where if times else "",
+        is_modelled=fields.method != "estimate", times=times,
+    )  # fmt: skip
 
 
-async def _model(fields: LabFields, problem: Problem, service: Service) -> LocalSizes:
-    machine = choose_machine(fields.machine, await run_in_thread(list_machines))
-    answers = await ask_model(LocalSizeTask(problem=problem, machine=machine), service)
-    return LocalSizes(
-        kernel=problem.kernel.name,
-        where=machine,
-        is_modelled=True,
-        times=tuple(map(_of_model, answers)),
-    )
+async def vary_size(fields: LabFields, service: Service, caller: Caller) -> Times:
+    """Ask for the launch at several values of the number that was chosen."""
+    _, problem = await fields.make_problem(service)
+    name, values = _choose_values(fields)
+    machine = ""
+    if fields.method != "estimate":
+        machine = choose_machine(fields.machine, await run_in_thread(list_machines))
+    times: list[Timed] = []
+    for value in values:
+        changed = replace(fields, parameters=_set(fields, name, value))
+        if machine:
+            found = await ask_launch((await changed.make_problem(service))[1], machine, service)
+            times.append(_of_model((value,), machine, found))
+        else:
+            times += await _ask(changed, (value,), service, caller)
+    return Times(
+        kernel=problem.kernel.name, parameter=name, where=machine, is_modelled=bool(machine),
+        times=times,
+    )  # fmt: skip
 
 
 async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAnswer, ...]:
@@ -117,18 +180,40 @@ async def list_asked(
     return await list_wanted(asked, service, caller)
 
 
-def _of_model(one: LocalSizeAnswer) -> LocalSizeTime:
+def _of_model(value: tuple[int, ...], machine: str, one: LocalSizeAnswer) -> Timed:
     if one.estimate is None:
-        return LocalSizeTime(local_size=one.local_size, seconds=None, reason=one.reason)
-    return LocalSizeTime(
-        local_size=one.local_size, seconds=one.estimate.seconds, detail=one.estimate.limiter
-    )
+        return Timed(value=value, where=machine, seconds=None, reason=one.reason)
+    seconds, limiter = one.estimate.seconds, one.estimate.limiter
+    return Timed(value=value, where=machine, seconds=seconds, detail=limiter)
 
 
-async def _estimate(
-    fields: LabFields, problem: Problem, service: Service, caller: Caller
-) -> LocalSizes:
-    """Ask one device for one local size after the other: they wait for its turn in any case."""
+async def _ask(
+    fields: LabFields,
+    value: tuple[int, ...],
+    service: Service,
+    caller: Caller,
+    changes: Mapping[str, Any] | None = None,
+) -> list[Timed]:
+    """Ask the chosen devices about the launch with changes."""
+    digest, _ = await fields.make_problem(service, changes)
+    found = []
+    for wanted in await list_asked(fields, digest, service, caller):
+        outcome = await service.estimating.answer(wanted)
+        held = json.loads(outcome.content)
+        found.append(
+            Timed(
+                value=value, where=wanted.ask.device.id, seconds=held.get("seconds"),
+                low=held.get("low"), high=held.get("high"), detail=held.get("tier", ""),
+                reason="" if outcome.error is None else held["error"]["message"],
+            )
+        )  # fmt: skip
+    return found
+
+
+async def _choose_sampled(
+    fields: LabFields, problem: Problem, service: Service
+) -> Sequence[tuple[int, ...]]:
+    """Choose as many local sizes as may be sampled, evenly over the sizes of work-groups."""
     if len(fields.devices) != 1:
         raise FieldError(
             name="device", message="local sizes are estimated on one device; choose one"
@@ -141,36 +226,10 @@ async def _estimate(
             "for one; change its parameters instead",
         )
     device = (await service.devices.choose(fields.devices))[0]
-    most = min(_LARGEST_SAMPLED, device.max_work_group_size)
-    wanted = _thin(list_local_sizes(problem.ndrange, most))
-    times = [await _ask(fields, one, service, caller) for one in wanted]
-    return LocalSizes(
-        kernel=problem.kernel.name, where=device.id, is_modelled=False, times=tuple(times)
-    )
-
-
-def _thin(sizes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Keep as many as may be sampled, evenly over the sizes of work-groups."""
+    sizes = list_local_sizes(problem.ndrange, min(_LARGEST_SAMPLED, device.max_work_group_size))
     ordered = sorted(sizes, key=lambda one: (math.prod(one), one))
-    if len(ordered) <= MOST_SAMPLED:
-        return ordered
-    step = (len(ordered) - 1) / (MOST_SAMPLED - 1)
-    return [ordered[round(step * place)] for place in range(MOST_SAMPLED)]
-
-
-async def _ask(
-    fields: LabFields, local_size: tuple[int, ...], service: Service, caller: Caller
-) -> LocalSizeTime:
-    digest, _ = await fields.make_problem(service, {"local_size": list(local_size)})
-    [wanted] = await list_asked(fields, digest, service, caller)
-    return _of_outcome(local_size, await service.estimating.answer(wanted))
-
-
-def _of_outcome(local_size: tuple[int, ...], outcome: Outcome) -> LocalSizeTime:
-    held = json.loads(outcome.content)
-    if outcome.error is not None:
-        return LocalSizeTime(local_size=local_size, seconds=None, reason=held["error"]["message"])
-    return LocalSizeTime(local_size=local_size, seconds=held["seconds"], detail=held["tier"])
+    count = min(len(ordered), _MOST_SAMPLED)
+    return [ordered[round(place)] for place in np.linspace(0, len(ordered) - 1, count)]
 
 
 def choose_machine(wanted: str, known: list[KnownMachine]) -> str:
@@ -181,77 +240,6 @@ def choose_machine(wanted: str, known: list[KnownMachine]) -> str:
     if wanted and wanted not in names:
         raise FieldError(name="machine", message=f"there is no machine description {wanted!r}")
     return wanted or names[0]
-
-
-def picture_local_sizes(found: LocalSizes) -> Figure:
-    """Picture times over the first dimension; a line for each of the others."""
-    lines: dict[tuple[int, ...], list[Point]] = {}
-    for one in sorted(found.times, key=lambda each: each.local_size):
-        if one.seconds is not None:
-            point = Point(x=one.local_size[0], y=one.seconds, label=f"{one.text}: {one.detail}")
-            lines.setdefault(one.local_size[1:], []).append(point)
-    return Figure(
-        name=f"{found.kernel}-local-sizes",
-        title=f"Time of {found.kernel} on {found.where} over local sizes",
-        caption="Work-items along dimension 0; a line for each size of the other dimensions."
-        if len(lines) > 1
-        else "Work-items of a work-group.",
-        charts=(
-            Chart(
-                x=Axis(title="work-items along dimension 0", is_log=True),
-                y=Axis(title="time", unit="s", is_log=True),
-                series=tuple(
-                    Series(
-                        name=f"x {' x '.join(map(str, rest))}" if rest else "time",
-                        points=points, kind="line",
-                    )
-                    for rest, points in lines.items()
-                ),
-            ),
-        ),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizedTime:
-    """The answer at one size; the times are None where there is none, for a reason."""
-
-    value: int
-    where: str
-    seconds: float | None
-    low: float | None = None
-    high: float | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizedTimes:
-    """Times over a size."""
-
-    kernel: str
-    name: str
-    is_modelled: bool
-    times: tuple[SizedTime, ...]
-
-
-async def vary_size(fields: LabFields, service: Service, caller: Caller) -> SizedTimes:
-    """Ask for the launch at several values of the number that was chosen."""
-    _, problem = await fields.make_problem(service)
-    name, values = _choose_values(fields)
-    changed = [(value, replace(fields, parameters=_set(fields, name, value))) for value in values]
-    if fields.method == "estimate":
-        times = [
-            one
-            for value, each in changed
-            for one in await _estimate_size(value, each, service, caller)
-        ]
-    else:
-        machine = choose_machine(fields.machine, await run_in_thread(list_machines))
-        times = [await _model_size(value, each, machine, service) for value, each in changed]
-    return SizedTimes(
-        kernel=problem.kernel.name, name=name, is_modelled=fields.method != "estimate",
-        times=tuple(times),
-    )  # fmt: skip
 
 
 def _choose_values(fields: LabFields) -> tuple[str, list[int]]:
@@ -276,55 +264,6 @@ def _set(fields: LabFields, name: str, value: int) -> str:
     return ", ".join(
         f"{key} = {value if key == name else text}"
         for key, text in read_parameters(fields.parameters)
-    )
-
-
-async def _model_size(value: int, fields: LabFields, machine: str, service: Service) -> SizedTime:
-    found = await ask_launch((await fields.make_problem(service))[1], machine, service)
-    seconds = None if found.estimate is None else found.estimate.seconds
-    return SizedTime(value=value, where=machine, seconds=seconds, reason=found.reason)
-
-
-async def _estimate_size(
-    value: int, fields: LabFields, service: Service, caller: Caller
-) -> list[SizedTime]:
-    """Ask the chosen devices, one size after the other: they wait for their turn in any case."""
-    digest, _ = await fields.make_problem(service)
-    found = []
-    for wanted in await list_asked(fields, digest, service, caller):
-        outcome = await service.estimating.answer(wanted)
-        held = json.loads(outcome.content)
-        reason = "" if outcome.error is None else held["error"]["message"]
-        found.append(
-            SizedTime(
-                value=value, where=held.get("device_id") or wanted.ask.device.id, reason=reason,
-                seconds=held.get("seconds"), low=held.get("low"), high=held.get("high"),
-            )
-        )  # fmt: skip
-    return found
-
-
-def picture_sizes(found: SizedTimes) -> Figure:
-    """Picture the times of each device over the size."""
-    lines: dict[str, list[Point]] = {}
-    for one in found.times:
-        if one.seconds is not None:
-            point = Point(x=one.value, y=one.seconds, low=one.low, high=one.high)
-            lines.setdefault(one.where, []).append(point)
-    return Figure(
-        name=f"{found.kernel}-over-{found.name}",
-        title=f"Time of {found.kernel} over {found.name}",
-        caption=f"Predicted time over {found.name}, both axes by factors.",
-        charts=(
-            Chart(
-                x=Axis(title=found.name, is_log=True),
-                y=Axis(title="predicted time", unit="s", is_log=True),
-                series=tuple(
-                    Series(name=where, kind="line", points=points)
-                    for where, points in lines.items()
-                ),
-            ),
-        ),
     )
 
 

@@ -1,10 +1,11 @@
 """The Lab: a kernel that is typed in, and what can be said of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -18,7 +19,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.errors import message_of
+from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
 from kernelcast.service.pages.evidence import (
     find_end,
@@ -28,13 +29,12 @@ from kernelcast.service.pages.evidence import (
     read_answer,
 )
 from kernelcast.service.pages.lab.asking import (
+    Times,
     ask_launch,
     choose_machine,
     compare_local_sizes,
     list_asked,
-    picture_local_sizes,
     picture_roofline,
-    picture_sizes,
     vary_size,
 )
 from kernelcast.service.pages.lab.fields import (
@@ -53,6 +53,7 @@ from kernelcast.service.routes.devices import read_named
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
+Find = Callable[[LabFields, Service, Caller], Awaitable[Times]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,14 +149,6 @@ class Question:
         self.service = service
         self.caller = caller
 
-    async def answer_by(self, find: "Callable[[Question], Awaitable[LabAnswer]]") -> Response:
-        """Show what is found, or what is wrong with a field."""
-        try:
-            answer = await find(self)
-        except FieldError as error:
-            answer = refuse_field(error)
-        return await self.show(answer)
-
     async def show(self, answer: LabAnswer, fields: LabFields | None = None) -> Response:
         """Show an answer, below other fields where they are given."""
         shown = fields or self.fields
@@ -163,36 +156,6 @@ class Question:
 
 
 Asked = Annotated[Question, Depends()]
-
-
-@router.post("/lab/estimate")
-async def estimate(asked: Asked) -> Response:
-    """Estimate the launch on the chosen devices."""
-    return await asked.answer_by(_estimate)
-
-
-@router.post("/lab/source")
-async def annotate(asked: Asked) -> Response:
-    """Put counts and address expressions beside the source."""
-    return await asked.answer_by(_annotate)
-
-
-@router.post("/lab/model")
-async def model(asked: Asked) -> Response:
-    """Ask the analytic model of a machine: limiters and volumes."""
-    return await asked.answer_by(_model)
-
-
-@router.post("/lab/local-sizes")
-async def compare(asked: Asked) -> Response:
-    """Compare local sizes: by the analytic model, or by estimates of a device."""
-    return await asked.answer_by(_compare)
-
-
-@router.post("/lab/sizes")
-async def vary(asked: Asked) -> Response:
-    """Ask for times over a size."""
-    return await asked.answer_by(_vary)
 
 
 @router.post("/lab/arguments")
@@ -261,27 +224,18 @@ async def _annotate(asked: Question) -> LabAnswer:
     return LabAnswer(template="lab/source.html", values={"report": report})
 
 
-async def _compare(asked: Question) -> LabAnswer:
-    fields, service, caller = asked.fields, asked.service, asked.caller
-    found = await compare_local_sizes(fields, service, caller)
+async def _time(asked: Question, find: Find) -> LabAnswer:
+    found = await find(asked.fields, asked.service, asked.caller)
     known = [one for one in found.times if one.seconds is not None]
-    picture = None
-    if len(known) > 1:
-        picture = await embed(picture_local_sizes(found))
+    needed = 1 if found.parameter else 2
+    picture = await embed(found.picture()) if len(known) >= needed else None
     values = {
         "found": found,
         "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
         "refused": [one for one in found.times if one.seconds is None],
-        "map": picture,
+        "picture": picture,
     }
-    return LabAnswer(template="lab/local_sizes.html", values=values)
-
-
-async def _vary(asked: Question) -> LabAnswer:
-    found = await vary_size(asked.fields, asked.service, asked.caller)
-    has_times = any(one.seconds is not None for one in found.times)
-    picture = await embed(picture_sizes(found)) if has_times else None
-    return LabAnswer(template="lab/sizes.html", values={"found": found, "picture": picture})
+    return LabAnswer(template="lab/times.html", values=values)
 
 
 async def _model(asked: Question) -> LabAnswer:
@@ -297,6 +251,26 @@ async def _model(asked: Question) -> LabAnswer:
         roofline = picture_roofline(problem.name, found.estimate, described)
         values["roofline"] = None if roofline is None else await embed(roofline)
     return LabAnswer(template="lab/model.html", values=values)
+
+
+_QUESTIONS: Final[Mapping[str, Callable[[Question], Awaitable[LabAnswer]]]] = {
+    "estimate": _estimate,
+    "source": _annotate,
+    "model": _model,
+    "local-sizes": partial(_time, find=compare_local_sizes),
+    "sizes": partial(_time, find=vary_size),
+}
+
+
+@router.post("/lab/{question}")
+async def answer_question(question: str, asked: Asked) -> Response:
+    """Answer what the fields ask: an estimate, counts, the model's limiters, times over sizes."""
+    if question not in _QUESTIONS:
+        refuse_unknown("question", question)
+    try:
+        return await asked.show(await _QUESTIONS[question](asked))
+    except FieldError as error:
+        return await asked.show(refuse_field(error))
 
 
 async def _propose(fields: LabFields, service: Service) -> dict[str, Any]:
