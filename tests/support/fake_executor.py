@@ -53,6 +53,8 @@ class FakeExecutor:
     """Why there is no row."""
     analytic: AnalyticEstimate | None = None
     """What the analytic model says."""
+    values: dict[str, float] = field(default_factory=dict)
+    """Features that the source is said to tell of every launch."""
     error: KernelcastError | None = None
     """Is raised instead of any answer."""
     depends_on_contents: bool | None = None
@@ -91,6 +93,7 @@ class FakeExecutor:
         return ModelOutcome(
             analytic=self.analytic,
             ndrange=choose_local(task.problem.ndrange),
+            values=self.values if task.wants_values else {},
             depends_on_contents=self.depends_on_contents,
         )
 

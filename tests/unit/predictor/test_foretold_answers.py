@@ -18,6 +18,7 @@ from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.model import PlainVariance
 from kernelcast.models.evidence.piece import Kind
 from kernelcast.models.evidence.stored import publish_evidence
+from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.measuring import model_alone
 from kernelcast.predictor.answering.tasks import ModelTask
@@ -25,8 +26,12 @@ from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import Estimate, Tier
+from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.training_table import make_table
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.analytic_errors import CPU_MODEL
+from kernelcast.training.settings import TrainingSettings
+from kernelcast.training.training import publish_model, train
 from kernelcast.training_data.store import Store
 from support.evidence import make_rows
 from support.fake_executor import (
@@ -180,6 +185,40 @@ def test_ones_own_model_answers_beside_the_analytic_one(
     assert found.estimates_s.get("learned") == told_s
 
 
+def test_a_model_of_rows_without_samples_answers_with_its_interval(
+    modelled: FakeExecutor, store: Store, tmp_path: Path
+) -> None:
+    """What `kernelcast train` made of a table is asked where nothing may run, and only there."""
+    sizes = [1e4, 2e4, 4e4, 8e4]
+    schema = FeatureSchema(names=("static.work_items_count",), version=1)
+    table = make_table(schema, [[size] for _ in range(6) for size in sizes], {
+        "kernels": [f"k{kernel}" for kernel in range(6) for _ in sizes],
+        "devices": [DEVICE.id] * 24,
+        "seconds": [1e-6 * size * (1 + 0.02 * kernel) for kernel in range(6) for size in sizes],
+    })  # fmt: skip
+    registry = ModelRegistry(url=str(tmp_path / "own"))
+    (trained,) = train(table, "static", TrainingSettings(with_validation=False)).trained
+    publish_model(trained, registry)
+    modelled.values = {"static.work_items_count": 3e4}
+    predictor = make_predictor(modelled, store, registry.url, settings=UNSAMPLED)
+    found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert (found.tier, list_kinds(found)) == (Tier.LEARNED, ["learned"])
+    wanted = trained.model.forecast(make_table(schema, [[3e4]], {}), found.coverage)
+    assert (found.seconds, found.low, found.high) == pytest.approx(
+        (wanted.seconds[0], wanted.low[0], wanted.high[0])
+    )
+    facts = found.explain().model
+    assert facts is not None
+    assert (facts.name, facts.rows) == (f"static/{DEVICE.id}", 24)
+    assert "its training held out" in found.explain().interval
+    assert found.estimates_s["analytic"] == 0.6
+    sampled = make_predictor(modelled, store, registry.url).estimate(PROBLEM, DEVICE.id)
+    assert sampled.tier is not Tier.LEARNED
+    without = make_predictor(modelled, store, registry.url, settings=UNSAMPLED,
+                             methods=("analytic",))  # fmt: skip
+    assert without.estimate(PROBLEM, DEVICE.id).tier is Tier.ANALYTIC
+
+
 @pytest.fixture
 def calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """Give the id of a device that was calibrated here."""
@@ -197,3 +236,14 @@ def test_a_calibrated_device_is_asked(calibrated: str) -> None:
     found = model_alone(ModelTask(problem=problem, device_id=calibrated), lambda _: None).analytic
     assert found is not None
     assert found == model_own_launch(problem, choose_local_size(problem.ndrange)[0], calibrated)
+
+
+def test_features_are_read_where_a_learned_model_waits(calibrated: str) -> None:
+    """Those that the source and the analytic model tell, as a collection has them."""
+    problem = read_problem(ROOT / "examples/nbody/nbody.yaml")
+    task = ModelTask(problem=problem, device_id=calibrated, wants_values=True)
+    found = model_alone(task, lambda _: None)
+    assert found.analytic is not None
+    assert found.values["analytic.estimate_s"] == found.analytic.seconds
+    assert found.values["static.work_items_count"] == problem.ndrange.work_item_count
+    assert found.values["counters.flops_per_work_item"] > 0

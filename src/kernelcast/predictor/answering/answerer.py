@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelcast.models.evidence.fusion import fuse
@@ -16,7 +16,7 @@ from kernelcast.predictor.answering.composing import (
     refuse_unsampled,
 )
 from kernelcast.predictor.answering.evidence import EvidenceMaker, Foretell, measure_launch
-from kernelcast.predictor.answering.further_models import add_models
+from kernelcast.predictor.answering.further_models import add_models, ask_static
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
@@ -35,6 +35,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.training.settings import STATIC_MODEL
 
 _NOT_ASKED = "it was not asked for"
 _NO_LOCAL_SIZE = "the device chooses the local size; name one, so that repeats can be told"
@@ -252,17 +253,39 @@ class Answerer:
         basis = self.describe(request, identity)
         if self._is_told_by_sizes(basis, identity, policy):
             return basis
-        outcome = request.executor.model(
-            request.ask_model(), timeout_s=policy.timeout_s, report=request.report
+        asks_static = (
+            policy.settings.uses_models
+            and policy.methods.uses(Tier.LEARNED)
+            and self.trained_models.has(device.id, STATIC_MODEL)
         )
+        outcome = request.executor.model(
+            replace(request.ask_model(), wants_values=asks_static),
+            timeout_s=policy.timeout_s, report=request.report,
+        )  # fmt: skip
         depends = outcome.depends_on_contents
         self.evidence.learn_source(identity, depends_on_contents=depends)
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
         basis = self.describe(request, identity, found, outcome.notes)
+        if asks_static:
+            basis = self._add_static(basis, device.id, outcome.values)
         if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
             raise refuse_unsampled(device.id, is_wanted=is_wanted)
         return replace(basis, estimate=replace(basis.estimate, ndrange=outcome.ndrange))
+
+    def _add_static(self, basis: Basis, device_id: str, values: Mapping[str, float]) -> Basis:
+        """Have the user's model of rows without samples answer, whose interval is calibrated."""
+        estimate = basis.estimate
+        said = ask_static(self.trained_models, device_id, values, estimate.coverage)
+        if said.piece is None:
+            told = f"the model {STATIC_MODEL} does not answer: {said.failure}"
+            return replace(basis, estimate=replace(estimate, warnings=(*estimate.warnings, told)))
+        return replace(
+            basis,
+            estimate=replace(estimate, in_domain=said.in_domain),
+            pieces=(said.piece,),
+            learned=replace(basis.learned, facts=said.facts),
+        )
 
     def _is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
         """Tell whether other sizes can answer a launch alone."""

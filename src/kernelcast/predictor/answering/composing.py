@@ -49,6 +49,10 @@ _CALIBRATED_INTERVAL = (
     "errors of such estimates on kernels that the calibration held out, scaled by how sure the "
     "pieces are, how they agree, and how far they were corrected (conformal)"
 )
+_MODEL_INTERVAL = (
+    "errors of the model on kernels that its training held out, scaled by how far the launch is "
+    "from those that it has learned from (conformal)"
+)
 _NORMAL_INTERVAL = "the variances of the pieces, and how they agree"
 _ASSUMED = (
     "the interval is assumed: no errors of the analytic model are known on this device "
@@ -199,6 +203,8 @@ def compose(
     origin = _NORMAL_INTERVAL
     if name_situation(fused.pieces) in evidence.model.intervals:
         origin = _CALIBRATED_INTERVAL
+    elif tier is Tier.LEARNED and learned.facts is not None:
+        origin = _MODEL_INTERVAL
     elif tier is Tier.ANALYTIC and evidence.model.plain.get(Kind.ANALYTIC) in {
         None, ASSUMED_ERRORS,
     }:  # fmt: skip

@@ -1,18 +1,23 @@
-"""Models of the registry that stand beside an answer."""
+"""Models of the registry that stand beside an answer, or answer where nothing may run."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kernelcast.models.evidence.model import find_normal_quantile
+from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering.policy import MethodChoice
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchRow
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import ModelFacts
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable, make_table
+from kernelcast.training.registry import name_model
+from kernelcast.training.settings import STATIC_MODEL
 
 _PEAKS = ("cache_bytes", "bandwidth_bytes_per_s", "flops_per_s")
 _PLAIN = ("linear_s", "linear_error", "two_point_s", "sampling_s", "work_groups", "compute_units")
@@ -43,6 +48,62 @@ def add_models(
         if math.isfinite(seconds) and seconds > 0:
             estimates_s[name] = seconds
     return replace(estimate, estimates_s=estimates_s, warnings=(*estimate.warnings, *failures))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticAnswer:
+    """What a model says of a launch that needs no samples.
+
+    Parameters
+    ----------
+    piece : Piece or None
+        Its time, with the interval that it promises; None where it has no answer.
+    in_domain : bool
+        Whether the launch resembles those that it has learned from.
+    facts : ModelFacts or None
+        Whose time it is.
+    failure : str
+        Why there is none.
+    """
+
+    piece: Piece | None = None
+    in_domain: bool = True
+    facts: ModelFacts | None = None
+    failure: str = ""
+
+
+def ask_static(
+    trained_models: TrainedModels, device_id: str, values: Mapping[str, float], coverage: float
+) -> StaticAnswer:
+    """Ask the model that `kernelcast train` makes of rows without samples."""
+    lookup = trained_models.find(device_id, None, STATIC_MODEL)
+    stored = lookup.stored
+    if stored is None:
+        return StaticAnswer(failure="; ".join(lookup.failures))
+    row = [values.get(name, math.nan) for name in stored.schema.names]
+    groups = {"work_groups": [values.get("static.work_groups_count", math.nan)]}
+    try:
+        found = stored.model.forecast(make_table(stored.schema, [row], groups), coverage)
+    except KernelcastError as error:
+        return StaticAnswer(failure=str(error))
+    width = math.log(found.high[0] / found.seconds[0])
+    return StaticAnswer(
+        piece=Piece(
+            kind=Kind.LEARNED,
+            log_seconds=math.log(found.seconds[0]),
+            variance=(width / find_normal_quantile(coverage)) ** 2,
+            note="a model of rows without samples",
+        ),
+        in_domain=bool(found.in_domain[0]),
+        facts=ModelFacts(
+            name=name_model(STATIC_MODEL, device_id),
+            version="",
+            place="",
+            schema_id=stored.schema.id,
+            data_digest=str(stored.model.facts.get("data_digest", "")),
+            rows=int(str(stored.model.facts["rows"])),
+        ),
+    )
 
 
 def tabulate(rows: Sequence[LaunchRow], schema: FeatureSchema) -> TrainingTable:

@@ -1,7 +1,7 @@
 """Samples a launch on a device and gathers what learned models need; runs in a child process."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -35,6 +35,7 @@ from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import KernelcastError, NoAnswerYetError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
+from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -235,16 +236,30 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     try:
         found = foretell_own(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
     except KernelcastError:
-        if not task.wants_bytes:
+        if not (task.wants_bytes or task.wants_values):
             raise
         found = None
     return ModelOutcome(
         analytic=found,
         ndrange=ndrange,
         notes=notes,
+        values=_read_values(task.problem, ndrange, found) if task.wants_values else {},
         touched_bytes=touched_bytes,
         depends_on_contents=_depends_on_contents(task.problem.kernel),
     )
+
+
+def _read_values(
+    problem: Problem, ndrange: NDRange, analytic: AnalyticEstimate | None
+) -> Mapping[str, float]:
+    """Read the features of a launch that nothing was run of, as a collection has them."""
+    from kernelcast.launches.feature_task import DeviceFindings
+    from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
+
+    wanted = FeatureSettings(groups=frozenset(FeatureGroup))
+    features = read_source_features(problem, wanted, with_lines=False)
+    found = DeviceFindings(ndrange=ndrange, compute_units=0, analytic=analytic)
+    return compose_vector(features, found).as_dict()
 
 
 def _depends_on_contents(kernel: Kernel) -> bool | None:

@@ -290,9 +290,7 @@ class CallerProcesses:
             if child is None:
                 child = self._spares.pop(device_id, None) or self._make()
             self._children[key] = child
-            idle = [
-                one for one in self._children if one[0] == device_id and not self._at_work[one]
-            ]
+            idle = [one for one in self._children if one[0] == device_id and not self._at_work[one]]
             dropped = [self._children.pop(one) for one in idle[: 1 - _CALLERS_KEPT]]
         for one in dropped:
             one.close()

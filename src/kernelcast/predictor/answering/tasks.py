@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from kernelcast.launches.recordings import Recording
@@ -162,6 +162,8 @@ class ModelTask:
     stand_in: str = ""
     """Name of the shipped description that counts if the device was not calibrated; may be
     empty."""
+    wants_values: bool = False
+    """Whether a learned model that needs no samples waits for features."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,3 +180,5 @@ class ModelOutcome:
     """Different bytes of buffers that the launch touches at least, where they were asked for."""
     depends_on_contents: bool | None = None
     """As of `EstimateOutcome`."""
+    values: Mapping[str, float] = field(default_factory=dict)
+    """Features that source and analytic model tell, where they were asked for."""

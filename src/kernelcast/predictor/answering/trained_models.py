@@ -147,8 +147,12 @@ class TrainedModels:
             correction is None or any(one.startswith("counters.") for one in correction.names)
         )
 
-    def find(self, device_id: str, schema: "FeatureSchema", model: str) -> Lookup:
-        """Find a model of the catalogue: that of a device, or the one that serves all."""
+    def find(self, device_id: str, schema: "FeatureSchema | None", model: str) -> Lookup:
+        """Find a model of the catalogue: that of a device, or the one that serves all.
+
+        A launch has the features of `schema`; where that is None, what it lacks is absent.
+        """
+        schema_id = "" if schema is None else schema.id
         failures: list[str] = []
         with self._lock:
             for place, name in self._candidates(device_id, model):
@@ -156,9 +160,9 @@ class TrainedModels:
                 if held.version is None:
                     failures += [held.problem] if held.problem else []
                     continue
-                if schema.id not in held.loaded:
-                    held.loaded[schema.id] = _load_version(place, name, held.version, schema)
-                found = held.loaded[schema.id]
+                if schema_id not in held.loaded:
+                    held.loaded[schema_id] = _load_version(place, name, held.version, schema)
+                found = held.loaded[schema_id]
                 if not isinstance(found, str):
                     return Lookup(stored=found, failures=tuple(failures))
                 failures.append(found)
@@ -249,7 +253,7 @@ def _read_version(place: str, name: str) -> tuple[str | None, str]:
 
 
 def _load_version(
-    place: str, name: str, version: str, schema: "FeatureSchema"
+    place: str, name: str, version: str, schema: "FeatureSchema | None"
 ) -> "StoredModel | str":
     from kernelcast.models.persistence import ModelRegistry
 
