@@ -2,11 +2,11 @@
 
 import operator
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
@@ -27,7 +27,6 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.building import BuiltKernel
-from kernelcast.sampling.content_digests import digest_buffer
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.local_size import choose_local_size
@@ -42,7 +41,7 @@ from kernelcast.sampling.user_arguments import (
     list_arguments,
     take_argument,
 )
-from kernelcast.sampling.user_names import name_arguments, name_kernel
+from kernelcast.sampling.user_names import name_kernel
 from kernelcast.sampling.user_objects import (
     UserKernel,
     UserProgram,
@@ -116,10 +115,8 @@ class LiveLaunch:
         )
 
 
-def describe_live(launch: Launch, name: "LiveName | None" = None) -> LiveLaunch:
+def describe_live(launch: Launch) -> LiveLaunch:
     """Check a launch of live objects and describe it; nothing of it is run.
-
-    Its `name` is that of `name_live`, where it was asked for already.
 
     Raises
     ------
@@ -139,7 +136,7 @@ def describe_live(launch: Launch, name: "LiveName | None" = None) -> LiveLaunch:
     check_objects(launch.kernel, launch.queue)
     given_arguments = list_arguments(launch.args)
     session = session_of(launch.queue, kept_folder())
-    known = _find_kernel(launch, session, name)
+    known = _find_kernel(launch, session)
     kernel, places = known.kernel, known.places
     check_count(kernel.name, known.built.parameters, len(given_arguments))
     values = tuple(map(take_argument, known.built.parameters, given_arguments))
@@ -174,10 +171,13 @@ _kernels: WeakKeyDictionary[DeviceSession, LRUCache[Hashable, _LiveKernel]] = We
 _kernels_lock = threading.Lock()
 
 
-def _find_kernel(launch: Launch, session: DeviceSession, name: "LiveName | None") -> _LiveKernel:
+def _find_kernel(launch: Launch, session: DeviceSession) -> _LiveKernel:
     """Describe a launch's kernel once: nothing that names it is read anew for other launches."""
     try:
-        program, key = (name.program, name.kernel_key) if name else _name_kernel(launch)
+        program, key = name_kernel(launch.kernel, launch.queue)
+        options = launch.build_options
+        given = options if options is None or isinstance(options, str) else tuple(options)
+        key = key, launch.source, given
     except Exception:  # noqa: BLE001 - who reads the kernel says what is wrong with it
         return _read_kernel(launch, session, None)
     with _kernels_lock:
@@ -209,70 +209,6 @@ def _read_kernel(launch: Launch, session: DeviceSession, program: object) -> _Li
         for number, one in enumerate(tell_sizes(kernel, built.parameters))
     )
     return _LiveKernel(program, kernel, built, tuple(places))
-
-
-def _name_kernel(launch: Launch) -> tuple[object, Hashable]:
-    """Give a launch's program, and what names its kernel and device while that is held."""
-    program, key = name_kernel(launch.kernel, launch.queue)
-    options = launch.build_options
-    given = options if options is None or isinstance(options, str) else tuple(options)
-    return program, (key, launch.source, given)
-
-
-Sizes: TypeAlias = tuple[int, ...]
-
-
-class LiveName(NamedTuple):
-    """What a launch of live objects is found under, without a look at what its buffers hold."""
-
-    program: object
-    """To be held as long as the names are used: it keeps places in memory from being used anew."""
-    kernel_key: Hashable
-    launch_key: tuple[Sizes, Sizes | None, Sizes | None, tuple[Any, ...]]
-    """Which launch of the kernel: global and local size, offset, and `name_arguments`."""
-    launch: Launch
-
-
-def name_live(launch: Launch) -> LiveName | None:
-    """Name a launch of live objects; None where it cannot be named."""
-    try:
-        program, kernel = _name_kernel(launch)
-        arguments = name_arguments(launch.args)
-        if arguments is None:
-            return None
-        local, offset = launch.local_size, launch.global_offset
-        return LiveName(
-            program,
-            kernel,
-            (
-                tuple(launch.global_size),
-                None if local is None else tuple(local),
-                None if offset is None else tuple(offset),
-                arguments,
-            ),
-            launch,
-        )
-    except Exception:  # noqa: BLE001 - whoever describes the launch says what is wrong with it
-        return None
-
-
-def list_contents(problem: Problem) -> dict[int, str]:
-    """Give digests of the buffers whose contents decide what work-items do, by position."""
-    return {
-        place: one.digest
-        for place, one in enumerate(problem.arguments)
-        if isinstance(one, HeldBuffer) and one.count and one.digest
-    }
-
-
-def holds_still(launch: Launch, contents: Mapping[int, str]) -> bool:
-    """Tell whether buffers hold what they held when `list_contents` was asked."""
-    session = session_of(launch.queue)
-    buffers = {place: take_argument(place, launch.args[place]) for place in contents}
-    with session.lock:
-        return all(
-            digest_buffer(session, buffers[place]) == digest for place, digest in contents.items()
-        )
 
 
 def find_reach(problem: Problem) -> TouchedRanges | None:

@@ -177,7 +177,9 @@ class HurriedAnswers:
         limit.note(_DESCRIBING)
         try:
             one.request = self._reader.sketch(one.launch, one.device, policy=policy)
-            self._recall(one, limit, answers)
+            if isinstance(one.launch, Problem):
+                one.best = answers.launches.recall_answer(one.launch, one.request.device.id)
+                one.is_last_word = one.best is not None
             if not one.is_last_word:
                 best, is_last_word = answers.foretell(one.request.hurry(limit))
                 one.best, one.is_last_word = best or one.best, is_last_word
@@ -187,23 +189,6 @@ class HurriedAnswers:
             raise
         except KernelcastError:  # who reads it once more says what is wrong with it
             pass
-
-    def _recall(self, one: HurriedLaunch, limit: TimeLimit, answers: LaunchAnswers) -> None:
-        """Find the answer to the very same objects, which holds while buffers hold the same."""
-        if isinstance(one.launch, Problem):
-            assert one.request is not None
-            one.best = answers.launches.recall_answer(one.launch, one.request.device.id)
-            one.is_last_word = one.best is not None
-            return
-        name = self._reader.name(one.launch, one.device)
-        asked = None if name is None else answers.launches.recall_live(name)
-        if name is None or asked is None or asked.answer is None:
-            return
-        one.best = asked.answer
-        if asked.contents:
-            limit.note("comparing what buffers hold")
-        one.best = answers.recall_live(name)
-        one.is_last_word = one.best is not None
 
     def _finish(
         self,
@@ -218,13 +203,10 @@ class HurriedAnswers:
             return
         try:
             limit.note(_DESCRIBING)
-            name = self._reader.name(one.launch, one.device)
             request = one.request = self._reader.read(
-                one.launch, one.device, policy=policy, report=report, name=name
+                one.launch, one.device, policy=policy, report=report
             )
             one.known = known = answers.ask(request.hurry(limit))
-            if name is not None:
-                answers.remember_live(name, request, known)
             one.best = known.answer or one.best
             one.is_last_word = known.answer is not None
             one.best = answers.require(known, request)

@@ -2,9 +2,9 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kernelcast.launches.recordings import Recording
 from kernelcast.models.evidence.piece import Piece
@@ -17,12 +17,8 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 
-if TYPE_CHECKING:
-    from kernelcast.launches.live import LiveName
-
 _MOST_LAUNCHES: Final = 10_000
 _MOST_PROBLEMS: Final = 4_096
-_MOST_KERNELS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,48 +92,17 @@ class _Asked:
     files: FileStamps
 
 
-@dataclass(frozen=True, slots=True)
-class AskedLive:
-    """A launch of a program's own objects that was answered.
-
-    Parameters
-    ----------
-    known : KnownLaunch
-        The launch.
-    contents : mapping of int to str
-        Digests of buffers that decide what work-items do, by position: an answer holds as long as
-        they do.
-    """
-
-    known: KnownLaunch
-    contents: Mapping[int, str]
-
-    @property
-    def answer(self) -> Estimate | None:
-        """The answer in use; None where it has to be made anew."""
-        return self.known.answer
-
-
-@dataclass(frozen=True, slots=True)
-class _AskedKernel:
-    """A program's kernel, by its program: that is held, so that its place in memory names it."""
-
-    program: object
-    launches: dict[Hashable, AskedLive] = field(default_factory=dict)
-
-
 class KnownLaunches:
     """All launches that were met; the oldest are forgotten where there are too many.
 
     Notes
     -----
-    `recall_answer` and `recall_live` take no lock: they read dictionaries.
+    `recall_answer` takes no lock: it reads a dictionary.
     """
 
     def __init__(self) -> None:
         self._launches: OrderedDict[Hashable, KnownLaunch] = OrderedDict()
         self._asked: dict[tuple[int, str], _Asked] = {}
-        self._live: dict[Hashable, _AskedKernel] = {}
         self._kernels: dict[tuple[str, str], set[Hashable]] = {}
         self._lock = threading.Lock()
 
@@ -159,22 +124,6 @@ class KnownLaunches:
             self._asked = {}
         self._asked[id(problem), device_id] = _Asked(problem, known, files)
 
-    def recall_live(self, name: "LiveName") -> AskedLive | None:
-        """Give what was answered of a launch of live objects; None where nothing was."""
-        asked = self._live.get(name.kernel_key)
-        return None if asked is None else asked.launches.get(name.launch_key)
-
-    def remember_live(self, name: "LiveName", asked: AskedLive) -> None:
-        """Remember whose launch it is; of its buffers nothing is held."""
-        with self._lock:
-            kernel = self._live.pop(name.kernel_key, None) or _AskedKernel(name.program)
-            if len(kernel.launches) >= _MOST_PROBLEMS:
-                kernel.launches.clear()
-            kernel.launches[name.launch_key] = asked
-            self._live[name.kernel_key] = kernel
-            if len(self._live) > _MOST_KERNELS:
-                del self._live[next(iter(self._live))]
-
     def find(self, identity: LaunchIdentity) -> KnownLaunch:
         """Give the launch of an identity; a new one where it was not met before."""
         with self._lock:
@@ -186,7 +135,7 @@ class KnownLaunches:
                 if len(self._launches) > _MOST_LAUNCHES:
                     key, old = self._launches.popitem(last=False)
                     self._kernels.get(_name_kernel(old.identity), set()).discard(key)
-                    self._asked, self._live = {}, {}
+                    self._asked = {}
             return known
 
     def join(self, known: KnownLaunch, identity: LaunchIdentity) -> KnownLaunch:
@@ -230,7 +179,7 @@ class KnownLaunches:
             kept = ((key, one) for key, one in self._launches.items()
                     if one.identity.device.id != device_id)  # fmt: skip
             self._launches = OrderedDict(kept)
-            self._asked, self._live = {}, {}
+            self._asked = {}
 
 
 def _name(identity: LaunchIdentity) -> Hashable:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from kernelcast.models.evidence.piece import Piece
 from kernelcast.predictor.answering.answerer import Answerer
@@ -21,7 +20,7 @@ from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.predictor.answering.time_limit import BUSY, hold
-from kernelcast.predictor.known_launches import AskedLive, KnownLaunch, KnownLaunches
+from kernelcast.predictor.known_launches import KnownLaunch, KnownLaunches
 from kernelcast.predictor.refining import Refiner
 from kernelcast.records.contention import list_contention
 from kernelcast.records.device import DeviceDescription
@@ -32,9 +31,6 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.readable_times import format_seconds
 from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
-
-if TYPE_CHECKING:
-    from kernelcast.launches.live import LiveName
 
 _SPARED = (
     "it was not sampled: other sizes were observed, and samples would cost more than they tell"
@@ -164,26 +160,6 @@ class LaunchAnswers:
             return told, False
         costs = f"{format_seconds(cost_s)}, a run of it {format_seconds(told.seconds)}"
         return explain_unsampled(told, _COSTLY.format(costs)), True
-
-    def recall_live(self, name: "LiveName") -> Estimate | None:
-        """Give the answer to a launch of live objects; None where there is none that still holds.
-
-        Buffers whose contents decide what work-items do are read, and compared.
-        """
-        asked = self.launches.recall_live(name)
-        if asked is None or (answer := asked.answer) is None:
-            return None
-        if asked.contents:
-            from kernelcast.launches.live import holds_still
-
-            return answer if holds_still(name.launch, asked.contents) else None
-        return answer
-
-    def remember_live(self, name: "LiveName", request: LaunchRequest, known: KnownLaunch) -> None:
-        """Have a launch of live objects answered from memory the next time."""
-        from kernelcast.launches.live import list_contents
-
-        self.launches.remember_live(name, AskedLive(known, list_contents(request.problem)))
 
     def recall(self, request: LaunchRequest, beside: Estimate | None = None) -> Estimate | None:
         """Answer from observations of exactly this launch; None without any that are believed.

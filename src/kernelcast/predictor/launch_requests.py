@@ -17,7 +17,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.sampling.device_ids import match_device_id
 
 if TYPE_CHECKING:
-    from kernelcast.launches.live import Launch, LiveName
+    from kernelcast.launches.live import Launch
 
 _LIVE = "kernelcast.launches.live"
 
@@ -77,9 +77,8 @@ class RequestReader:
         *,
         policy: Policy | None = None,
         report: ReportProgress = lambda _: None,
-        name: "LiveName | None" = None,
     ) -> LaunchRequest:
-        """Read one launch on one device; one of live objects may have a `name` already.
+        """Read one launch on one device.
 
         Raises
         ------
@@ -88,7 +87,7 @@ class RequestReader:
         """
         policy = policy or self._policy
         if self.is_live(launch):
-            return _read_live(launch, device, policy, report, name)
+            return _read_live(launch, device, policy, report)
         return LaunchRequest(
             problem=check_problem(launch),
             device=self._describe(check_device(device)),
@@ -161,18 +160,6 @@ class RequestReader:
         )
 
     @staticmethod
-    def name(launch: object, device: object) -> "LiveName | None":
-        """Give what a launch of live objects is found under; None of others, and where it has none.
-
-        A device that is named has to be compared with the queue's.
-        """
-        module = sys.modules.get(_LIVE)
-        if module is None or device is not None or type(launch) is not module.Launch:
-            return None
-        name: LiveName | None = module.name_live(launch)
-        return name
-
-    @staticmethod
     def is_live(given: object) -> "TypeGuard[Launch]":
         """Tell a launch of live objects; nobody has one who has not imported what makes it."""
         module = sys.modules.get(_LIVE)
@@ -190,13 +177,12 @@ def _read_live(
     device: str | DeviceDescription | None,
     policy: Policy,
     report: ReportProgress,
-    name: "LiveName | None",
 ) -> LaunchRequest:
     # Source analysis and a driver: who has live objects has paid for the one, and pays the other.
     from kernelcast.launches.live import describe_live
     from kernelcast.predictor.answering.live_objects import LiveObjects
 
-    live = describe_live(launch, name)
+    live = describe_live(launch)
     _check_named(device, live.device)
     return LaunchRequest(
         problem=live.problem,

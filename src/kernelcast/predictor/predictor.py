@@ -181,17 +181,13 @@ class Predictor:
         if limit is not None:
             [one] = self._hurry(limit, lambda: [(launch, device)], [launch])
             return one.conclude(limit)
-        name = self._reader.name(launch, device)
-        answer = None if name is None else self._answers.recall_live(name)
         if isinstance(launch, Problem) and device is not None:
             device_id = device if isinstance(device, str) else getattr(device, "id", "")
             answer = self._answers.launches.recall_answer(launch, device_id)
-        if answer is not None:
-            return self._answers.as_now(answer)
-        request = self._reader.read(launch, device, name=name)
+            if answer is not None:
+                return self._answers.as_now(answer)
+        request = self._reader.read(launch, device)
         known = self._answers.ask(request)
-        if name is not None:
-            self._answers.remember_live(name, request, known)
         return self._answers.require(known, request)
 
     async def aestimate(

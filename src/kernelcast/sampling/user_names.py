@@ -1,14 +1,11 @@
-"""Names launches of the caller's own objects: those asked again are told without a description."""
+"""Names kernels of the caller's own programs, and finds where arguments lie in memory."""
 
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
-import numpy as np
-
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.user_objects import was_released
 
 _KEPT = "_kernelcast_name"
 Span: TypeAlias = tuple[int, int, int]
@@ -34,44 +31,6 @@ def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hash
         kept = place, program, (key, kernel.function_name, options, place)
         vars(kernel)[_KEPT] = kept
     return kept[1:]
-
-
-def name_arguments(values: Sequence[Any]) -> tuple[Hashable, ...] | None:
-    """Name arguments by memory objects and sizes, scalars by types and bytes.
-
-    Returns
-    -------
-    tuple or None
-        Equal for equal arguments, whatever buffers hold; behind the last, which overlap. None where
-        one has to be looked at each time: memory that was released, or a pool's, shared memory, an
-        image, a sampler.
-
-    Raises
-    ------
-    pyopencl.Error
-        If the driver does not know one of them.
-    """
-    names: list[Hashable] = []
-    spans: dict[int, Span] = {}
-    for place, value in enumerate(values):
-        if (held := find_memory(value)) is not None:
-            memory, offset = held
-            if not isinstance(memory, cl.Buffer) or was_released(memory):
-                return None
-            _, start, stop = spans[place] = find_span(memory, offset)
-            names.append((memory.int_ptr, stop - start, offset))
-        elif isinstance(value, np.generic):
-            names.append((type(value), value.tobytes()))
-        elif isinstance(value, np.ndarray):
-            names.append((value.dtype.str, value.tobytes()))
-        elif value is None:
-            names.append(None)
-        elif isinstance(value, cl.LocalMemory):
-            names.append(value.size)
-        else:
-            return None
-    overlaps = compare_spans(spans)
-    return (*names, *overlaps.items())
 
 
 def find_memory(value: Any) -> tuple[Any, int] | None:  # noqa: ANN401 - whatever was given
