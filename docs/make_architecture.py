@@ -26,6 +26,14 @@ and names file and line.
 | room | does |
 |---|---|
 """
+_WAY = """
+## The way of an estimate
+
+A first answer about a launch of pyopencl objects, traced: a box is a module that is called from another
+room, with the function that does most there. `python docs/make_estimate_picture.py` draws it.
+
+![modules that one estimate calls, from the predictor to the sampler](pictures/estimate.svg)
+"""
 _WIDTH, _HEIGHT, _GAP = 12.0, 0.62, 0.22
 
 
@@ -47,7 +55,7 @@ def describe(room: str) -> str:
 def make_page() -> str:
     """Give the text of the page."""
     rows = [f"| `{room}` | {describe(room)} |" for layer in read_layers() for room in layer]
-    return _HEADER + "\n".join(rows) + "\n"
+    return _HEADER + "\n".join(rows) + "\n" + _WAY
 
 
 def draw(layers: Sequence[Sequence[str]]) -> None:
