@@ -29,8 +29,9 @@ and names file and line.
 _WAY = """
 ## The way of an estimate
 
-A first answer about a launch of pyopencl objects, traced: a box is a module that is called from another
-room, with the function that does most there. `python docs/make_estimate_picture.py` draws it.
+A first answer about a launch of pyopencl objects, traced: a box is a module that is called from
+another room, with the function that does most there. `python docs/make_estimate_picture.py`
+draws it.
 
 ![modules that one estimate calls, from the predictor to the sampler](pictures/estimate.svg)
 """
