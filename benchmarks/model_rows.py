@@ -29,9 +29,15 @@ from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
-from kernelcast.launches.counting import Counted, CountSettings, count_in_session
+from kernelcast.launches.counting import (
+    Counted,
+    CountSettings,
+    count_exactly,
+    count_from_source,
+    count_in_session,
+    summarise_run,
+)
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.launches.feature_counts import count_exactly, count_from_source, summarise_run
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.errors import KernelcastError

@@ -7,13 +7,15 @@ from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
-from kernelcast.launches.counting import Counted, CountSettings, count_in_session
+from kernelcast.launches.counting import Counted, CountSettings, count_launch
+from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.session import DeviceSession
 from support.address_sets import bind_group, enumerate_offsets
 
@@ -49,6 +51,11 @@ def read_small(path: Path) -> Problem:
     return read_problem(path, parameters=SMALL.get(path.stem, {}))
 
 
+def _count(session: DeviceSession, problem: Problem, settings: CountSettings) -> Counted:
+    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
+        return count_launch(launch, problem.kernel, analyse(problem.kernel), settings)
+
+
 @pytest.fixture(scope="module")
 def outcomes() -> dict[tuple[str, str], Counted]:
     """Keep what was counted, since some runtimes compile slowly."""
@@ -67,7 +74,7 @@ def example(
         pytest.skip("the device has no double precision")
     key = (session.description.id, problem.name)
     if key not in outcomes:
-        outcomes[key] = count_in_session(session, problem, SETTINGS)
+        outcomes[key] = _count(session, problem, SETTINGS)
     return problem, outcomes[key]
 
 
@@ -88,7 +95,7 @@ def test_one_copy_for_counters_and_addresses_counts_the_same(session: DeviceSess
     """Without a comparison of times, the copy that records addresses counts as well."""
     problem = read_small(next(path for path in EXAMPLES if path.stem == "triangular"))
     apart, together = (
-        count_in_session(session, problem, CountSettings(work_groups=4, compares_times=compares))
+        _count(session, problem, CountSettings(work_groups=4, compares_times=compares))
         for compares in (True, False)
     )
     assert together.sample.work_groups == apart.sample.work_groups
@@ -152,7 +159,7 @@ def test_jumps_are_counted_right(
     helper = "int help(int x) { int y = 0; while (y < x && y < 4) ++y; return y; }\n"
     source = f"{helper}kernel void k(global int *a, int n) {{ int g = get_global_id(0); {body} }}"
     problem = make_problem(source)
-    counted = count_in_session(session, problem, SETTINGS)
+    counted = _count(session, problem, SETTINGS)
     executed = summarise(analyse(problem.kernel).facts, counted.sample).executed
     stores = executed.count_memory(MemorySpace.GLOBAL, is_store=True)
     assert (stores, executed.count(OperationKind.ADD)) == pytest.approx(expected)
@@ -164,6 +171,6 @@ def test_blocks_hidden_in_macros_are_counted(session: DeviceSession) -> None:
         "#define EACH(v, n) for (int v = 0; v < (n); ++v) {\n#define END }\n"
         "kernel void k(global int *a, int n) { EACH(i, n) a[get_global_id(0)] += i; END }"
     )
-    counted = count_in_session(session, make_problem(source), SETTINGS)
+    counted = _count(session, make_problem(source), SETTINGS)
     assert set(counted.sample.counts.ravel().tolist()) == {5.0}
     assert counted.addresses.sites.size > 0

@@ -1,28 +1,32 @@
-"""Counts what a few work-groups execute: features writes the copy, sampling runs it."""
+"""Counts what a launch executes: from its source, or by running an instrumented copy."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import Analysis, analyse
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import summarise
+from kernelcast.features.counting.trips import find_loops
 from kernelcast.features.instrumentation.source import instrument
 from kernelcast.features.instrumentation.translation import translate_sample
-from kernelcast.launches.preparing import prepared_launch
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import CounterSample
+from kernelcast.records.software_counters import CounterSample, SoftwareCounters
 from kernelcast.sampling.counting import (
     BuiltCopy,
     CountingLaunch,
     make_sample,
     read_log,
 )
-from kernelcast.sampling.session import DeviceSession
 from kernelcast.workers.deaths import COUNTING
 
 _MOST_LOGGED = 1 << 22
@@ -60,38 +64,6 @@ class Counted:
     plain_s: float
     """Time of the counted work-groups, and of the same ones of the plain kernel, in seconds; 0
     where they were not compared."""
-    total_s: float
-    """All of it: writing and building the copies, running them, reading the counters."""
-
-
-def count_in_session(
-    session: DeviceSession,
-    problem: Problem,
-    settings: CountSettings,
-    *,
-    report: Callable[[str], None] = lambda _: None,
-) -> Counted:
-    """Count what a few work-groups execute on a device that is open.
-
-    Parameters
-    ----------
-    report : callable, optional
-        Is told of each stage.
-
-    Raises
-    ------
-    InputError
-        If the kernel cannot be rewritten, or the problem is wrong.
-    DeviceError
-        If the device cannot hold or run it.
-    """
-    started_s = time.perf_counter()
-    report("analysing the source")
-    kernel = problem.kernel
-    analysis = analyse(kernel)
-    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
-        counted = count_launch(launch, kernel, analysis, settings, report=report)
-    return replace(counted, total_s=time.perf_counter() - started_s)
 
 
 def count_launch(
@@ -118,7 +90,6 @@ def count_launch(
     DeviceError
         If the device cannot run the copy.
     """
-    started_s = time.perf_counter()
     groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
     boxes = [_box_of(launch.ndrange, group) for group in groups]
     report(COUNTING)
@@ -138,7 +109,6 @@ def count_launch(
         is_log_complete=is_complete,
         instrumented_s=instrumented_s,
         plain_s=plain_s,
-        total_s=time.perf_counter() - started_s,
     )
 
 
@@ -202,3 +172,76 @@ def _box_of(ndrange: NDRange, group: int) -> GroupBox:
         start.append(group % count)
         group //= count
     return GroupBox(start=tuple(start), shape=(1,) * len(start))
+
+
+def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) -> SoftwareCounters:
+    """Derive counters from the source, for a few work-groups spread over the index space.
+
+    Parameters
+    ----------
+    problem : Problem
+        For its arguments.
+    ndrange : NDRange
+        The launch; the local size is chosen.
+
+    Returns
+    -------
+    SoftwareCounters
+        What depends on data is guessed, and `is_exact` is False then.
+    """
+    scalars = bind_scalars(facts, problem.arguments)
+    groups = choose_work_groups(ndrange)
+    sample = count_statically(facts, ndrange, scalars, groups)
+    patterns = compute_requests(facts, ndrange, scalars, work_groups=groups)
+    return summarise(facts, sample, patterns=patterns)
+
+
+def count_exactly(
+    facts: KernelFacts, problem: Problem, derived: SoftwareCounters
+) -> SoftwareCounters | None:
+    """Give what an instrumented run would count, where the source tells all of it.
+
+    Parameters
+    ----------
+    derived : SoftwareCounters
+        What `count_from_source` gave for it.
+
+    Returns
+    -------
+    SoftwareCounters or None
+        Of the work-groups that a run counts, memory requests of those that it records; None where
+        a count or an address depends on data, on an argument that is not known, or on a local
+        size that the device chooses.
+    """
+    places = {one.site for one in facts.accesses}
+    is_known = len(places) == len(facts.accesses) and all(
+        one.is_exact and one.bytes and not _skips_iterations(facts, one) for one in facts.accesses
+    )
+    if not (derived.is_exact and is_known) or problem.ndrange.local_size is None:
+        return None
+    scalars = bind_scalars(facts, problem.arguments)
+    groups = choose_recorded(choose_work_groups(problem.ndrange))
+    patterns = compute_requests(facts, problem.ndrange, scalars, work_groups=groups)
+    if len(patterns) < len(places):
+        return None
+    return replace(derived, patterns=patterns, instrumented_s=0.0, plain_s=0.0)
+
+
+def _skips_iterations(facts: KernelFacts, access: MemoryAccess) -> bool:
+    """Tell whether work-items may skip an access in different iterations.
+
+    A record has no iterations, only the order: the n-th executions count as one request there.
+    """
+    loops = find_loops(facts, access.loops)
+    return not access.guard.symbols().isdisjoint(one.symbol for one in loops)
+
+
+def summarise_run(problem: Problem, counted: Counted) -> SoftwareCounters:
+    """Summarise what an instrumented run counted and recorded."""
+    facts = analyse(problem.kernel).facts
+    patterns = measure_requests(facts, counted.addresses)
+    return replace(
+        summarise(facts, counted.sample, patterns=patterns),
+        instrumented_s=counted.instrumented_s,
+        plain_s=counted.plain_s,
+    )

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kernelcast.launches.counting import Counted, CountSettings, count_in_session
-from kernelcast.launches.feature_counts import summarise_run
+from kernelcast.features.analysis import analyse
+from kernelcast.launches.counting import Counted, CountSettings, count_launch, summarise_run
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.weighing import sample_by_source
@@ -16,15 +16,14 @@ from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.sampling.compiler_facts import read_compiler_facts
+from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.deaths import COUNTING
@@ -93,28 +92,30 @@ def read_in_session(
     KernelcastError
         If the device cannot run the launch. That counters cannot be measured is only noted.
     """
-    found = DeviceFindings(
-        ndrange=task.problem.ndrange, compute_units=session.description.compute_units
-    )
-    if FeatureGroup.COMPILER in task.groups:
+    problem, groups, recorded = task.problem, task.groups, None
+    found = DeviceFindings(ndrange=problem.ndrange, compute_units=session.description.compute_units)
+    if FeatureGroup.COMPILER in groups:
         with _step(found, "compiler facts", report):
-            found.compiler = read_compiler_facts(session, task.problem.kernel, task.problem.ndrange)
-    recorded = None
-    if task.groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
-        with _step(found, COUNTING, report):
-            settings = CountSettings(seed=task.seed)
-            recorded = add_counts(
-                found, task.problem, lambda: count_in_session(session, task.problem, settings)
-            )
-    found.saturation = _find_known_saturation(session, task.problem.kernel, found.ndrange)
-    wants_saturation = FeatureGroup.COMPILER in task.groups and found.saturation is None
-    if FeatureGroup.SAMPLED in task.groups or wants_saturation:
-        name = "sampling" if FeatureGroup.SAMPLED in task.groups else "finding P_sat"
-        with _step(found, name, report):
-            _sample(session, task, found)
-    if FeatureGroup.ANALYTIC in task.groups:
+            found.compiler = read_compiler_facts(session, problem.kernel, problem.ndrange)
+    with prepared_launch(session, problem, CountingLaunch, seed=task.seed) as launch:
+        found.ndrange = launch.ndrange
+        if groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
+            with _step(found, COUNTING, report):
+                settings, kernel = CountSettings(seed=task.seed), problem.kernel
+                recorded = add_counts(
+                    found, problem, lambda: count_launch(launch, kernel, analyse(kernel), settings)
+                )
+        if groups & {FeatureGroup.SAMPLED, FeatureGroup.COMPILER}:
+            is_sampled = FeatureGroup.SAMPLED in groups
+            with _step(found, "sampling" if is_sampled else "finding P_sat", report):
+                found.saturation = launch.saturation
+                if is_sampled:
+                    plan = SamplingPlan(seed=task.seed)
+                    found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
+                    found.linear_s = fit_linear(found.run).seconds
+    if FeatureGroup.ANALYTIC in groups:
         with _step(found, "analytic model", report):
-            add_analytic_findings(found, task.problem, task.device_id, recorded)
+            add_analytic_findings(found, problem, task.device_id, recorded)
     return found
 
 
@@ -165,25 +166,6 @@ def add_analytic_findings(
             f"no analytic features: `kernelcast calibrate --device {device_id}` makes the "
             "description that they need"
         )
-
-
-def _sample(session: DeviceSession, task: FeatureTask, found: DeviceFindings) -> None:
-    problem = task.problem
-    with prepared_launch(session, problem, OpenCLLaunch, seed=task.seed) as launch:
-        found.ndrange, found.saturation = launch.ndrange, launch.saturation
-        if FeatureGroup.SAMPLED in task.groups:
-            plan = SamplingPlan(seed=task.seed)
-            found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
-            found.linear_s = fit_linear(found.run).seconds
-
-
-def _find_known_saturation(
-    session: DeviceSession, kernel: Kernel, ndrange: NDRange
-) -> SaturationPoint | None:
-    """Give P_sat if an earlier step has found it."""
-    if ndrange.local_size is None:
-        return None
-    return session.saturation_points.get((kernel.digest, ndrange.local_size))
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from kernelcast.features.vector.compiler import CompilerSource
 from kernelcast.features.vector.sampled import SampledSource
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
+from kernelcast.launches.counting import count_from_source
 from kernelcast.launches.estimation import ReportProgress
-from kernelcast.launches.feature_counts import count_from_source
 from kernelcast.launches.feature_task import DeviceFindings, FeatureTask
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S

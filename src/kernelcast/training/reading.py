@@ -10,9 +10,9 @@ from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
+from kernelcast.launches.counting import count_from_source
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.launches.feature_counts import count_from_source
 from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema, make_vector

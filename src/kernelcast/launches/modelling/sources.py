@@ -194,8 +194,11 @@ def record_accesses(
         If there is no device, or it cannot run the kernel.
     """
     # Drivers take a moment to load; most models need none.
+    from kernelcast.features.analysis import analyse
     from kernelcast.features.counting.summary import summarise
-    from kernelcast.launches.counting import CountSettings, count_in_session
+    from kernelcast.launches.counting import CountSettings, count_launch
+    from kernelcast.launches.preparing import prepared_launch
+    from kernelcast.sampling.counting import CountingLaunch
     from kernelcast.sampling.discovery import choose_device, find_devices
     from kernelcast.sampling.session import open_session
 
@@ -206,7 +209,9 @@ def record_accesses(
     wanted = device_id or devices[0][0].id
     session = open_session(*choose_device(wanted, devices))
     problem = source.problem.on(session.description)
-    counted = count_in_session(session, problem, CountSettings(), report=report)
+    kernel, settings = problem.kernel, CountSettings()
+    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
+        counted = count_launch(launch, kernel, analyse(kernel), settings, report=report)
     counters = summarise(source.kernel.facts, counted.sample)
     return replace(
         source,

@@ -9,8 +9,7 @@ import time
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.launches.counting import CountSettings, count_launch
-from kernelcast.launches.feature_counts import count_exactly
+from kernelcast.launches.counting import CountSettings, count_exactly, count_launch
 from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings, add_counts
 from kernelcast.launches.features import (
     FeatureSettings,
