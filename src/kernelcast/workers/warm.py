@@ -68,6 +68,12 @@ class WarmChild:
     _done: int = 0
     _ended: int = 0
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the next task finds a process, and need not start one."""
+        child = self._child
+        return child is not None and child.process.poll() is None
+
     def start(self, steps: Sequence[str] = ()) -> None:
         """Start the process, which gets ready by steps; see `ChildProcess.start`."""
         with self._lock:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from kernelcast.records.errors import (
     KernelRunError,
     SignatureError,
 )
+from kernelcast.workers.process import ChildProcess
 from support.fake_executor import make_problem
 
 # Python imports a module of this name at its start: it gives the child devices of ours.
@@ -217,6 +219,30 @@ def test_a_process_serves_one_caller(callers: CallerProcesses) -> None:
     assert last != first
     callers.close()
     assert all(map(is_gone, (last, theirs, other_device)))
+
+
+def test_new_sources_wait_for_no_process_to_start(
+    callers: CallerProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process serves all sources of a caller; one that has ended is replaced by a warm one."""
+    starts: list[int] = []
+    start = ChildProcess.start
+
+    def count(**how: Any) -> ChildProcess:  # noqa: ANN401
+        child = start(**how)
+        starts.append(child.process.pid)
+        return child
+
+    monkeypatch.setattr(ChildProcess, "start", count)
+    callers.make_ready(["one"])
+    own = number_of(ask(callers, "first"))
+    assert [number_of(ask(callers, name)) for name in ("second", "third", "fourth")] == [own] * 3
+    assert starts[0] == own
+    assert len(starts) == 2  # the second waits for the next caller
+    with pytest.raises(KernelRunError):
+        ask(callers, "die")
+    assert number_of(ask(callers, "fifth")) == starts[1]
+    assert len(starts) == 3
 
 
 def test_the_first_launch_finds_a_process_that_waits(callers: CallerProcesses) -> None:

@@ -286,12 +286,14 @@ class CallerProcesses:
         key = (device_id, _caller.get())
         with self._lock:
             self._at_work[key] += 1
-            child = self._children.pop(key, None)
-            if child is None:
-                child = self._spares.pop(device_id, None) or self._make()
+            own = child = self._children.pop(key, None)
+            if child is None or (self._at_work[key] == 1 and not child.is_running):
+                child = self._spares.pop(device_id, None) or child or self._make()
             self._children[key] = child
             idle = [one for one in self._children if one[0] == device_id and not self._at_work[one]]
             dropped = [self._children.pop(one) for one in idle[: 1 - _CALLERS_KEPT]]
+            if own is not None and own is not child:  # it had ended, idle for long or by a crash
+                dropped.append(own)
         for one in dropped:
             one.close()
         try:
