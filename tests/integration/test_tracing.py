@@ -177,9 +177,10 @@ def test_the_traced_kernel_computes_the_same(
             pytest.skip(reason)
         launch.settle()
         launch.time_boxes([box])
-        expected = _download(session, launch._scratch.arguments[0])
+        # A copy may be larger than what it is a copy of.
+        expected = _download(session, launch._scratch.arguments[0])[: before.size]
         timeline = launch.trace(marked, box)
-        written = _download(session, launch._scratch.arguments[0])
+        written = _download(session, launch._scratch.arguments[0])[: before.size]
     assert len(timeline.starts_s) == work_groups
     np.testing.assert_array_equal(written, expected)
     assert (written != before).any()

@@ -10,7 +10,11 @@ import numpy.typing as npt
 from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.samples import SampleRun
 from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import Sampler
 from support.builders import make_description
 
 Coordinates: TypeAlias = tuple[npt.NDArray[np.int64], ...]
@@ -142,3 +146,10 @@ class SyntheticLaunch:
         spiked = self._rng.random() < self._disturbance.spike_share
         factor = float(np.exp(self._rng.normal(0.0, self._disturbance.noise)))
         return duration_s * factor * (self._disturbance.spike_factor if spiked else 1.0)
+
+
+def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
+    """Time a few work-groups of a launch in one moment."""
+    run = Sampler(launch, plan).take_moment()
+    assert run is not None
+    return run

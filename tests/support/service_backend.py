@@ -24,11 +24,10 @@ from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.explanation import Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import sample
 from kernelcast.service.backend import Ask, Backend, Sampled
 from support.builders import make_description
 from support.evidence import make_moment
-from support.fakes import SyntheticLaunch
+from support.fakes import SyntheticLaunch, sample
 
 NS_PER_WORK_ITEM = 10.0
 """What the fake devices take."""

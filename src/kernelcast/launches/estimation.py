@@ -19,7 +19,8 @@ from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.contention_meter import find_waiting, read_waiting
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.warmed_windows import MomentSampler, open_sampler
+from kernelcast.sampling.sampler import Sampler
+from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 
 ReportProgress = Callable[[str], None]
 """Takes a sentence about the stage that begins."""
@@ -173,7 +174,7 @@ def sample_launch(
 
 def _open_sampler(
     launch: PreparedLaunch, kernel: Kernel | str, plan: SamplingPlan, arguments: Sequence[Argument]
-) -> tuple[MomentSampler, Callable[[SampleRun], SampleRun]]:
+) -> tuple[Sampler | WarmedSampler, Callable[[SampleRun], SampleRun]]:
     """Give what samples a launch, and what weighs its samples."""
     if isinstance(kernel, str):
         return open_sampler(launch, plan), lambda run: run

@@ -28,8 +28,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.building import BuiltKernel
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.launch_limits import check_launch
-from kernelcast.sampling.local_size import choose_local_size
+from kernelcast.sampling.launch_limits import check_launch, choose_local_size
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count

@@ -12,7 +12,7 @@ from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.private_files import written_whole
 from kernelcast.records.samples import SampleRun, TimedLaunch
-from kernelcast.sampling.evenness import is_even, rates_of
+from kernelcast.sampling.sampler import is_even, rates_of
 from kernelcast.workers.decoding import structure
 
 FORMAT_VERSION = 2

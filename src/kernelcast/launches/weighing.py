@@ -40,8 +40,8 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.evenness import is_even
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import is_even
 from kernelcast.sampling.warmed_windows import is_gpu, open_sampler
 
 _Scalars: TypeAlias = tuple[tuple[str, int], ...]

@@ -19,7 +19,7 @@ from kernelcast.sampling.compiled_code import (
     parse_ptx,
     read_compiler_statistics,
 )
-from kernelcast.sampling.local_size import choose_local_size
+from kernelcast.sampling.launch_limits import choose_local_size
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 

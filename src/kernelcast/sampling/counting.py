@@ -13,7 +13,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.software_counters import CounterSample
 from kernelcast.sampling.building import get_kernel
-from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
+from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
 
@@ -78,8 +78,7 @@ class CountingLaunch(OpenCLLaunch):
         self, instrumented: InstrumentedKernel, built: BuiltCopy, box: GroupBox, capacity: int
     ) -> CountedBox:
         queue = self._session.queue
-        offset, size = self.ndrange.work_items_of(box)
-        rows = int(np.prod(size))
+        rows = int(np.prod(self.ndrange.work_items_of(box)[1]))
         results: list[npt.NDArray[np.uint32] | npt.NDArray[np.uint64]] = [
             np.empty((max(1, instrumented.row_words), rows), dtype=np.uint32)
         ]
@@ -103,7 +102,7 @@ class CountingLaunch(OpenCLLaunch):
                 cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
                 built.set_arg(first + index, buffer)
             with explained_errors(self._kernel, self.device):
-                start = partial(self._enqueue, built, offset, size)
+                start = partial(enqueue, queue, built, self.ndrange, box)
                 duration_s = self._session.timer.by_clock(start)
                 for result, buffer in zip(results, buffers, strict=True):
                     cl.enqueue_copy(queue, result, buffer)

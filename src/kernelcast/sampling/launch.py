@@ -181,27 +181,17 @@ class OpenCLLaunch:
                 partial(enqueue, self._session.queue, self._whole, self._ndrange)
             )
 
-    def _enqueue(
-        self, kernel: cl.Kernel, offset: tuple[int, ...], size: tuple[int, ...]
-    ) -> cl.Event:
-        return enqueue(self._session.queue, kernel, self._ndrange, offset, size)
-
 
 def enqueue(
-    queue: cl.CommandQueue,
-    kernel: cl.Kernel,
-    ndrange: NDRange,
-    offset: tuple[int, ...] | None = None,
-    size: tuple[int, ...] | None = None,
+    queue: cl.CommandQueue, kernel: cl.Kernel, ndrange: NDRange, box: GroupBox | None = None
 ) -> cl.Event:
-    """Start a launch, or the part of it that `NDRange.work_items_of` gives."""
-    offset = ndrange.global_offset if offset is None else offset
+    """Start a launch, or a box of it with a kernel that cannot tell or has been told."""
+    offset, size = ndrange.global_offset, ndrange.global_size
+    if box is not None:
+        offset, size = ndrange.work_items_of(box)
+    local_size = ndrange.known_local_size
     return cl.enqueue_nd_range_kernel(
-        queue,
-        kernel,
-        size or ndrange.global_size,
-        ndrange.known_local_size,
-        offset if any(offset) else None,
+        queue, kernel, size, local_size, offset if any(offset) else None
     )
 
 
@@ -218,7 +208,10 @@ def enqueue_window(
     if window.hidden_from is not None:
         for index, number in enumerate(tell_launch(ndrange, offset), window.hidden_from):
             kernel.set_arg(index, np.uint64(number))
-    return enqueue(queue, kernel, ndrange, offset, size)
+    local_size = ndrange.known_local_size
+    return cl.enqueue_nd_range_kernel(
+        queue, kernel, size, local_size, offset if any(offset) else None
+    )
 
 
 @contextmanager

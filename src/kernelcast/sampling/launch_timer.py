@@ -66,23 +66,24 @@ class LaunchTimer:
 
     def by_work(self, enqueues: Sequence[Enqueue]) -> list[float]:
         """Run launches one after the other; return the seconds that each one's work takes."""
-        if self.cores is not None:
-            with kept_apart(self.workers):
-                return [self._count_work(enqueue, self.cores) for enqueue in enqueues]
-        if not self.uses_event_timer:
-            return [self.by_clock(enqueue) for enqueue in enqueues]
-        # All at once: between launches that are waited for, the runtime's threads fall asleep and
-        # each launch would pay for waking them.
-        self.queue.finish()
-        events = [enqueue() for enqueue in enqueues]
-        self.queue.finish()
-        return [_event_seconds(event) for event in events]
-
-    def _count_work(self, enqueue: Enqueue, cores: int) -> LaunchTime:
-        before_s = time.process_time()
-        clock_s = self.by_clock(enqueue)
-        worked_s = (time.process_time() - before_s) / cores + self.asleep_s
-        return LaunchTime(min(clock_s, worked_s), clock_s)
+        if self.cores is None and self.uses_event_timer:
+            # All at once: between launches that are waited for, the runtime's threads fall asleep
+            # and each launch would pay for waking them.
+            self.queue.finish()
+            events = [enqueue() for enqueue in enqueues]
+            self.queue.finish()
+            return [_event_seconds(event) for event in events]
+        found: list[float] = []
+        with kept_apart(() if self.cores is None else self.workers):
+            for enqueue in enqueues:
+                before_s = time.process_time()
+                clock_s = self.by_clock(enqueue)
+                if self.cores is None:
+                    found.append(clock_s)
+                    continue
+                worked_s = (time.process_time() - before_s) / self.cores + self.asleep_s
+                found.append(LaunchTime(min(clock_s, worked_s), clock_s))
+        return found
 
 
 _THREADS = Path("/proc/self/task")

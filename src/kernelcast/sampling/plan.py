@@ -1,10 +1,8 @@
 """How much to sample."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.backend import Sampled
 
 SAMPLER = 5
 """Revision of how launches are sampled: grows when samples of the same launch, and the linear
@@ -21,8 +19,6 @@ their versions; models refuse samples of revisions that they have not learned fr
    On GPUs in pairs of warmed windows (ADR 0039).
 5. Slabs: two long launches, each behind a shorter one, the lesser of which counts (ADR 0042).
 """
-# A GPU's events tell times from so many empty launches on; below the second, they tick too coarse.
-_GPU_LAUNCHES, _LEAST_LAUNCH_S = 8, 10e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +74,3 @@ class SamplingPlan:
     def is_known_uneven(self) -> bool:
         """Whether one place cannot stand for the others, however alike a few of them are."""
         return bool(self.places) and not self.is_known_even
-
-
-def fit_plan(plan: SamplingPlan, launch: Sampled) -> SamplingPlan:
-    """Fit a plan to a launch's device: what is a moment to a processor is a whole run to a GPU."""
-    if launch.device.kind is not DeviceKind.GPU:
-        return plan
-    least_s = max(_GPU_LAUNCHES * launch.launch_overhead_s, _LEAST_LAUNCH_S)
-    return replace(plan, min_launch_s=min(plan.min_launch_s, least_s))

@@ -30,8 +30,7 @@ from kernelcast.sampling.buffer_pool import Part, PooledBuffer, Recipe
 from kernelcast.sampling.building import BuiltKernel
 from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
-from kernelcast.sampling.launch_limits import check_launch
-from kernelcast.sampling.local_size import choose_local_size
+from kernelcast.sampling.launch_limits import check_launch, choose_local_size
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.scratch import SMALL_BYTES, Reach, WrittenArguments
 from kernelcast.sampling.session import DeviceSession

@@ -21,11 +21,11 @@ from dataclasses import replace
 from statistics import median
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, clock_of
 from kernelcast.sampling.backend import PreparedLaunch
-from kernelcast.sampling.evenness import is_even, rates_of
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.windows import (
     GOLDEN,
@@ -68,6 +68,35 @@ _HARDLY_GROWS = 0.4
 _FEWEST_TO_SPARE_ONE = 8
 # Work-groups per thread that balance a launch of uneven work.
 _BALANCED = 4
+_EVEN_SPREAD = 0.25
+"""Robust relative spread of rates below which work counts as even."""
+_EVEN_RANGE, _FEW_RATES = 0.75, 5
+
+
+def rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
+    """Give seconds per work-group of each launch."""
+    return np.array([one.duration_s / one.box.work_group_count for one in launches])
+
+
+def is_even(rates: npt.NDArray[np.float64]) -> bool:
+    """Tell whether work-groups of different places take about the same time.
+
+    Of five and more, the middle half decides, since some may have been disturbed; nothing makes a
+    launch of even work as short as those of next to none.
+
+    Examples
+    --------
+    >>> is_even(np.array([1.0, 1.1, 0.9, 1.0, 5.0])), is_even(np.array([1.0, 2.0, 3.0, 4.0]))
+    (True, False)
+    >>> is_even(np.array([4.5, 4.5, 4.6, 0.2, 0.1]))
+    False
+    """
+    middle = median(rates)
+    if len(rates) < _FEW_RATES:
+        return bool(np.ptp(rates) < _EVEN_RANGE * middle)
+    if middle - rates.min() >= _EVEN_RANGE * middle:
+        return False
+    return bool(1.4826 * median(np.abs(rates - middle)) < _EVEN_SPREAD * middle)
 
 
 class Sampler:
@@ -107,7 +136,16 @@ class Sampler:
         if self._begun:
             self._launch.settle(keeps_contents=True)
         else:
-            self._begin()
+            # Warm up, find out how long work-groups take, and whether they do the same.
+            self._begun = True
+            middle = box_near(self._total // 2, 1, self._launch.ndrange.group_counts)
+            if self._total >= _FEWEST_TO_SPARE_ONE:
+                self._taken.append(middle)
+            self._launch.warm_up(middle)
+            self._launch.settle()
+            self._run_pilot()
+            if not self._is_even:
+                self._survey()
         if self._is_even:
             self._take_slabs()
         else:
@@ -165,18 +203,6 @@ class Sampler:
         """Work-groups of the smallest launch: those of a full device, fewer of a small launch."""
         filled = self._launch.saturation.concurrency
         return filled if self._total >= _FEWEST_TO_SPARE_ONE * filled else max(1, self._total // 8)
-
-    def _begin(self) -> None:
-        """Warm up, find out how long work-groups take, and whether they do the same."""
-        self._begun = True
-        middle = box_near(self._total // 2, 1, self._launch.ndrange.group_counts)
-        if self._total >= _FEWEST_TO_SPARE_ONE:
-            self._taken.append(middle)
-        self._launch.warm_up(middle)
-        self._launch.settle()
-        self._run_pilot()
-        if not self._is_even:
-            self._survey()
 
     def _run_pilot(self) -> None:
         """Grow launches until one is worth timing, or as long as the budget allows."""
@@ -370,21 +396,6 @@ class Sampler:
         if box is not None:
             self._taken.append(box)
         return box
-
-
-def sample(launch: PreparedLaunch, plan: SamplingPlan) -> SampleRun:
-    """Time a few work-groups of a launch in one moment.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch; samples of it may be work that counts.
-    """
-    run = Sampler(launch, plan).take_moment()
-    if run is None:  # the first moment of a launch has work-groups
-        msg = "the first moment timed nothing"
-        raise AssertionError(msg)
-    return run
 
 
 def _split(box: GroupBox, first: int, grain: int) -> tuple[list[GroupBox], GroupBox]:

@@ -14,7 +14,7 @@ from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod
 from kernelcast.sampling.building import build_program, get_kernel
 from kernelcast.sampling.clocks import ClockCheck, KernelClock, check_clock, list_clocks
-from kernelcast.sampling.launch import OpenCLLaunch, explained_errors
+from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
 from kernelcast.sampling.trace_analysis import find_steps, find_waves, pack_lanes
@@ -187,8 +187,8 @@ class TracingLaunch(OpenCLLaunch):
 
     def _run(self, kernel: cl.Kernel, box: GroupBox) -> float:
         self._has_run = True
-        offset, size = self.ndrange.work_items_of(box)
-        return self._session.timer.by_clock(partial(self._enqueue, kernel, offset, size))
+        start = partial(enqueue, self._session.queue, kernel, self.ndrange, box)
+        return self._session.timer.by_clock(start)
 
 
 def run_trace(

