@@ -67,8 +67,8 @@ def test_buffers_are_read_and_nothing_is_written(
     seen: list[tuple[list[int], int]] = []
     touch = Probe.touch
 
-    def spy(probe: Probe, buffers: Sequence[cl.Buffer], step_bytes: int) -> None:
-        seen.append(([one.size for one in buffers], step_bytes))
+    def spy(probe: Probe, buffers: Sequence[tuple[cl.Buffer, int]], step_bytes: int) -> None:
+        seen.append(([size for _, size in buffers], step_bytes))
         touch(probe, buffers, step_bytes)
 
     monkeypatch.setattr(launch_module, "_MOST_CACHED_BYTES", most_cached_bytes)
@@ -90,7 +90,7 @@ def test_pages_of_any_number_are_read(session: DeviceSession, size: int) -> None
     content = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     buffer = cl.Buffer(session.context, flags, hostbuf=content)
-    session.probe.touch([buffer], mmap.PAGESIZE)
+    session.probe.touch([(buffer, size)], mmap.PAGESIZE)
     found = np.empty_like(content)
     cl.enqueue_copy(session.queue, found, buffer)
     assert (found == content).all()

@@ -86,13 +86,14 @@ class BufferPool:
             held.content = None if recipe[0].init is Init.FILE else recipe
         return taken
 
-    def get(self, size_bytes: int) -> PooledBuffer:
-        """Give a buffer of at least so many bytes that holds nothing known.
+    def get(self, size_bytes: int, *, may_be_larger: bool = False) -> PooledBuffer:
+        """Give a buffer that holds nothing known.
 
-        The smallest that is there: rusticl takes 16 ms to make one of 64 MiB.
+        The smallest that is large enough, where that will do: rusticl takes 16 ms for 64 MiB.
         """
-        large = (one for one in self._free if one.buffer.size >= size_bytes)
-        found = min(large, key=lambda one: one.buffer.size, default=None)
+        sizes = {one.buffer.size for one in self._free if one.buffer.size >= size_bytes}
+        size_bytes = min(sizes, default=size_bytes) if may_be_larger else size_bytes
+        found = next((one for one in self._free if one.buffer.size == size_bytes), None)
         if found is None:
             flags = cl.mem_flags.READ_WRITE
             return PooledBuffer(cl.Buffer(self._context, flags, size=size_bytes))

@@ -146,7 +146,7 @@ class OpenCLLaunch:
     def _read_buffers(self) -> None:
         """Read buffers that lie in caches when the launch is repeated, and else not at a sample."""
         buffers = self._scratch.whole_buffers
-        if sum(one.size for one in buffers) <= _MOST_CACHED_BYTES:
+        if sum(size for _, size in buffers) <= _MOST_CACHED_BYTES:
             self._session.probe.touch(buffers, _LINE_BYTES)
 
     def _refresh(self) -> None:

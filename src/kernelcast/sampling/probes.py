@@ -162,11 +162,11 @@ class Probe:
         buffer.release()
         return found
 
-    def touch(self, buffers: Iterable[cl.Buffer], step_bytes: int) -> None:
-        """Read a byte of buffers every so many bytes, on all of the device's threads."""
+    def touch(self, buffers: Iterable[tuple[cl.Buffer, int]], step_bytes: int) -> None:
+        """Read a byte of the first bytes of buffers every so many, on all threads."""
         kernel = self._touching
-        for buffer in buffers:
-            steps = -(-buffer.size // step_bytes)
+        for buffer, size_bytes in buffers:
+            steps = -(-size_bytes // step_bytes)
             numbers = [np.uint64(one) for one in (step_bytes, steps, _STEPS_EACH)]
             kernel.set_args(buffer, *numbers, self._sink)
             items = -(-steps // _STEPS_EACH)

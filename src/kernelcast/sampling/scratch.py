@@ -108,16 +108,16 @@ class WrittenArguments:
         self.arguments: list[KernelArgument] = []
 
     @property
-    def whole_buffers(self) -> list[cl.Buffer]:
-        """Buffers among the arguments that hold all of their content."""
-        parts = {
-            place for place, (key, _) in self._places.items() if not self._ready[key].are_all_ready
-        }
-        return [
-            one
-            for place, one in enumerate(self.arguments)
-            if isinstance(one, cl.Buffer) and place not in parts
-        ]
+    def whole_buffers(self) -> list[tuple[cl.Buffer, int]]:
+        """Buffers among the arguments that hold all of their content, and its bytes."""
+        found = []
+        for place, one in enumerate(self.arguments):
+            key, start = self._places.get(place, (None, 0))
+            if isinstance(one, cl.Buffer) and key is None:
+                found.append((one, one.size))
+            elif isinstance(one, cl.Buffer) and key is not None and self._ready[key].are_all_ready:
+                found.append((one, min(one.size, self._sizes[key] - start)))
+        return found
 
     def prepare(self, boxes: Iterable[GroupBox]) -> None:
         """Have in the buffers what boxes of work-groups touch.
@@ -231,7 +231,9 @@ class ScratchArguments(WrittenArguments):
         self._make_room(arguments, description)
         self._image_copies = {key: _make_alike(one) for key, one in self._images.items()}
         self._copy_images()
-        self._copies = {key: self._pool.get(size) for key, size in sizes.items()}
+        self._copies = {
+            key: self._pool.get(size, may_be_larger=True) for key, size in sizes.items()
+        }
         self.arguments = [
             self._replace(one, parents.get(place)) for place, one in enumerate(arguments)
         ]
