@@ -28,7 +28,7 @@ def make_estimate(kernel: str, device_id: str, seconds: float) -> Estimate:
         device=device_id, device_id=device_id, kernel=kernel,
         ndrange=NDRange(global_size=(64,), local_size=(64,)), compute_units=1,
         saturation=SaturationPoint(
-            p_sat=Trait(value=1, source=TraitSource.MEASURED), concurrency=1, saturated_from=1
+            p_sat=Trait(value=1, source=TraitSource.MEASURED), concurrency=1
         ),
         sample_work_groups=(1, 2), sampled_work_groups=3,
         interval=Interval(seconds=seconds, low=seconds, high=seconds, coverage=0.9),

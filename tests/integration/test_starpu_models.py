@@ -11,21 +11,21 @@ from click.testing import CliRunner
 
 from kernelcast.cli import app
 from kernelcast.records.device import DeviceDescription
-from kernelcast.scheduling.starpu.codelet_file import read_codelets
-from kernelcast.scheduling.starpu.export import save_model
-from kernelcast.scheduling.starpu.footprints import (
+from kernelcast.scheduling.starpu.codelets import (
     DataKind,
     TaskData,
     footprint_of_data,
     footprint_of_size_base,
+    read_codelets,
 )
-from kernelcast.scheduling.starpu.model_text import read_model
-from kernelcast.scheduling.starpu.records import (
+from kernelcast.scheduling.starpu.models import (
     CodeletModel,
     Entry,
     Worker,
     WorkerKind,
     parse_worker,
+    read_model,
+    save_model,
 )
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,16 +20,22 @@ from kernelcast.launches.settings import (
 )
 from kernelcast.records.errors import InputError
 from kernelcast.reports.presenter import Table
-from kernelcast.scheduling.starpu import export as exporting
-from kernelcast.scheduling.starpu.codelet_file import Codelet, read_codelets
-from kernelcast.scheduling.starpu.estimated_now import EstimatesNow
-from kernelcast.scheduling.starpu.records import parse_worker
+from kernelcast.scheduling.starpu.codelets import Codelet, read_codelets
+from kernelcast.scheduling.starpu.models import (
+    default_folder,
+    default_host,
+    parse_worker,
+    save_model,
+)
 from kernelcast.scheduling.starpu.times import (
     EstimateFiles,
+    EstimatesNow,
+    ExportedTime,
     StoredTimes,
     TimesFiles,
     TimeSource,
     Wanted,
+    make_model,
 )
 
 
@@ -168,13 +174,13 @@ def export(options: ExportOptions) -> None:
 
         sources = options.open_sources(stack)
         models = [
-            exporting.make_model(codelet, sources, samples=options.samples, report=report)
+            make_model(codelet, sources, samples=options.samples, report=report)
             for codelet in codelets
         ]
     # Files are written when all times are known: a failure leaves StarPU's folder as it was.
-    folder = options.folder or exporting.default_folder()
-    host = options.host or exporting.default_host()
-    paths = [exporting.save_model(one.model, folder, host=host) for one in models]
+    folder = options.folder or default_folder()
+    host = options.host or default_host()
+    paths = [save_model(one.model, folder, host=host) for one in models]
     rows = [(time, path) for model, path in zip(models, paths, strict=True) for time in model.times]
     if options.as_json:
         show_json([_time_to_json(one, path) for one, path in rows])
@@ -196,7 +202,7 @@ def export(options: ExportOptions) -> None:
     show(table, *(f"wrote {path}" for path in paths))
 
 
-def _time_to_json(one: exporting.ExportedTime, path: Path) -> dict[str, object]:
+def _time_to_json(one: ExportedTime, path: Path) -> dict[str, object]:
     return {
         "codelet": one.wanted.symbol,
         "worker": str(one.wanted.worker),

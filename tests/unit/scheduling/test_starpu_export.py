@@ -18,12 +18,10 @@ from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Tier
 from kernelcast.records.launch_identity import digest_arguments
 from kernelcast.records.problem import Problem
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.scheduling.starpu import estimated_now
-from kernelcast.scheduling.starpu.codelet_file import read_codelets
-from kernelcast.scheduling.starpu.footprints import footprint_of_size_base
-from kernelcast.scheduling.starpu.model_text import read_model
-from kernelcast.scheduling.starpu.records import parse_worker
-from kernelcast.scheduling.starpu.sampled_functions import extrapolate
+from kernelcast.scheduling.starpu import times as starpu_times
+from kernelcast.scheduling.starpu.codelets import footprint_of_size_base, read_codelets
+from kernelcast.scheduling.starpu.models import parse_worker, read_model
+from kernelcast.scheduling.starpu.times import extrapolate
 from kernelcast.training_data.store import open_store
 from support.builders import make_description
 from support.observations import make_observation
@@ -274,8 +272,8 @@ def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch
             recording=None,
         )  # fmt: skip
 
-    monkeypatch.setattr(estimated_now, "choose_devices", lambda _: [device])
-    monkeypatch.setattr(estimated_now, "estimate_on_devices", answer)
+    monkeypatch.setattr(starpu_times, "choose_devices", lambda _: [device])
+    monkeypatch.setattr(starpu_times, "estimate_on_devices", answer)
     times = write(folder / "t.json", [make_times(1024), make_times(4096)])
     result = run(folder, "--times", times, "--device", f"opencl0={device.id}", "--json")
     assert result.exit_code == 0, result.stderr
@@ -285,7 +283,7 @@ def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch
     failed = run(folder, "--times", times)
     assert failed.exit_code == 1
     assert "the driver crashed" in failed.stderr
-    monkeypatch.setattr(estimated_now, "choose_devices", lambda _: [device, device])
+    monkeypatch.setattr(starpu_times, "choose_devices", lambda _: [device, device])
     assert "several devices" in run(folder, "--times", times).stderr
 
 
@@ -295,7 +293,7 @@ def make_answer(device: DeviceDescription, problem: Problem, seconds: float) -> 
         device=device.name, device_id=device.id, kernel="triad", ndrange=problem.ndrange,
         compute_units=1, sample_work_groups=(1, 2), sampled_work_groups=3,
         saturation=SaturationPoint(
-            p_sat=Trait(value=1, source=TraitSource.MEASURED), concurrency=1, saturated_from=1
+            p_sat=Trait(value=1, source=TraitSource.MEASURED), concurrency=1
         ),
         interval=Interval(seconds=seconds, low=0.9 * seconds, high=1.1 * seconds, coverage=0.9),
         tier=Tier.LINEAR, estimates_s={}, sampling_seconds=0.0, overhead_seconds=0.0,

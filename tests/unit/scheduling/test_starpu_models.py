@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.errors import InputError
-from kernelcast.scheduling.starpu.footprints import (
+from kernelcast.scheduling.starpu.codelets import (
     DataKind,
     TaskData,
     footprint_of_data,
@@ -15,17 +15,16 @@ from kernelcast.scheduling.starpu.footprints import (
     hash_bytes,
     hash_word,
 )
-from kernelcast.scheduling.starpu.model_text import read_model, write_model
-from kernelcast.scheduling.starpu.records import (
+from kernelcast.scheduling.starpu.models import (
     CodeletModel,
     Entry,
     Worker,
     WorkerKind,
-    parse_worker,
-)
-from kernelcast.scheduling.starpu.regression import (
     fit_offset_power_law,
+    parse_worker,
+    read_model,
     sum_logarithms,
+    write_model,
 )
 
 CPU = Worker(kind=WorkerKind.CPU)

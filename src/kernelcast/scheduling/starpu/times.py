@@ -1,22 +1,35 @@
 """Where the times of an export come from: estimates, observations, times of the caller's own."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from kernelcast.records.errors import InputError
+from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.linear import fit_linear, make_interval
+from kernelcast.predictor.estimates import estimate_on_devices
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.estimates import Interval
 from kernelcast.records.launch_identity import digest_arguments
+from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.observation import Observation
 from kernelcast.records.problem import Problem
-from kernelcast.scheduling.starpu.codelet_file import TaskSize
-from kernelcast.scheduling.starpu.records import Worker, parse_worker
-from kernelcast.scheduling.starpu.sampled_functions import extrapolate
+from kernelcast.records.samples import SampleRun, TimedLaunch
+from kernelcast.scheduling.starpu.codelets import Codelet, TaskSize
+from kernelcast.scheduling.starpu.models import (
+    LEAST_SAMPLES,
+    CodeletModel,
+    Entry,
+    Worker,
+    parse_worker,
+)
 from kernelcast.training_data.store import Selection, Store
 
-_UNKNOWN_DEVIATION = 0.0
+_COVERAGE = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +198,171 @@ class TimesFiles:
         return self._times.get((wanted.symbol, wanted.worker, _freeze(wanted.size.parameters)))
 
 
+class EstimatesNow:
+    """Runs a few work-groups of each kernel on its device."""
+
+    def __init__(self, settings: EstimateSettings, *, timeout_s: float) -> None:
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._devices: dict[str, DeviceDescription] = {}
+
+    def find(self, wanted: Wanted) -> ExpectedTime | None:
+        """Estimate a launch."""
+        if wanted.problem is None:
+            return None
+        (answer,) = estimate_on_devices(
+            wanted.problem,
+            [self._choose(wanted)],
+            settings=self._settings,
+            timeout_s=self._timeout_s,
+        )
+        estimate = answer.answer.estimate
+        if estimate is None:
+            # Exactly one of the two is there, see `DeviceAnswer`.
+            raise answer.answer.error or InputError(wanted.label)
+        return ExpectedTime(
+            seconds=estimate.seconds,
+            deviation_s=deviation_of(estimate.low, estimate.high, estimate.coverage),
+            origin=str(estimate.tier),
+            device_id=estimate.device_id,
+        )
+
+    def _choose(self, wanted: Wanted) -> DeviceDescription:
+        """Find the device; once for all sizes."""
+        if wanted.device_id not in self._devices:
+            found = choose_devices((wanted.device_id,) if wanted.device_id else ())
+            if len(found) != 1:
+                names = ", ".join(one.id for one in found)
+                msg = (
+                    f"{wanted.label}: several devices could be meant ({names}); name one by "
+                    "`device` in the codelet file or by --device"
+                )
+                raise InputError(msg)
+            self._devices[wanted.device_id] = found[0]
+        return self._devices[wanted.device_id]
+
+
+class ExportedTime(NamedTuple):
+    """One time of an exported model."""
+
+    wanted: Wanted
+    time: ExpectedTime
+
+
+class ExportedModel(NamedTuple):
+    """A performance model with what its times come from."""
+
+    model: CodeletModel
+    times: tuple[ExportedTime, ...]
+
+
+def make_model(
+    codelet: Codelet,
+    sources: Sequence[TimeSource],
+    *,
+    samples: int = LEAST_SAMPLES,
+    report: Callable[[Wanted], None] = lambda _: None,
+) -> ExportedModel:
+    """Find every time of a codelet.
+
+    Parameters
+    ----------
+    sources : sequence of TimeSource
+        Asked in this order; the first that has a time tells it.
+    samples : int
+        Measurements that each time counts as: StarPU believes ten, and discards a time after as
+        many contradicting measurements.
+    report : callable, optional
+        Is told of each time before it is looked for.
+    """
+    found: list[ExportedTime] = []
+    entries: dict[Worker, tuple[Entry, ...]] = {}
+    for place in codelet.workers:
+        own: list[Entry] = []
+        problems = place.problems or (None,) * len(codelet.sizes)
+        for size, problem in zip(codelet.sizes, problems, strict=True):
+            wanted = Wanted(
+                symbol=codelet.symbol,
+                worker=place.worker,
+                size=size,
+                device_id=place.device_id,
+                problem=problem,
+            )
+            report(wanted)
+            time = next((one for source in sources if (one := source.find(wanted))), None)
+            if time is None:
+                hint = (
+                    "it has no `problem`; give its times by --times"
+                    if problem is None
+                    else "give --estimates with this size, --store with observations of it, or "
+                    "neither"
+                )
+                msg = f"{wanted.label}: no time is known; {hint}"
+                raise InputError(msg)
+            found.append(ExportedTime(wanted, time))
+            own.append(
+                Entry(
+                    footprint=size.footprint,
+                    size_bytes=size.size_bytes,
+                    seconds=time.seconds,
+                    deviation_s=time.deviation_s,
+                    flops=size.flops,
+                    samples=samples,
+                )
+            )
+        entries[place.worker] = tuple(own)
+    return ExportedModel(CodeletModel(symbol=codelet.symbol, entries=entries), tuple(found))
+
+
+def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Interval:
+    """Predict the time of a whole loop from stretches of it.
+
+    A function that is no OpenCL kernel has no work-groups, but an outer loop whose passes are as
+    independent. Its program times a few stretches of that loop, and the line through them is the
+    one that kernels get (sampling-svr, section 5.1).
+
+    Parameters
+    ----------
+    samples : sequence of (int, int, float)
+        Of each stretch: its first pass, its number of passes, its time in seconds.
+    units : int
+        Passes of the whole loop.
+
+    Examples
+    --------
+    >>> stretches = [(0, 10, 0.010), (100, 10, 0.010), (200, 20, 0.020), (300, 20, 0.020)]
+    >>> round(extrapolate(stretches, units=1000).seconds, 6)
+    1.0
+    """
+    if not samples or units < 1:
+        msg = f"{len(samples)} samples of {units} passes: expected at least one of each"
+        raise InputError(msg)
+    for first, count, _ in samples:
+        if first < 0 or count < 1 or first + count > units:
+            msg = f"sample of passes {first} to {first + count}: the loop has {units}"
+            raise InputError(msg)
+    try:
+        run = SampleRun(
+            kernel_digest="",
+            device_id="cpu",
+            ndrange=NDRange(global_size=(units,), local_size=(1,)),
+            launches=tuple(
+                TimedLaunch(
+                    box=GroupBox(start=(first,), shape=(count,)),
+                    window=number,
+                    duration_s=seconds,
+                )
+                for number, (first, count, seconds) in enumerate(samples)
+            ),
+            launch_overhead_s=0.0,
+            is_even=True,
+        )
+    except KernelcastError as error:
+        msg = f"samples of a loop: {error}"
+        raise InputError(msg) from error
+    return make_interval(fit_linear(run), coverage=_COVERAGE)
+
+
 def deviation_of(low: float, high: float, coverage: float) -> float:
     """Give the standard deviation of a normal whose middle `coverage` lies between two ends.
 
@@ -232,7 +410,7 @@ def _of_times(one: Mapping[str, Any]) -> ExpectedTime:
         )
     return ExpectedTime(
         seconds=float(one["seconds"]),
-        deviation_s=float(one.get("deviation_seconds", _UNKNOWN_DEVIATION)),
+        deviation_s=float(one.get("deviation_seconds", 0.0)),
         origin="given",
     )
 

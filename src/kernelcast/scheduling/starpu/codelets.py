@@ -1,7 +1,15 @@
-"""Reads a file of codelets (format: docs/how-to/starpu.md): what StarPU calls what we predict."""
+"""Codelets: what StarPU calls what we predict (file format: docs/how-to/starpu.md).
 
-from collections.abc import Mapping
+StarPU files a task's time under a number, a CRC over the sizes of its data. Source: StarPU 1.3.10
+and 1.4, `src/common/hash.c` and `src/datawizard/footprint.c`. Vectors and variables are told apart
+by their lengths alone there: two of different element sizes may share an entry, as they do in
+StarPU's own files.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,22 +18,118 @@ from kernelcast.launches.problem_file.located import Located, Number, load
 from kernelcast.launches.problem_file.parts import read_text
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
-from kernelcast.scheduling.starpu.footprints import (
-    DataKind,
-    TaskData,
-    footprint_of_data,
-    footprint_of_size_base,
-)
-from kernelcast.scheduling.starpu.records import Worker, check_symbol, parse_worker
+from kernelcast.scheduling.starpu.models import Worker, check_symbol, parse_worker
 
+_POLYNOMIAL = 0x1EDC6F41
+_TOP_BIT = 0x8000_0000
+_MASK = 0xFFFF_FFFF
+_LARGEST_COUNT = 2**32 - 1
 _KEYS = ("data", "size_base", "footprint", "flops", "sizes", "workers")
-_LARGEST_FOOTPRINT = 2**32 - 1
+
+
+class DataKind(StrEnum):
+    """StarPU's interfaces whose footprints depend on sizes alone."""
+
+    VECTOR = "vector"
+    MATRIX = "matrix"
+    BLOCK = "block"
+    VARIABLE = "variable"
+
+
+_INTERFACE_IDS = {
+    DataKind.MATRIX: 0, DataKind.BLOCK: 1, DataKind.VECTOR: 2, DataKind.VARIABLE: 5,
+}  # fmt: skip
+_DIMENSIONS = {DataKind.VECTOR: 1, DataKind.MATRIX: 2, DataKind.BLOCK: 3, DataKind.VARIABLE: 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskData:
+    """One piece of data of a task, as it is registered with StarPU."""
+
+    kind: DataKind
+    """Its interface."""
+    counts: tuple[int, ...]
+    """Elements per dimension, nx first; empty for a variable."""
+    element_bytes: int
+    """Bytes of an element; of a variable, all its bytes."""
+
+    def __post_init__(self) -> None:
+        wanted = _DIMENSIONS[self.kind]
+        if len(self.counts) != wanted:
+            msg = f"a {self.kind} of {len(self.counts)} sizes: expected {wanted}"
+            raise InputError(msg)
+        numbers = (*self.counts, self.element_bytes)
+        if min(numbers) < 1 or max(numbers) > _LARGEST_COUNT:
+            msg = f"a {self.kind} of sizes {numbers}: expected 1 to {_LARGEST_COUNT} (32 bits)"
+            raise InputError(msg)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the data."""
+        return math.prod(self.counts) * self.element_bytes
+
+    @property
+    def footprint(self) -> int:
+        """What StarPU's data handle has as its footprint."""
+        if self.kind is DataKind.MATRIX:
+            inner = hash_word(self.counts[0], self.counts[1])
+        elif self.kind is DataKind.VARIABLE:
+            inner = hash_word(self.element_bytes, 0)
+        else:
+            inner = 0
+            for count in self.counts:
+                inner = hash_word(count, inner)
+        return hash_word(inner, _INTERFACE_IDS[self.kind])
+
+
+def hash_bytes(content: bytes, crc: int = 0) -> int:
+    """Compute ``starpu_hash_crc32c_be_n``: CRC-32C, highest bit first, nothing inverted.
+
+    Examples
+    --------
+    >>> f"{hash_bytes(b'StarPU'):08x}"
+    '826e6d34'
+    """
+    for byte in content:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = ((crc << 1) & _MASK) ^ (_POLYNOMIAL if crc & _TOP_BIT else 0)
+    return crc
+
+
+def hash_word(word: int, crc: int = 0) -> int:
+    """Compute ``starpu_hash_crc32c_be`` of a 32-bit number, on little-endian machines."""
+    return hash_bytes(word.to_bytes(4, "little"), crc)
+
+
+def footprint_of_data(data: Sequence[TaskData]) -> int:
+    """Compute a task's footprint from its data: StarPU's default.
+
+    Examples
+    --------
+    >>> one = TaskData(kind=DataKind.VECTOR, counts=(1024,), element_bytes=4)
+    >>> footprint_of_data([one, one]) == footprint_of_data([one])
+    False
+    """
+    found = 0
+    for one in data:
+        found = hash_word(one.footprint, found)
+    return found
+
+
+def footprint_of_size_base(size: int) -> int:
+    """Compute a task's footprint where the performance model has a ``size_base`` function."""
+    return hash_bytes(size.to_bytes(8, "little"))
+
+
+class _CodeletFileError(InputError):
+    """Is raised with the file and line of what cannot be used."""
 
 
 class _CodeletEntry(Located):
     """A value of a codelet file."""
 
-    error: ClassVar[type[InputError]] = InputError
+    error: ClassVar[type[InputError]] = _CodeletFileError
     whole: ClassVar[str] = "it needs `codelets:`"
     deepest: ClassVar[str] = "codelets need lists in mappings in mappings, no more"
 
@@ -80,10 +184,8 @@ def read_codelets(path: Path) -> tuple[Codelet, ...]:
 
 
 def _read_codelet(symbol: str, entry: _CodeletEntry) -> Codelet:
-    try:
+    with entry.pointing_here():
         check_symbol(symbol)
-    except InputError as error:
-        entry.fail(str(error))
     fields = entry.mapping(_KEYS, required=("sizes", "workers"))
     parameters = [
         {name: value.number() for name, value in one.pairs().items()}
@@ -116,7 +218,7 @@ def _read_size(
         entry.fail("give `data`, the task's vectors and matrices, or `size_base`")
     if "footprint" in known:
         footprint = known["footprint"].integer(minimum=0)
-        if footprint > _LARGEST_FOOTPRINT:
+        if footprint > _LARGEST_COUNT:
             known["footprint"].fail(f"expected 32 bits, found {footprint}")
     elif base is not None:
         footprint = footprint_of_size_base(base)
@@ -140,25 +242,19 @@ def _read_data(entry: _CodeletEntry) -> TaskData:
     sizes = value.items() if value.is_list else [value]
     counts = tuple(one.integer(minimum=1) for one in sizes)
     kind = DataKind(found[0])
-    try:
-        if kind is DataKind.VARIABLE:  # its size is its bytes
-            return TaskData(kind=kind, counts=counts[1:], element_bytes=counts[0])
-        if "element_bytes" not in fields:
-            entry.fail("the key `element_bytes` is missing")
-        return TaskData(
-            kind=kind, counts=counts, element_bytes=fields["element_bytes"].integer(minimum=1)
-        )
-    except InputError as error:
-        if str(error).startswith(str(entry.path)):
-            raise
-        entry.fail(str(error))
+    if kind is DataKind.VARIABLE:  # its size is its bytes
+        counts, element_bytes = counts[1:], counts[0]
+    elif "element_bytes" in fields:
+        element_bytes = fields["element_bytes"].integer(minimum=1)
+    else:
+        entry.fail("the key `element_bytes` is missing")
+    with entry.pointing_here():
+        return TaskData(kind=kind, counts=counts, element_bytes=element_bytes)
 
 
 def _read_worker(name: str, entry: _CodeletEntry, sizes: list[dict[str, Number]]) -> CodeletWorker:
-    try:
+    with entry.pointing_here():
         worker = parse_worker(name)
-    except InputError as error:
-        entry.fail(str(error))
     if entry.is_null:
         return CodeletWorker(worker=worker, device_id="", problems=())
     fields = entry.mapping(("problem", "device"), required=("problem",))
