@@ -6,13 +6,18 @@ from kernelcast.client.answers import (
     Job,
     Machine,
     Model,
+    ServiceError,
     StoredAnswer,
     StoredObservation,
     StoredRows,
 )
 from kernelcast.client.client import AsyncClient, Client, read_problem_file
-from kernelcast.client.errors import ConnectionFailedError, ServiceError, WrongServiceError
-from kernelcast.client.transport import Patience, ServiceIdentity
+from kernelcast.client.transport import (
+    ConnectionFailedError,
+    Patience,
+    ServiceIdentity,
+    WrongServiceError,
+)
 
 __all__ = [
     "AsyncClient",

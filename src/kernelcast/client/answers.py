@@ -6,21 +6,56 @@ from typing import Any, Final, Self
 
 import cattrs
 
-from kernelcast.client.errors import ServiceError
+from kernelcast.records.errors import KernelcastError
+
+
+class ServiceError(KernelcastError):
+    """Is raised when the service refuses a request or cannot answer it.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    code : str
+        For programs, such as ``unknown_device``.
+    message : str
+        For people.
+    detail : object
+        Plain values that depend on the code.
+    request_id : str
+        Names the request in the service's log.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, detail: object = None, request_id: str = ""
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.request_id = request_id
+
+    @classmethod
+    def read(cls, status: int, told: Mapping[str, Any], request_id: str = "") -> Self:
+        """Read what stands under ``error`` in an answer."""
+        return cls(status, told["code"], told["message"], told.get("detail"), request_id)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, self.code, str(self), self.detail, self.request_id)
+
 
 Plain = Mapping[str, Any]
 _CONVERTER: Final = cattrs.Converter(detailed_validation=False)
 _CONVERTER.register_structure_hook_func(lambda kind: kind == Plain, lambda content, _: content)
-_CONVERTER.register_structure_hook(
-    ServiceError,
-    lambda told, _: ServiceError(200, told["code"], told["message"], told.get("detail")),
-)
+_CONVERTER.register_structure_hook(ServiceError, lambda told, _: ServiceError.read(200, told))
 
 
-class _Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
     """An answer that is read by its fields; what else it says is in its content."""
 
-    __slots__ = ()
+    content: Plain = field(repr=False)
+    """The whole answer."""
 
     @classmethod
     def read(cls, content: Plain) -> Self:
@@ -30,7 +65,7 @@ class _Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device(_Answer):
+class Device(Answer):
     """A device of the service's host."""
 
     id: str
@@ -42,12 +77,10 @@ class Device(_Answer):
     """Of the device."""
     is_calibrated: bool
     """Whether analytic models know it."""
-    content: Plain = field(repr=False)
-    """The whole answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateAnswer(_Answer):
+class EstimateAnswer(Answer):
     """What one device says of one problem."""
 
     device_id: str
@@ -72,8 +105,6 @@ class EstimateAnswer(_Answer):
     """What to know before the answer is relied on."""
     error: ServiceError | None = None
     """Why the device has no answer."""
-    content: Plain = field(repr=False)
-    """The whole answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +125,7 @@ class StoredRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredObservation(_Answer):
+class StoredObservation(Answer):
     """An observation that the service holds."""
 
     key: str
@@ -114,12 +145,10 @@ class StoredObservation(_Answer):
     """Reasons for care, such as ``contaminated``."""
     measured_at: str | None = None
     """In ISO 8601."""
-    content: Plain = field(repr=False)
-    """The whole answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswer(_Answer):
+class StoredAnswer(Answer):
     """An answer that the service has given, and what was observed then."""
 
     id: str
@@ -145,12 +174,10 @@ class StoredAnswer(_Answer):
     error: float | None = None
     is_inside: bool | None = None
     """The last of these: its time, |predicted - measured| / measured, whether the interval held."""
-    content: Plain = field(repr=False)
-    """The whole answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine(_Answer):
+class Machine(Answer):
     """A machine description that the service has."""
 
     name: str
@@ -160,7 +187,7 @@ class Machine(_Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model(_Answer):
+class Model(Answer):
     """Versions of a learned model."""
 
     name: str
@@ -174,7 +201,7 @@ class Model(_Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job(_Answer):
+class Job(Answer):
     """A job of the service."""
 
     id: str
@@ -186,8 +213,6 @@ class Job(_Answer):
     """``done``, ``total``, ``stage`` and what else the kind tells."""
     error: ServiceError | None = None
     """Why it failed."""
-    content: Plain = field(repr=False)
-    """The whole answer."""
 
     @property
     def is_over(self) -> bool:

@@ -1,4 +1,5 @@
 """The clients: requests that coroutines await, and the same requests for programs that wait."""
+# ruff: noqa: ANN401 - what is asked and answered is JSON, options are those of httpx
 
 import base64
 import json
@@ -14,19 +15,19 @@ import numpy as np
 import yaml
 
 from kernelcast.client.answers import (
+    Answer,
     Device,
     EstimateAnswer,
     Job,
     Machine,
     Model,
+    ServiceError,
     StoredAnswer,
     StoredObservation,
     StoredRows,
 )
-from kernelcast.client.errors import ConnectionFailedError, ServiceError
 from kernelcast.client.transport import (
-    AsyncHttp,
-    BlockingHttp,
+    ConnectionFailedError,
     Patience,
     ServiceIdentity,
     Transport,
@@ -45,12 +46,13 @@ Problem = Mapping[str, Any] | str
 
 P = ParamSpec("P")
 T = TypeVar("T")
+A = TypeVar("A", bound=Answer)
 
 
 class _Asking:
     """What both clients have: a connection, and how requests become answers."""
 
-    _http: type[AsyncHttp | BlockingHttp]
+    _http: type[httpx.Client | httpx.AsyncClient]
 
     def __init__(
         self,
@@ -63,40 +65,18 @@ class _Asking:
         known = token or os.environ.get(TOKEN_VARIABLE) or None
         self._transport = Transport(url, known, patience or Patience(), self._http, transport)
 
-    async def _listen(self, job_id: str) -> AsyncIterator[Job]:
-        async with self._transport.stream(f"/v1/jobs/{job_id}/events") as lines:
-            event = ""
-            async for line in lines:
-                name, _, content = line.partition(": ")
-                if name == "event":
-                    event = content
-                elif name == "data" and event == "error":
-                    told = json.loads(content)["error"]
-                    raise ServiceError(503, told["code"], told["message"], told["detail"])
-                elif name == "data":
-                    yield Job.read(json.loads(content))
+    async def _ask(self, method: str, path: str, content: Any = None, /, **params: Any) -> Any:
+        return await self._transport.ask(method, path, content, params=params)
+
+    async def _list(
+        self, record: type[A], path: str, name: str = "", /, **params: Any
+    ) -> tuple[A, ...]:
+        found = await self._ask("GET", path, **params)
+        return tuple(map(record.read, found[name or path.rpartition("/")[2]]))
 
     async def _start(self, path: str, asked: Mapping[str, Any], key: str | None) -> Job:
         headers = {"idempotency-key": key or uuid.uuid4().hex}
         return Job.read(await self._transport.ask("POST", path, asked, headers=headers))
-
-    async def _get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
-        return await self._transport.ask("GET", path, params=params)
-
-    async def _post(self, path: str, content: Any) -> Any:  # noqa: ANN401 - JSON
-        return await self._transport.ask("POST", path, content)
-
-    async def _list_answers(self, most: int, wanted: Mapping[str, Any]) -> tuple[StoredAnswer, ...]:
-        found: list[StoredAnswer] = []
-        params: dict[str, Any] = dict(wanted)
-        while len(found) < most:
-            params["limit"] = min(most - len(found), _MOST_AT_ONCE)
-            part = await self._get("/v1/answers", params)
-            found += map(StoredAnswer.read, part["answers"])
-            if part["next"] is None:
-                break
-            params["next"] = part["next"]
-        return tuple(found)
 
 
 class AsyncClient(_Asking):
@@ -127,7 +107,7 @@ class AsyncClient(_Asking):
     ...         return await client.estimate(problem)
     """
 
-    _http = AsyncHttp
+    _http = httpx.AsyncClient
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,29 +139,24 @@ class AsyncClient(_Asking):
         ServiceError, ConnectionFailedError, WrongServiceError
             As every method.
         """
-        return tuple(map(Device.read, (await self._get("/v1/devices"))["devices"]))
+        return await self._list(Device, "/v1/devices")
 
     async def machines(self) -> tuple[Machine, ...]:
         """List machine descriptions: of devices that were calibrated, and those shipped."""
-        return tuple(map(Machine.read, (await self._get("/v1/machines"))["machines"]))
+        return await self._list(Machine, "/v1/machines")
 
     async def machine(self, name: str) -> Mapping[str, Any]:
         """Give a machine description, as its YAML file has it."""
-        found: Mapping[str, Any] = (await self._get(f"/v1/machines/{name}"))["machine"]
+        found: Mapping[str, Any] = (await self._ask("GET", f"/v1/machines/{name}"))["machine"]
         return found
 
     async def send_problem(self, problem: Mapping[str, Any]) -> str:
         """Send a problem once; give the digest that names it from then on."""
-        digest: str = (await self._post("/v1/problems", dict(problem)))["problem_digest"]
-        return digest
+        sent = await self._ask("POST", "/v1/problems", dict(problem))
+        return str(sent["problem_digest"])
 
     async def estimate(
-        self,
-        /,
-        problem: Problem,
-        *,
-        devices: Sequence[str] = (),
-        **options: Any,  # noqa: ANN401
+        self, /, problem: Problem, *, devices: Sequence[str] = (), **options: Any
     ) -> list[EstimateAnswer]:
         """Predict one problem.
 
@@ -208,16 +183,15 @@ class AsyncClient(_Asking):
         return await AsyncClient.estimate_many(self, [problem], devices=devices, **options)
 
     async def estimate_many(
-        self,
-        /,
-        problems: Sequence[Problem],
-        *,
-        devices: Sequence[str] = (),
-        **options: Any,  # noqa: ANN401
+        self, /, problems: Sequence[Problem], *, devices: Sequence[str] = (), **options: Any
     ) -> list[EstimateAnswer]:
         """Predict several problems; answers are devices within problems."""
-        asked = {"problems": [_refer(one) for one in problems], "devices": list(devices), **options}
-        found = await self._post("/v1/estimates", asked)
+        named = [
+            {"problem_digest": one} if isinstance(one, str) else {"problem": dict(one)}
+            for one in problems
+        ]
+        asked = {"problems": named, "devices": list(devices), **options}
+        found = await self._ask("POST", "/v1/estimates", asked)
         return [EstimateAnswer.read(one) for one in found["estimates"]]
 
     async def observe(self, observations: Sequence[Mapping[str, Any]]) -> StoredRows:
@@ -230,15 +204,10 @@ class AsyncClient(_Asking):
             a ``key`` gets one, so that a batch that is sent again is not stored twice.
         """
         keyed = [{"key": uuid.uuid4().hex, **one} for one in observations]
-        found = await self._post("/v1/observations", {"observations": keyed})
-        return StoredRows.read(found)
+        return StoredRows.read(await self._ask("POST", "/v1/observations", {"observations": keyed}))
 
     async def observations(
-        self,
-        /,
-        *,
-        most: int = 100,
-        **wanted: Any,  # noqa: ANN401 - parameters of the query
+        self, /, *, most: int = 100, **wanted: Any
     ) -> tuple[StoredObservation, ...]:
         """List observations.
 
@@ -251,16 +220,9 @@ class AsyncClient(_Asking):
             ``flag`` (each one value or several), ``measured_from``, ``measured_before``,
             ``least_seconds``, ``most_seconds``; all where nothing is said.
         """
-        found = (await self._get("/v1/observations", {"most": most, **wanted}))["observations"]
-        return tuple(map(StoredObservation.read, found))
+        return await self._list(StoredObservation, "/v1/observations", most=most, **wanted)
 
-    async def remove_observations(
-        self,
-        /,
-        *,
-        dry_run: bool = False,
-        **wanted: Any,  # noqa: ANN401 - parameters of the query
-    ) -> int:
+    async def remove_observations(self, /, *, dry_run: bool = False, **wanted: Any) -> int:
         """Remove observations, which are chosen as `observations` chooses; give how many.
 
         Parameters
@@ -270,17 +232,16 @@ class AsyncClient(_Asking):
         **wanted
             Which; at least one parameter.
         """
-        params = {"most": 0, "dry_run": dry_run, **wanted}
-        found = await self._transport.ask("DELETE", "/v1/observations", params=params)
-        count: int = found["count" if dry_run else "removed"]
-        return count
+        asked = {"most": 0, "dry_run": dry_run, **wanted}
+        found = await self._ask("DELETE", "/v1/observations", **asked)
+        return int(found["count" if dry_run else "removed"])
 
     async def remove_observation(self, key: str) -> StoredObservation:
         """Remove one observation by its key in the store; give what it was."""
-        found = await self._transport.ask("DELETE", f"/v1/observations/{key}")
+        found = await self._ask("DELETE", f"/v1/observations/{key}")
         return StoredObservation.read(found["observations"][0])
 
-    async def correct_observation(self, /, key: str, **changes: Any) -> StoredObservation:  # noqa: ANN401 - JSON
+    async def correct_observation(self, /, key: str, **changes: Any) -> StoredObservation:
         """Correct one observation by its key in the store; its launch stays.
 
         Parameters
@@ -291,10 +252,9 @@ class AsyncClient(_Asking):
             ``seconds`` or ``durations_seconds``, ``measured_at`` (ISO 8601 with its time zone),
             ``is_first_launch``, ``is_contaminated``, ``is_doubted``.
         """
-        found = await self._transport.ask("PATCH", f"/v1/observations/{key}", content=changes)
-        return StoredObservation.read(found)
+        return StoredObservation.read(await self._ask("PATCH", f"/v1/observations/{key}", changes))
 
-    async def answers(self, /, *, most: int = 100, **wanted: Any) -> tuple[StoredAnswer, ...]:  # noqa: ANN401 - parameters of the query
+    async def answers(self, /, *, most: int = 100, **wanted: Any) -> tuple[StoredAnswer, ...]:
         """List answers that the service has given, newest first, with what was observed then.
 
         Parameters
@@ -305,13 +265,23 @@ class AsyncClient(_Asking):
             Which: ``kernel``, ``device``, ``tier`` (each one value or several), ``observed``,
             ``given_from``, ``given_before``; all where nothing is said.
         """
-        return await self._list_answers(most, wanted)
+        found: list[StoredAnswer] = []
+        asked: dict[str, Any] = dict(wanted)
+        while len(found) < most:
+            asked["limit"] = min(most - len(found), _MOST_AT_ONCE)
+            part = await self._ask("GET", "/v1/answers", **asked)
+            found += map(StoredAnswer.read, part["answers"])
+            if part["next"] is None:
+                break
+            asked["next"] = part["next"]
+        return tuple(found)
 
-    async def answers_frame(self, /, *, most: int = 10_000, **wanted: Any) -> Frame:  # noqa: ANN401 - parameters of the query
+    async def answers_frame(self, /, *, most: int = 10_000, **wanted: Any) -> Frame:
         """List the same as a DataFrame: a row for each answer."""
-        return make_frame(one.content for one in await self._list_answers(most, wanted))
+        found = await AsyncClient.answers(self, most=most, **wanted)
+        return make_frame(one.content for one in found)
 
-    async def accuracy(self, /, *by: str, **wanted: Any) -> Frame:  # noqa: ANN401 - parameters of the query
+    async def accuracy(self, /, *by: str, **wanted: Any) -> Frame:
         """Tell how good answers were, as a DataFrame.
 
         Parameters
@@ -328,7 +298,7 @@ class AsyncClient(_Asking):
             ``cost_s`` and ``cost_share``.
         """
         keys = list(by) or ["device"]
-        found = (await self._get("/v1/accuracy", {"by": keys, **wanted}))["rows"]
+        found = (await self._ask("GET", "/v1/accuracy", by=keys, **wanted))["rows"]
         left_out = {one for key, one in _KEYS.items() if key not in keys}
         return make_frame(
             {name: one for name, one in row.items() if name not in left_out} for row in found
@@ -336,21 +306,22 @@ class AsyncClient(_Asking):
 
     async def models(self) -> tuple[Model, ...]:
         """List learned models."""
-        return tuple(map(Model.read, (await self._get("/v1/models"))["models"]))
+        return await self._list(Model, "/v1/models")
 
     async def model_report(self, name: str, version: str | None = None) -> Mapping[str, Any]:
         """Say what a model has learned from and how good it was found to be."""
-        params = None if version is None else {"version": version}
-        found: Mapping[str, Any] = await self._get(f"/v1/models/{name}/report", params)
+        params = {} if version is None else {"version": version}
+        found: Mapping[str, Any] = await self._ask("GET", f"/v1/models/{name}/report", **params)
         return found
 
     async def activate_model(self, name: str, version: str | None) -> Model:
         """Use a version whatever is trained later; None uses the latest again."""
-        return Model.read(await self._post(f"/v1/models/{name}/activate", {"version": version}))
+        asked = {"version": version}
+        return Model.read(await self._ask("POST", f"/v1/models/{name}/activate", asked))
 
     async def roll_back_model(self, name: str) -> Model:
         """Make the version before the latest the latest."""
-        return Model.read(await self._post(f"/v1/models/{name}/rollback", None))
+        return Model.read(await self._ask("POST", f"/v1/models/{name}/rollback"))
 
     async def start_job(
         self, kind: str, options: Mapping[str, Any] | None = None, *, key: str | None = None
@@ -369,13 +340,7 @@ class AsyncClient(_Asking):
         return await self._start("/v1/jobs", {"kind": kind, "options": dict(options or {})}, key)
 
     async def compare(
-        self,
-        /,
-        first: str,
-        second: str,
-        *,
-        key: str | None = None,
-        **options: Any,  # noqa: ANN401 - JSON
+        self, /, first: str, second: str, *, key: str | None = None, **options: Any
     ) -> Job:
         """Start a job that compares two models on what neither has seen.
 
@@ -393,36 +358,45 @@ class AsyncClient(_Asking):
 
     async def comparisons(self) -> tuple[Job, ...]:
         """List comparisons, newest first."""
-        return tuple(map(Job.read, (await self._get("/v1/comparisons"))["jobs"]))
+        return await self._list(Job, "/v1/comparisons", "jobs")
 
     async def jobs(self, *, kind: str | None = None, state: str | None = None) -> tuple[Job, ...]:
         """List jobs, newest first."""
         asked = {name: one for name, one in (("kind", kind), ("state", state)) if one is not None}
-        return tuple(map(Job.read, (await self._get("/v1/jobs", asked))["jobs"]))
+        return await self._list(Job, "/v1/jobs", **asked)
 
     async def job(self, job_id: str) -> Job:
         """Show where a job stands."""
-        return Job.read(await self._get(f"/v1/jobs/{job_id}"))
+        return Job.read(await self._ask("GET", f"/v1/jobs/{job_id}"))
 
-    async def job_result(self, job_id: str) -> Any:  # noqa: ANN401 - depends on the kind
+    async def job_result(self, job_id: str) -> Any:
         """Give what a job has come to, as plain values."""
-        return (await self._get(f"/v1/jobs/{job_id}/result"))["result"]
+        return (await self._ask("GET", f"/v1/jobs/{job_id}/result"))["result"]
 
     async def cancel_job(self, job_id: str) -> Job:
         """Have a job end; what it has measured stays."""
-        return Job.read(await self._post(f"/v1/jobs/{job_id}/cancel", None))
+        return Job.read(await self._ask("POST", f"/v1/jobs/{job_id}/cancel"))
 
     async def follow_job(self, job_id: str) -> AsyncIterator[Job]:
         """Give a job whenever it changes, until it ends; also when the service starts anew."""
         while True:
             try:
-                async for job in self._listen(job_id):
-                    yield job
-                    if job.is_over:
-                        return
+                async with self._transport.stream(f"/v1/jobs/{job_id}/events") as lines:
+                    event = ""
+                    async for line in lines:
+                        name, _, content = line.partition(": ")
+                        event = content if name == "event" else event
+                        if name == "data" and event == "error":
+                            raise ServiceError.read(503, json.loads(content)["error"])
+                        if name == "data":
+                            job = Job.read(json.loads(content))
+                            yield job
+                            if job.is_over:
+                                return
             except ConnectionFailedError:
                 pass
-            await self._get(f"/v1/jobs/{job_id}")  # waits for the service, and gives up in the end
+            # Waits for the service, and gives up in the end.
+            await self._ask("GET", f"/v1/jobs/{job_id}")
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -466,21 +440,7 @@ def _iterating(
 class Client(_Asking):
     """Asks a predictor service: the methods of `AsyncClient`, which return when answers are there.
 
-    Parameters
-    ----------
-    url : str
-        Of the service.
-    token : str, optional
-        Where the service needs one; what `TOKEN_VARIABLE` holds when left out.
-    patience : Patience, optional
-        Timeouts, and how often a request is sent again when the service is busy or away.
-    transport : httpx.BaseTransport, optional
-        For tests.
-
-    Notes
-    -----
-    Threads share one client. Close it, or use it as a context manager. Another instance at the same
-    address, as after a restart, is a warning in the log ``kernelcast.client``.
+    Threads share one; parameters and notes are as there.
 
     Examples
     --------
@@ -489,7 +449,7 @@ class Client(_Asking):
     ...     fastest = min(answers, key=lambda one: one.seconds)
     """
 
-    _http = BlockingHttp
+    _http = httpx.Client
 
     def __enter__(self) -> Self:
         return self
@@ -525,13 +485,6 @@ class Client(_Asking):
     job_result = _blocking(AsyncClient.job_result)
     cancel_job = _blocking(AsyncClient.cancel_job)
     follow_job = _iterating(AsyncClient.follow_job)
-
-
-def _refer(problem: Problem) -> dict[str, Any]:
-    """Name a problem by itself or by its digest."""
-    if isinstance(problem, str):
-        return {"problem_digest": problem}
-    return {"problem": dict(problem)}
 
 
 def read_problem_file(path: str | Path) -> dict[str, Any]:

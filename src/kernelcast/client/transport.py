@@ -1,10 +1,11 @@
 """Sends requests, again where that is safe and may help."""
+# ruff: noqa: ANN401 - what is asked and answered is JSON, options are those of httpx
 
 import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -12,8 +13,8 @@ from typing import Any, Final, Self
 import cattrs
 import httpx
 
-from kernelcast.client.errors import ConnectionFailedError, ServiceError, WrongServiceError
-from kernelcast.records.errors import InputError
+from kernelcast.client.answers import ServiceError
+from kernelcast.records.errors import InputError, KernelcastError
 
 INSTANCE_HEADER: Final = "x-kernelcast-instance"
 """Names the instance in answers."""
@@ -26,6 +27,14 @@ _AGAIN: Final = frozenset({429, 502, 503, 504})
 _HEALTH: Final = "/health"
 _FIRST_PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 30.0
+
+
+class ConnectionFailedError(KernelcastError):
+    """Is raised when nobody answers at the service's address, or not in time."""
+
+
+class WrongServiceError(KernelcastError):
+    """Is raised when something else answers at the address, or speaks another API."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +53,7 @@ class ServiceIdentity:
     """Of the process that was started, on the service's host."""
 
     @classmethod
-    def read(cls, url: str, content: Any) -> Self:  # noqa: ANN401 - whoever answers says anything
+    def read(cls, url: str, content: Any) -> Self:
         """Read what answers at a service's address.
 
         Raises
@@ -94,73 +103,11 @@ class Patience:
             raise InputError(msg)
 
 
-class BlockingHttp:
-    """Requests that return when they are answered: their coroutines end without having waited."""
-
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - httpx's
-        self._http = httpx.Client(**settings)
-
-    async def request(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 - httpx's
-        """Send a request."""
-        return self._http.request(method, path, **content)
-
-    @asynccontextmanager
-    async def stream(self, path: str, timeout: httpx.Timeout) -> AsyncIterator[httpx.Response]:
-        """Open an answer that goes on."""
-        with self._http.stream("GET", path, timeout=timeout) as answer:
-            if not answer.is_success:
-                answer.read()
-            yield answer
-
-    async def lines(self, answer: httpx.Response) -> AsyncIterator[str]:
-        """Read an answer line by line."""
-        for line in answer.iter_lines():
-            yield line
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        self._http.close()
-
-
-class AsyncHttp:
-    """Requests that let other coroutines run until they are answered."""
-
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - httpx's
-        self._http = httpx.AsyncClient(**settings)
-
-    async def request(self, method: str, path: str, **content: Any) -> httpx.Response:  # noqa: ANN401 - httpx's
-        """Send a request."""
-        return await self._http.request(method, path, **content)
-
-    @asynccontextmanager
-    async def stream(self, path: str, timeout: httpx.Timeout) -> AsyncIterator[httpx.Response]:
-        """Open an answer that goes on."""
-        async with self._http.stream("GET", path, timeout=timeout) as answer:
-            if not answer.is_success:
-                await answer.aread()
-            yield answer
-
-    def lines(self, answer: httpx.Response) -> AsyncIterator[str]:
-        """Read an answer line by line."""
-        return answer.aiter_lines()
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._http.aclose()
-
-
 class Transport:
     """A connection to a service; threads, or the coroutines of a loop, share one.
 
-    Every request may be sent again: estimates change nothing, observations and jobs have keys.
+    Over a client of httpx that blocks, coroutines end without having waited for anything. Every
+    request may be sent again: estimates change nothing, observations and jobs have keys.
     """
 
     def __init__(
@@ -168,8 +115,8 @@ class Transport:
         url: str,
         token: str | None,
         patience: Patience,
-        http: type[BlockingHttp | AsyncHttp],
-        transport: object = None,
+        http: type[httpx.Client | httpx.AsyncClient],
+        transport: Any = None,
     ) -> None:
         self._patience = patience
         self._url = url
@@ -189,12 +136,15 @@ class Transport:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.close()
+        if isinstance(self._http, httpx.AsyncClient):
+            await self._http.aclose()
+        else:
+            self._http.close()
 
     async def identify(self) -> ServiceIdentity:
         """Ask which service answers."""
         self._is_checked = False
-        answer = await self._send("GET", _HEALTH, None, None, None)
+        answer = await self._send("GET", _HEALTH)
         if not answer.is_success:
             raise read_error(answer)
         return self._take_identity(answer)
@@ -203,12 +153,11 @@ class Transport:
         self,
         method: str,
         path: str,
-        content: Any = None,  # noqa: ANN401 - JSON
-        params: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:  # noqa: ANN401 - JSON
+        content: Any = None,
+        **options: Any,
+    ) -> Any:
         """Send a request and give the JSON of its answer."""
-        answer = await self._send(method, path, content, params, headers)
+        answer = await self._send(method, path, json=content, **options)
         if answer.is_success:
             return answer.json()
         raise read_error(answer)
@@ -219,10 +168,18 @@ class Transport:
         timeout = httpx.Timeout(self._patience.timeout_s, connect=self._patience.connect_s)
         try:
             await self._check_service()
-            async with self._http.stream(path, timeout) as answer:
-                if not answer.is_success:
-                    raise read_error(answer)
-                yield self._http.lines(answer)
+            if isinstance(self._http, httpx.AsyncClient):
+                async with self._http.stream("GET", path, timeout=timeout) as answer:
+                    if not answer.is_success:
+                        await answer.aread()
+                        raise read_error(answer)
+                    yield answer.aiter_lines()
+            else:
+                with self._http.stream("GET", path, timeout=timeout) as answer:
+                    if not answer.is_success:
+                        answer.read()
+                        raise read_error(answer)
+                    yield _iterate(answer.iter_lines())
         except httpx.TransportError as error:
             self._is_checked = False
             raise self._explain(error) from error
@@ -231,7 +188,7 @@ class Transport:
         """See who answers before the first request, and after the connection was lost."""
         if self._is_checked:
             return
-        answer = await self._http.request("GET", _HEALTH)
+        answer = await self._request("GET", _HEALTH)
         if answer.status_code not in _AGAIN:  # else the request will be told the same
             self._take_identity(answer)
 
@@ -256,22 +213,13 @@ class Transport:
         if told and self._service is not None and told != self._service.instance:
             self._is_checked = False
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        content: Any,  # noqa: ANN401 - JSON
-        params: Mapping[str, Any] | None,
-        headers: Mapping[str, str] | None,
-    ) -> httpx.Response:
+    async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         for attempt in range(self._patience.retries + 1):
             is_last = attempt == self._patience.retries
             try:
                 if path != _HEALTH:
                     await self._check_service()
-                answer = await self._http.request(
-                    method, path, json=content, params=params, headers=headers
-                )
+                answer = await self._request(method, path, **options)
                 self._notice(answer)
             except httpx.TransportError as error:
                 self._is_checked = False
@@ -285,6 +233,11 @@ class Transport:
         msg = "no attempt was made"
         raise AssertionError(msg)
 
+    async def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        if isinstance(self._http, httpx.AsyncClient):
+            return await self._http.request(method, path, **options)
+        return self._http.request(method, path, **options)
+
     async def _wait(self, attempt: int, told: str | None) -> None:
         """Wait as long as the service says, else longer each time; never all clients at once."""
         pause_s = _FIRST_PAUSE_S * 2.0**attempt
@@ -292,24 +245,26 @@ class Transport:
             pause_s = float(told)
         jitter = random.uniform(0.8, 1.2)
         seconds = min(pause_s, _LONGEST_PAUSE_S) * jitter
-        if self._patience.sleep is None:
-            await self._http.sleep(seconds)
+        if self._patience.sleep is None and isinstance(self._http, httpx.AsyncClient):
+            await asyncio.sleep(seconds)
         else:
-            self._patience.sleep(seconds)
+            (self._patience.sleep or time.sleep)(seconds)
 
     def _explain(self, error: httpx.TransportError) -> ConnectionFailedError:
         msg = f"service {self._url}: {type(error).__name__}: {error or 'no answer'}; is it running?"
         return ConnectionFailedError(msg)
 
 
+async def _iterate(lines: Iterator[str]) -> AsyncIterator[str]:
+    for one in lines:
+        yield one
+
+
 def read_error(answer: httpx.Response) -> ServiceError:
     """Read what a service said instead of an answer."""
     request_id = answer.headers.get("x-request-id", "")
     try:
-        told = answer.json()["error"]
-        return ServiceError(
-            answer.status_code, told["code"], told["message"], told["detail"], request_id
-        )
+        return ServiceError.read(answer.status_code, answer.json()["error"], request_id)
     except (ValueError, KeyError, TypeError):
         msg = f"the service answered {answer.status_code}: {answer.text[:200]}"
         return ServiceError(answer.status_code, "http_error", msg, None, request_id)
