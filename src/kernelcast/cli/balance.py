@@ -12,10 +12,10 @@ from kernelcast.balancing.places import place_by_text
 from kernelcast.balancing.reports import balance_to_json
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress
 from kernelcast.records.balance import Activity, BalanceReport, Bar, MergeRule
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
-from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
+from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Table
 from kernelcast.reports.targets import make_folder, writing
@@ -98,10 +98,11 @@ def balance(options: BalanceOptions) -> ExitStatus:
             options.problem_file, places, parameters=options.parameters, settings=settings,
             report=report,
         )  # fmt: skip
-    if options.as_json:
-        show_json(balance_to_json(launch))
-    else:
-        show(list_shares(launch), *draw_timeline(launch), "", *list_remarks(launch))
+    present(
+        balance_to_json(launch), list_shares(launch), *draw_timeline(launch), "",
+        *list_remarks(launch), as_json=options.as_json, figure=chart_timeline(launch),
+        plot_file=options.plot_file,
+    )  # fmt: skip
     if options.folder is not None:
         buffers = arguments.buffers.values()
         for (name, rule), array in zip(launch.merges.items(), buffers, strict=True):
@@ -109,8 +110,6 @@ def balance(options: BalanceOptions) -> ExitStatus:
                 path = options.folder / f"{name}.npy"
                 with writing(path):
                     np.save(path, array)
-    if options.plot_file is not None:
-        save_figure(options.plot_file, chart_timeline(launch))
     failures = [share.failure for share in launch.shares if share.failure]
     for failure in failures:
         complain(failure)
@@ -204,8 +203,8 @@ def chart_timeline(report: BalanceReport) -> Figure:
     ]  # fmt: skip
     if report.estimated_s is not None:
         end_s = report.prepare_s + report.estimated_s
-        ends = [Point(x=end_s, y=at) for at in (-0.5, len(names) - 0.5)]
-        series.append(Series(name="estimated end", kind="guide", points=ends))
+        ends = (-0.5, len(names) - 0.5)
+        series.append(make_series("estimated end", (end_s, end_s), ends, "guide"))
     chart = Chart(
         title=f"{report.kernel}: {report.real_s:.3g} s of work on {len(names) - 1} devices",
         x=Axis(title="time", unit="s"), y=Axis(title="", names=tuple(names)),

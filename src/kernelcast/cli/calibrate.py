@@ -176,7 +176,6 @@ def _calibrate(options: CalibrateOptions) -> ExitStatus:
         when_interrupted="what was measured is kept, the same command goes on from there"
     )
     with progress_bar(is_wanted=not options.as_json) as tell, outcomes.until_interrupted():
-
         warn = _make_busy_warning() if options.is_quick else None
 
         def report(one: Progress) -> None:

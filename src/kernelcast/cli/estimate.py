@@ -189,8 +189,8 @@ def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
     measured = Series(
         name="measured (median)", kind="bars",
         points=[
-            Point(x=place, y=prediction.measurement.seconds)
-            for place, (_, prediction) in enumerate(rows) if prediction.measurement is not None
+            Point(x=place, y=one.measurement.seconds)
+            for place, (_, one) in enumerate(rows) if one.measurement is not None
         ],
     )  # fmt: skip
     seconds = [one.seconds for one in expected]

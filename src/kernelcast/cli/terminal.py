@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 if TYPE_CHECKING:  # takes longer to import than all else that a command needs before it begins
     from rich.console import RenderableType
 
+    from kernelcast.reports.charts import Figure
     from kernelcast.reports.presenter import Part
 
 _LEAST_WIDTH = 80
@@ -32,7 +34,7 @@ def show(*parts: "Part | RenderableType") -> None:
     """
     from rich.console import Console
 
-    from kernelcast.reports.charts import Figure
+    from kernelcast.reports import charts
     from kernelcast.reports.presenter import Section, Table, make_renderable
 
     # Device names hold brackets and the like: nothing in them is markup.
@@ -41,7 +43,7 @@ def show(*parts: "Part | RenderableType") -> None:
     width = console.width if console.is_terminal else _UNLIMITED_WIDTH
     for number, part in enumerate(parts):
         content: RenderableType | None
-        if isinstance(part, str | Mapping | Table | Section | Figure):
+        if isinstance(part, str | Mapping | Table | Section | charts.Figure):
             content = make_renderable(part, width=width, is_first=not number)
         else:
             content = part
@@ -51,6 +53,21 @@ def show(*parts: "Part | RenderableType") -> None:
             wanted_width = console.measure(content, options=unlimited).maximum
             console.width = max(_LEAST_WIDTH, wanted_width)
         console.print(content)
+
+
+def present(
+    content: object, *parts: "Part | RenderableType", as_json: bool, figure: "Figure | None" = None,
+    plot_file: Path | None = None,
+) -> None:  # fmt: skip
+    """Present an answer: as JSON or as parts, and its figure in a file where one is named."""
+    if as_json:
+        show_json(content)
+    else:
+        show(*parts)
+    if plot_file is not None and figure is not None:
+        from kernelcast.reports.drawing import save_figure
+
+        save_figure(plot_file, figure)
 
 
 def show_line(text: str) -> None:

@@ -25,7 +25,7 @@ from kernelcast.records.work_group_trace import (
     TraceMethod,
     WorkGroupTrace,
 )
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
 from kernelcast.reports.drawing import check_plot, save_figure
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Table, Value
@@ -204,13 +204,13 @@ def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
     if isinstance(outcome, StepTimes):
         facts = facts if trace.p_sat is not None else ["no steps seen"]
         title = f"{trace.problem} on {trace.device_id}: {', '.join(facts)}"
-        points = zip(outcome.work_groups, outcome.times_s, strict=True)
-        times = Series(name="t(n)", kind="line", points=[Point(x=x, y=y) for x, y in points])
+        times = make_series("t(n)", outcome.work_groups, outcome.times_s, "line")
         edges = range(trace.concurrency or 0, outcome.work_groups[-1] + 1, trace.concurrency or 1)
         guides = [
-            Series(name="more than are active at once", kind="guide", points=[
-                Point(x=edge + 0.5, y=0.0), Point(x=edge + 0.5, y=max(outcome.times_s)),
-            ])
+            make_series(
+                "more than are active at once", [edge + 0.5] * 2, (0.0, max(outcome.times_s)),
+                "guide",
+            )
             for edge in (edges if trace.concurrency else ())
         ]  # fmt: skip
         x = Axis(title="work-groups n in the launch", unit="count")
@@ -242,12 +242,10 @@ def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
         np.asarray(outcome.starts_s), np.asarray(outcome.finishes_s), bins=_BINS
     )
     middles_s = (edges_s[:-1] + edges_s[1:]) / 2
-    series = [Series(name="active", kind="stack", points=[
-        Point(x=float(x), y=float(y)) for x, y in zip(middles_s, active, strict=True)
-    ])]  # fmt: skip
+    series = [make_series("active", middles_s.tolist(), active.tolist(), "stack")]
     if trace.concurrency is not None:
-        ends = [Point(x=x, y=trace.concurrency) for x in (0.0, max(outcome.finishes_s))]
-        series.append(Series(name="at once", kind="guide", points=ends))
+        ends = (0.0, max(outcome.finishes_s))
+        series.append(make_series("at once", ends, [trace.concurrency] * 2, "guide"))
     y = Axis(title="active work-groups", unit="count")
     yield Chart(x=time, y=y, series=tuple(series))
 

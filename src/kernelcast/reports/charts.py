@@ -70,6 +70,19 @@ class Series:
     """Whether bars are hatched: what they show was avoided or overlaps."""
 
 
+def make_series(
+    name: str, x: Iterable[float], y: Iterable[float], kind: Kind = "points", *,
+    is_hollow: bool = False,
+) -> Series:  # fmt: skip
+    """Make a series of places and values, of one length.
+
+    >>> make_series("time", [1, 2], [0.5, 0.7], "line").points[1]
+    Point(x=2, y=0.7, low=None, high=None, label='', link='')
+    """
+    points = [Point(x=at, y=value) for at, value in zip(x, y, strict=True)]
+    return Series(name=name, points=points, kind=kind, is_hollow=is_hollow)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """A chart; where several stand together, each has a title."""
@@ -130,7 +143,7 @@ def chart_predictions(series: Iterable[Series], *, has_bounds: bool = True) -> C
     ends = [end(at.x for one in clipped for at in one.points) for end in (min, max)]
     factors = {"equal": (1.0,), "10 % off": (1.1, 1 / 1.1) if has_bounds else ()}
     guides = [
-        Series(name=name, kind="guide", points=[Point(x=one, y=one * factor) for one in ends])
+        make_series(name, ends, [one * factor for one in ends], "guide")
         for name, each in factors.items()
         for factor in each
     ]
@@ -159,16 +172,14 @@ def chart_mean_errors(
     short, charts = shorten_names(kernels), []
     for first in range(0, len(kernels), _MOST_BARS):
         own = kernels[first : first + _MOST_BARS]
+        chosen = {name: each[first : first + _MOST_BARS] for name, each in errors.items()}
         series = [
-            Series(name=method, kind="bars", points=[
-                Point(x=place, y=error or 0.0)
-                for place, error in enumerate(each[first : first + _MOST_BARS])
-            ])
-            for method, each in errors.items()
-        ]  # fmt: skip
+            make_series(name, range(len(own)), [error or 0.0 for error in each], "bars")
+            for name, each in chosen.items()
+        ]
         if noise is not None:
-            ends = [Point(x=place, y=noise) for place in (-0.5, len(own) - 0.5)]
-            series.append(Series(name="noise of measured times", kind="guide", points=ends))
+            ends = (-0.5, len(own) - 0.5)
+            series.append(make_series("noise of measured times", ends, (noise, noise), "guide"))
         x = Axis(title="", names=tuple(short[name] for name in own))
         y = Axis(title="mean error", unit="share")
         charts.append(Chart(x=x, y=y, series=tuple(series), cuts_bars=True))
@@ -191,13 +202,13 @@ def chart_errors(
         name = "within noise" if kernel.winner is None else f"{kernel.winner} is better"
         groups.setdefault(name, []).append(point)
     errors = [error for own in groups.values() for one in own for error in (one.x, one.y)]
-    ends = [Point(x=end, y=end) for end in (min(errors), max(errors))]
+    ends = (min(errors), max(errors))
     return Chart(
         x=Axis(title=f"mean error of {first}", unit="share", is_log=True),
         y=Axis(title=f"mean error of {second}", unit="share", is_log=True),
         series=(
             *(Series(name=name, points=own) for name, own in sorted(groups.items())),
-            Series(name="equal", kind="guide", points=ends),
+            make_series("equal", ends, ends, "guide"),
         ),
         is_square=True,
     )

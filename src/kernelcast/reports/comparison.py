@@ -14,7 +14,7 @@ import pandas as pd
 
 from kernelcast.models.validation.comparison import Comparison, ExplainedError
 from kernelcast.models.validation.methods import MethodComparison
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
 from kernelcast.reports.numbers import format_error
 from kernelcast.reports.presenter import Part, Section, Table, Unit
 
@@ -151,7 +151,7 @@ def make_pair_figure(comparison: MethodComparison, first: str, second: str) -> F
                 ])
                 for name, own in families.groupby(winner)
             ),
-            Series(name="equal", kind="guide", points=[Point(x=one, y=one) for one in ends]),
+            make_series("equal", ends, ends, "guide"),
         ),
         is_square=True,
     )  # fmt: skip
@@ -162,10 +162,8 @@ def make_pair_figure(comparison: MethodComparison, first: str, second: str) -> F
         x=Axis(title=f"error of {second} over error of {first}", is_log=True),
         y=Axis(title="share of families with less", unit="share"),
         series=(
-            Series(name="families", points=[
-                Point(x=float(x), y=float(y)) for x, y in zip(ratios, shares, strict=True)
-            ]),
-            Series(name="equal", kind="guide", points=[Point(x=1.0, y=0.0), Point(x=1.0, y=1.0)]),
+            make_series("families", ratios.tolist(), shares.tolist()),
+            make_series("equal", (1.0, 1.0), (0.0, 1.0), "guide"),
         ),
     )  # fmt: skip
     return Figure(
@@ -182,10 +180,7 @@ def chart_errors_over_size(rows: pd.DataFrame, first: str, second: str) -> Chart
         x=Axis(title="measured time", unit="s", is_log=True),
         y=Axis(title="error", unit="share", is_log=True),
         series=tuple(
-            Series(name=name, points=[
-                Point(x=x, y=max(y, _LEAST_ERROR))
-                for x, y in zip(rows["measured_s"], rows[column], strict=True)
-            ])
+            make_series(name, rows["measured_s"], rows[column].clip(lower=_LEAST_ERROR))
             for name, column in ((first, "first"), (second, "second"))
         ),
     )  # fmt: skip

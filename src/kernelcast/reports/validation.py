@@ -14,6 +14,7 @@ from kernelcast.reports.charts import (
     Point,
     Series,
     chart_predictions,
+    make_series,
     shorten_names,
 )
 from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_points
@@ -271,12 +272,16 @@ def _draw_device(report: ValidationReport, score: DeviceScore) -> list[Figure]:
                 x=Axis(title="", names=tuple(short[one.group] for one in panel)),
                 y=Axis(title="mean error", unit="share"),
                 series=(
-                    _make_bars(score.model, [one.error for one in panel]),
-                    _make_bars(_BASELINE, [one.linear_error or 0.0 for one in panel]),
+                    make_series(
+                        score.model, range(len(panel)), [one.error for one in panel], "bars"
+                    ),
+                    make_series(
+                        _BASELINE, range(len(panel)), [one.linear_error or 0.0 for one in panel],
+                        "bars",
+                    ),
                     *(
-                        [Series(name="noise", kind="guide", points=[
-                            Point(x=-0.5, y=noise), Point(x=len(panel) - 0.5, y=noise),
-                        ])] if noise is not None else []
+                        [make_series("noise", (-0.5, len(panel) - 0.5), (noise, noise), "guide")]
+                        if noise is not None else []
                     ),
                 ),
                 cuts_bars=True,
@@ -311,11 +316,6 @@ def _draw_device(report: ValidationReport, score: DeviceScore) -> list[Figure]:
     return figures
 
 
-def _make_bars(name: str, errors: Sequence[float]) -> Series:
-    points = [Point(x=place, y=error) for place, error in enumerate(errors)]
-    return Series(name=name, kind="bars", points=points)
-
-
 def _draw_sampling_points(points: Sequence[SamplingPointScore]) -> Figure:
     """Draw error and cost of the linear model over the sampling points of one device."""
     series = sorted((one for one in points if one.multiple), key=lambda one: one.multiple)
@@ -323,19 +323,16 @@ def _draw_sampling_points(points: Sequence[SamplingPointScore]) -> Figure:
     charts = []
     for title, names in (("error of the linear model", ("mean", "median")),
                          ("sampling cost", ("cost",))):  # fmt: skip
+        places, ends = range(len(series)), (0, max(len(series) - 1, 1))
         lines = [
-            Series(name=name, kind="line", points=[
-                Point(x=place, y=getattr(one, name)) for place, one in enumerate(series)
-            ])
+            make_series(name, places, [getattr(one, name) for one in series], "line")
             for name in names
-        ]  # fmt: skip
+        ]
         guides = [
-            Series(name=f"{name}, default samples", kind="guide", points=[
-                Point(x=place, y=getattr(one, name)) for place in (0, max(len(series) - 1, 1))
-            ])
+            make_series(f"{name}, default samples", ends, [getattr(one, name)] * 2, "guide")
             for name in names
             for one in usual
-        ]  # fmt: skip
+        ]
         charts.append(Chart(
             x=Axis(title="multiples of P_sat", names=tuple(one.label for one in series)),
             y=Axis(title=title, unit="share"), series=(*lines, *guides), title=title,

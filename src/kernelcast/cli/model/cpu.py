@@ -15,7 +15,7 @@ from kernelcast.analytic.cpu.layer_conditions import Transition
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.analytic.cpu.units import Unit, convert, read_unit, to_cycles_per_line
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import progress, show, show_json
+from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine, list_machines
@@ -39,8 +39,8 @@ from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.reports.charts import Axis, Chart, Figure, Kind, Point, Series
-from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.charts import Axis, Chart, Figure, make_series
+from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table, Value
 from kernelcast.sampling.loop_benchmark import (
@@ -308,12 +308,7 @@ def cpu(options: CpuOptions) -> None:
     OpenCL kernel. Nothing is run without --measure or --device; a loop may be compiled.
     """
     content, parts, figure = (_model_problem if options.is_problem else _model_loop)(options)
-    if options.as_json:
-        show_json(content)
-    else:
-        show(*parts)
-    if options.plot_file is not None:
-        save_figure(options.plot_file, figure)
+    present(content, *parts, as_json=options.as_json, figure=figure, plot_file=options.plot_file)
 
 
 def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
@@ -540,37 +535,24 @@ def _chart_sweep(title: str, name: str, rows: Sequence[_Size], unit: Unit) -> Fi
         totals["T_OL"] = [term.hidden if term else 0.0 for term in terms]
     if all(row.loop.roofline is not None for row in rows):
         totals["Roofline"] = [row.loop.roofline.cycles for row in rows if row.loop.roofline]
-    measured = [
-        Point(x=at, y=row.measured_cycles)
-        for at, row in zip(sizes, rows, strict=True)
-        if row.measured is not None
-    ]
-    upper = [
-        *_make_series(times, sizes, "stack"), *_make_series(totals, sizes, "line"),
-        *([Series(name="measured", points=measured)] if measured else []),
-    ]  # fmt: skip
+    upper = [make_series(name, sizes, own, "stack") for name, own in times.items()]
+    upper += [make_series(name, sizes, own, "line") for name, own in totals.items()]
+    ran = [row for row in rows if row.measured is not None]
+    if ran:
+        places = [row.loop.constants.get(name, 0) for row in ran]
+        upper.append(make_series("measured", places, [row.measured_cycles for row in ran]))
+    lower = [(boundary, sizes, own) for boundary, own in lines.items()]
     caption = f"in {unit}: {format_value(rows[0].loop.value(unit), unit)} at the first size"
     x = Axis(title=name or "size")
     return Figure(
         charts=(
             Chart(x=x, y=Axis(title="core cycles per cache line of work"), series=tuple(upper)),
             Chart(x=x, y=Axis(title="lines per cache line of work"),
-                  series=tuple(_make_series(lines, sizes, "line"))),
+                  series=tuple(make_series(*one, "line") for one in lower)),
         ),
         title=title if unit is Unit.CYCLES_PER_LINE else f"{title}\n{caption}", columns=1,
         heights=(4.4, 2.6),
     )  # fmt: skip
-
-
-def _make_series(
-    values: Mapping[str, Sequence[float]], sizes: Sequence[float], kind: Kind
-) -> list[Series]:
-    return [
-        Series(name=name, kind=kind, points=[
-            Point(x=at, y=value) for at, value in zip(sizes, own, strict=True)
-        ])
-        for name, own in values.items()
-    ]  # fmt: skip
 
 
 def _model_problem(options: CpuOptions) -> tuple[object, list[Part], Figure]:
@@ -648,17 +630,13 @@ def _chart_estimates(title: str, name: str, rows: Sequence[tuple[int, AnalyticEs
             limiter: [one.limiters.get(limiter, 0.0) for _, one in rows]
             for limiter in largest[:_MOST_LIMITERS]
         }
-        series = _make_series(times, sizes, "line")
-        return Figure(
-            charts=(Chart(x=Axis(title=name), y=time, series=tuple(series)),), title=title
-        )
-    total = rows[0][1].seconds
-    bars = [Point(x=place, y=most[limiter]) for place, limiter in enumerate(largest)]
-    ends = [Point(x=total, y=at) for at in (-0.5, len(largest) - 0.5)]
+        series = tuple(make_series(name, sizes, own, "line") for name, own in times.items())
+        return Figure(charts=(Chart(x=Axis(title=name), y=time, series=series),), title=title)
+    total, places = rows[0][1].seconds, range(len(largest))
     chart = Chart(
         x=Axis(title="", names=tuple(largest)), y=time, is_upright=False,
-        series=(Series(name="alone", kind="bars", points=bars),
-                Series(name="estimate", kind="guide", points=ends)),
+        series=(make_series("alone", places, [most[limiter] for limiter in largest], "bars"),
+                make_series("estimate", (total, total), (-0.5, len(largest) - 0.5), "guide")),
     )  # fmt: skip
     return Figure(charts=(chart,), title=title)
 

@@ -18,7 +18,7 @@ from kernelcast.launches.modelling.hit_rate_points import (
 )
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.arithmetic import Number
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.drawing import check_plot, save_figure
 from kernelcast.reports.presenter import Table
 
@@ -104,11 +104,12 @@ def _chart_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) 
         own = [point for point in points if point.function == name]
         most = 1.05 * max(point.oversubscription for point in own)
         places = [most * number / 200 for number in range(201)]
-        measured = [Point(x=point.oversubscription, y=point.hit_rate) for point in own]
-        curve = [Point(x=at, y=one.rate.at(at)) for at in places]
+        measured = [point.hit_rate for point in own]
         charts.append(Chart(
             title=name, x=Axis(title="oversubscription"), y=Axis(title="hit rate"),
-            series=(Series(name="measured", points=measured),
-                    Series(name="fit", kind="guide", points=curve)),
+            series=(
+                make_series("measured", [point.oversubscription for point in own], measured),
+                make_series("fit", places, map(one.rate.at, places), "guide"),
+            ),
         ))  # fmt: skip
     return Figure(charts=tuple(charts))

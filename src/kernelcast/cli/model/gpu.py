@@ -11,7 +11,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.terminal import progress, show, show_json
+from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.features.written_accesses.accesses import read_access
 from kernelcast.features.written_accesses.arrays import read_array
@@ -46,8 +46,8 @@ from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
-from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.charts import Axis, Chart, Figure, make_series
+from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_count, format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
 
@@ -233,12 +233,7 @@ def gpu(options: GpuOptions) -> None:
             content = [configuration_to_json(source.name, answer) for answer in answers]
             parts = list(_describe_answers(source.name, answers))
             figure = _chart_answers(source.name, answers)
-    if options.as_json:
-        show_json(content)
-    else:
-        show(*parts)
-    if options.plot_file is not None:
-        save_figure(options.plot_file, figure)
+    present(content, *parts, as_json=options.as_json, figure=figure, plot_file=options.plot_file)
 
 
 def _sweep_local_sizes(
@@ -341,18 +336,17 @@ def _chart_sizes(
     transitions: Mapping[str, Transition | None],
 ) -> Figure:
     """Chart DRAM loads per update over a size (the paper's Fig. 23)."""
+    loads = {label: [_dram_loads(one) for _, one in curve] for label, curve in curves.items()}
     lines = [
-        Series(name=label, kind="line", points=[
-            Point(x=value, y=_dram_loads(one)) for value, one in curve
-        ])
+        make_series(label, [value for value, _ in curve], loads[label], "line")
         for label, curve in curves.items()
-    ]  # fmt: skip
-    top = max(point.y for line in lines for point in line.points)
+    ]
+    top = max(map(max, loads.values()))
     marks = [
-        Series(name="loads begin to climb", kind="guide",
-               points=[Point(x=transition.begins, y=0.0), Point(x=transition.begins, y=top)])
-        for transition in transitions.values() if transition is not None
-    ]  # fmt: skip
+        make_series("loads begin to climb", [transition.begins] * 2, (0.0, top), "guide")
+        for transition in transitions.values()
+        if transition is not None
+    ]
     x, y = Axis(title=name), Axis(title="DRAM loads (B/update)")
     return Figure(charts=(Chart(x=x, y=y, series=(*lines, *marks)),))
 
@@ -367,15 +361,8 @@ def _present_comparisons(
     rows = []
     for comparison in comparisons:
         tau = "-" if comparison.rank_correlation is None else f"{comparison.rank_correlation:.2f}"
-        rows.append(
-            (
-                comparison.quantity,
-                len(comparison.measured),
-                comparison.mean_error,
-                comparison.bias,
-                tau,
-            )
-        )
+        launches = len(comparison.measured)
+        rows.append((comparison.quantity, launches, comparison.mean_error, comparison.bias, tau))
     lines = [
         f"the launch predicted fastest reaches {format_share(comparison.best_share)} of the "
         "fastest measured"
@@ -384,17 +371,13 @@ def _present_comparisons(
     ]
     charts = []
     for comparison in comparisons:
-        pairs = zip(comparison.measured, comparison.predicted, strict=True)
-        ends = [
-            Point(x=value, y=value)
-            for value in (0.0, max(*comparison.measured, *comparison.predicted))
-        ]
+        ends = (0.0, max(*comparison.measured, *comparison.predicted))
         charts.append(Chart(
             title=comparison.quantity.replace("_", " "), is_square=True,
             x=Axis(title="measured", unit="count"), y=Axis(title="predicted", unit="count"),
             series=(
-                Series(name="launches", points=[Point(x=x, y=y) for x, y in pairs]),
-                Series(name="equal", kind="guide", points=ends),
+                make_series("launches", comparison.measured, comparison.predicted),
+                make_series("equal", ends, ends, "guide"),
             ),
         ))  # fmt: skip
     figure = Figure(charts=tuple(charts), title=title)
@@ -529,19 +512,17 @@ def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configu
             for answer in answers
         )
     ]
-    whole = [Point(x=place, y=one.estimate.seconds) for place, one in enumerate(answers)]
+    places = range(len(answers))
     limiters = [
-        Series(name=name, kind="bars", points=[
-            Point(x=place, y=one.estimate.limiters.get(name, 0.0))
-            for place, one in enumerate(answers)
-        ])
+        make_series(name, places, [one.estimate.limiters.get(name, 0.0) for one in answers], "bars")
         for name in names
-    ]  # fmt: skip
+    ]
+    whole = make_series("whole launch", places, [one.estimate.seconds for one in answers])
     return Chart(
         title=title,
         x=Axis(title="", names=tuple(labels)),
         y=Axis(title="time alone", unit="s"),
-        series=(*limiters, Series(name="whole launch", points=whole)),
+        series=(*limiters, whole),
     )
 
 
@@ -553,9 +534,9 @@ def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> C
         volumes = [part.get((boundary, name), 0.0) for part in parts]
         if max(volumes) > 0:
             shift = 0 if boundary == "L2 to L1" else 1
-            series.append(Series(
-                name=f"{boundary}: {name}", kind="stack", is_hollow=name.startswith("reused"),
-                points=[Point(x=2 * at + shift, y=volume) for at, volume in enumerate(volumes)],
+            series.append(make_series(
+                f"{boundary}: {name}", range(shift, 2 * len(volumes), 2), volumes, "stack",
+                is_hollow=name.startswith("reused"),
             ))  # fmt: skip
     names = [f"{label}\n{boundary}" for label in labels for boundary in ("L2 to L1", "DRAM to L2")]
     return Chart(

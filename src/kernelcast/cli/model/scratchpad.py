@@ -20,7 +20,7 @@ from kernelcast.analytic.scratchpad.what_if import (
     vary_granularity,
 )
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import show, show_json
+from kernelcast.cli.terminal import present
 from kernelcast.launches.modelling.scratchpad_files import (
     depends_on_cpes,
     find_scratchpad,
@@ -36,8 +36,8 @@ from kernelcast.launches.modelling.scratchpad_formats import (
 from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import Number
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
-from kernelcast.reports.drawing import check_plot, save_figure
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
+from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Table, Unit, Value
 
@@ -136,12 +136,11 @@ def scratchpad(options: ScratchpadOptions) -> None:
             answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
         else:
             answer = _model([model_kernel(kernel, processor) for kernel in kernels], processor)
-    if options.as_json:
-        show_json(answer.content)
-    else:
-        show(*answer.parts, *(f"note: {note}" for note in dict.fromkeys(answer.notes)))
-    if options.plot_file is not None:
-        save_figure(options.plot_file, answer.figure)
+    notes = (f"note: {note}" for note in dict.fromkeys(answer.notes))
+    present(
+        answer.content, *answer.parts, *notes, as_json=options.as_json, figure=answer.figure,
+        plot_file=options.plot_file,
+    )  # fmt: skip
 
 
 def _model(terms: Sequence[ScratchpadTerms], processor: ScratchpadMachine) -> _Answer:
@@ -330,12 +329,11 @@ def _chart_kernels(terms: Sequence[ScratchpadTerms]) -> Figure:
         )
     ]  # fmt: skip
     if plan.idle_s > 0:
-        ends = (plan.groups[-1].copy_in[1], plan.groups[0].copy_out[0])
+        ends, rows = (plan.groups[-1].copy_in[1], plan.groups[0].copy_out[0]), len(plan.groups)
         spans += [
-            Series(name="memory idles between", kind="guide",
-                   points=[Point(x=end, y=-0.5), Point(x=end, y=len(plan.groups) - 0.5)])
+            make_series("memory idles between", (end, end), (-0.5, rows - 0.5), "guide")
             for end in ends
-        ]  # fmt: skip
+        ]
     cpes = -(-terms[0].kernel.active_cpes // len(plan.groups))
     scenario = "2, memory never idles" if plan.is_fully_overlapped else "1, memory idles"
     timeline = Chart(
@@ -365,13 +363,10 @@ def _chart_times(
         x=Axis(title=title, names=tuple(labels)),
         y=Axis(title="time over T_total") if is_normalised else Axis(title="time", unit="s"),
         series=tuple(
-            Series(
-                name=name, kind="points" if name == "T_total" else "stack",
-                is_hollow=name == "T_overlap",
-                points=[
-                    Point(x=place, y=value * scale)
-                    for place, (value, scale) in enumerate(zip(seconds, scales, strict=True))
-                ],
+            make_series(
+                name, range(len(scales)),
+                [value * scale for value, scale in zip(seconds, scales, strict=True)],
+                "points" if name == "T_total" else "stack", is_hollow=name == "T_overlap",
             )
             for name, seconds in parts.items() if any(seconds)
         ),
@@ -380,19 +375,20 @@ def _chart_times(
 
 def _chart_cpes(sweep: CpeSweep) -> Figure:
     marked = {"fastest": sweep.best, "fastest of one core group": sweep.best_of_one_group}
-    totals = [Point(x=point.active_cpes, y=point.terms.t_total_s) for point in sweep.points]
+    counts = [point.active_cpes for point in sweep.points]
+    totals_s = [point.terms.t_total_s for point in sweep.points]
     times = Chart(
         x=Axis(title="active CPEs"), y=Axis(title="time", unit="s"),
         series=(
-            Series(name="T_total", kind="line", points=totals),
+            make_series("T_total", counts, totals_s, "line"),
             *(
-                Series(name=f"{label}: {one.active_cpes} CPEs",
-                       points=[Point(x=one.active_cpes, y=one.terms.t_total_s)])
+                make_series(f"{label}: {one.active_cpes} CPEs", [one.active_cpes],
+                            [one.terms.t_total_s])
                 for label, one in marked.items() if one is not None
             ),
         ),
     )  # fmt: skip
-    labels = [str(point.active_cpes) for point in sweep.points]
-    parts = _chart_times([point.terms for point in sweep.points], labels, "active CPEs")
+    terms = [point.terms for point in sweep.points]
+    parts = _chart_times(terms, list(map(str, counts)), "active CPEs")
     title = f"{sweep.best.terms.kernel.name}: number of active CPEs"
     return Figure(charts=(times, parts), title=title, columns=1)
