@@ -6,8 +6,7 @@ import pytest
 
 from kernelcast.features.instrumentation.tracing import make_tracing_kernel
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.trace_task import TraceSettings, trace_in_session
-from kernelcast.launches.tracing import trace_on_devices
+from kernelcast.launches.tracing import TraceSettings, trace_in_session, trace_on_devices
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.kernel import Kernel

@@ -12,9 +12,9 @@ from kernelcast.launches.settings import (
     DEFAULT_COVERAGE,
     DEFAULT_TIMEOUT_S,
     EstimateSettings,
-    make_settings,
 )
 from kernelcast.reports.targets import check_target
+from kernelcast.sampling.plan import SamplingPlan
 
 _DEFAULTS: Final = EstimateSettings()
 
@@ -103,10 +103,11 @@ class EstimateRequest:
 
     def settings(self) -> EstimateSettings:
         """Make the settings of every estimate."""
-        return make_settings(
-            budget=self.budget,
+        return EstimateSettings(
+            plan=SamplingPlan(budget=self.budget, seed=self.seed),
             coverage=self.coverage,
-            measured_runs=self.runs if self.measure else None,
+            measure=self.measure,
+            measured_runs=self.runs,
             seed=self.seed,
             samples=not self.no_sampling,
             uses_history=not (self.no_history or self.record_file),

@@ -13,13 +13,12 @@ from kernelcast.cli.terminal import show, show_json
 from kernelcast.cli.training_options import STORE
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import (
-    DEFAULT_COVERAGE,
     DEFAULT_TIMEOUT_S,
     EstimateSettings,
-    make_settings,
 )
 from kernelcast.records.errors import InputError
 from kernelcast.reports.presenter import Table
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.scheduling.starpu.codelets import Codelet, read_codelets
 from kernelcast.scheduling.starpu.models import (
     default_folder,
@@ -145,9 +144,7 @@ class ExportOptions:
             sources.append(StoredTimes(store))
         if self.estimate_files:
             return [*sources, EstimateFiles(self.estimate_files)]
-        settings = make_settings(
-            budget=self.budget, coverage=DEFAULT_COVERAGE, measured_runs=None, seed=0
-        )
+        settings = EstimateSettings(plan=SamplingPlan(budget=self.budget))
         return [*sources, EstimatesNow(settings, timeout_s=self.timeout_s)]
 
 

@@ -13,8 +13,7 @@ from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
-from kernelcast.launches.trace_task import TraceSettings
-from kernelcast.launches.tracing import trace_on_devices
+from kernelcast.launches.tracing import TraceSettings, trace_on_devices
 from kernelcast.records.errors import InputError
 from kernelcast.records.plain import to_plain
 from kernelcast.records.work_group_trace import (

@@ -7,6 +7,7 @@ from pathlib import Path
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
@@ -106,3 +107,32 @@ def model_own_launch(
     from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp
 
     return add_mwp_cwp(found, launch, machine, counters)
+
+
+def foretell_own(
+    problem: Problem, ndrange: NDRange, device_id: str, *, stand_in: str = ""
+) -> AnalyticEstimate | None:
+    """Tell the time of a launch before anything of it ran; None of a device without description.
+
+    Parameters and errors are those of `model_own_launch`.
+    """
+    machine = find_own_machine(device_id, stand_in=stand_in)
+    if machine is None or machine.kind is not DeviceKind.CPU:
+        return model_own_launch(problem, ndrange, device_id, stand_in=stand_in)
+    return foretell_by(problem, ndrange, machine)
+
+
+def foretell_by(
+    problem: Problem, ndrange: NDRange, machine: MachineDescription
+) -> AnalyticEstimate:
+    """Ask the analytic model of a CPU, and say how far loops that data end may change its time."""
+    from kernelcast.features.counting.open_loops import doubt_counts
+    from kernelcast.launches.modelling.estimating import estimate_analytically
+    from kernelcast.launches.modelling.launches import model_kernel, model_launch
+
+    kernel = model_kernel(problem)
+    counters = kernel.count(ndrange)
+    launch = model_launch(problem, ndrange, counters=counters)
+    found = estimate_analytically(launch, machine, problem)
+    doubt = doubt_counts(kernel.facts, counters).half_width
+    return replace(found, doubt=doubt) if doubt else found

@@ -48,6 +48,9 @@ class EstimateSettings:
     the interval, or it is left out. 0: every launch that was not observed itself is sampled."""
 
     def __post_init__(self) -> None:
+        if self.seed < 0:
+            msg = f"seed {self.seed}: give a whole number of at least 0"
+            raise InputError(msg)
         if self.measure and not self.samples:
             msg = "measured runs without running anything: leave out one of both"
             raise InputError(msg)
@@ -71,56 +74,3 @@ class EstimateSettings:
         """Give them for samples of a launch that was sampled at moments before: elsewhere."""
         plan = self.plan
         return self if not moments else replace(self, plan=replace(plan, seed=plan.seed + moments))
-
-
-def make_settings(
-    *,
-    budget: float,
-    coverage: float,
-    measured_runs: int | None,
-    seed: int,
-    samples: bool = True,
-    uses_history: bool = True,
-    within_s: float | None = None,
-    least_gain: float = DEFAULT_LEAST_GAIN,
-) -> EstimateSettings:
-    """Make settings from plain numbers; one seed for buffers and for the windows' places.
-
-    Parameters
-    ----------
-    budget : float
-        Share of the predicted time that sampling may cost.
-    coverage : float
-        Share of true times that the interval shall hold.
-    measured_runs : int or None
-        How many whole runs are timed for comparison; None means none.
-    seed : int
-        Of everything random, at least 0.
-    samples, uses_history, within_s, least_gain
-        As of `EstimateSettings`.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-
-    Examples
-    --------
-    >>> make_settings(budget=0.05, coverage=0.9, measured_runs=None, seed=7).plan.seed
-    7
-    """
-    if seed < 0:
-        msg = f"seed {seed}: give a whole number of at least 0"
-        raise InputError(msg)
-    settings = EstimateSettings(
-        plan=SamplingPlan(budget=budget, seed=seed),
-        coverage=coverage,
-        seed=seed,
-        samples=samples,
-        uses_history=uses_history,
-        within_s=within_s,
-        least_gain=least_gain,
-    )
-    if measured_runs is None:
-        return settings
-    return replace(settings, measure=True, measured_runs=measured_runs)

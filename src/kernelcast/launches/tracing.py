@@ -1,17 +1,166 @@
-"""Traces of one problem on several devices, each device in a process of its own."""
+"""Traces a problem on devices: marks from the source, a run on the device, a verdict."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
+
+from kernelcast.features.instrumentation.tracing import make_tracing_kernel
+from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
-from kernelcast.launches.trace_task import TraceSettings, TraceTask
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
-from kernelcast.records.work_group_trace import TraceAnswer, WorkGroupTrace
+from kernelcast.records.work_group_trace import (
+    Staircase,
+    StepTimes,
+    Timeline,
+    TraceAnswer,
+    TraceMethod,
+    WorkGroupTrace,
+)
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.sampling.trace_analysis import (
+    find_concurrency,
+    find_p_sat,
+    find_run_length,
+    find_staircase,
+    find_steps,
+)
+from kernelcast.sampling.tracing import TracingLaunch, run_trace
 from kernelcast.workers import Task, run_isolated
 
 _LONGEST_TIMEOUT_S = 1e6
-_TRACE = Task(entry="kernelcast.launches.trace_task:trace_problem", returns=WorkGroupTrace)
+_TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGroupTrace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSettings:
+    """How a trace is made.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    method: TraceMethod = TraceMethod.AUTO
+    """By a clock, by steps, or whichever the device offers."""
+    work_groups: int | None = None
+    """How many of the first to trace; None means all, at most 10,000."""
+    seed: int = 0
+    """Seed of random buffer contents."""
+
+    def __post_init__(self) -> None:
+        if self.work_groups is not None and self.work_groups < 1:
+            msg = f"{self.work_groups} work-groups to trace; give a number of at least 1"
+            raise InputError(msg)
+        if self.seed < 0:
+            msg = f"seed {self.seed}: give a whole number of at least 0"
+            raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceTask:
+    """A trace to be made in a child process."""
+
+    problem: Problem
+    device_id: str
+    settings: TraceSettings
+
+
+def trace_problem(task: TraceTask, report: Callable[[str], None]) -> WorkGroupTrace:
+    """Trace one problem on one device."""
+    report("opening the device")
+    session = open_session(*choose_device(task.device_id, find_devices()))
+    return trace_in_session(session, task.problem, task.settings, report=report)
+
+
+def trace_in_session(
+    session: DeviceSession,
+    problem: Problem,
+    settings: TraceSettings,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+) -> WorkGroupTrace:
+    """Trace one problem on a device that is open already."""
+    report("building the kernel and its buffers")
+    traced = _mark(problem.kernel)
+    with prepared_launch(session, problem, TracingLaunch, seed=settings.seed) as launch:
+        outcome, reason = run_trace(
+            launch,
+            traced,
+            method=settings.method,
+            work_groups=settings.work_groups,
+            report=report,
+        )
+        return judge(launch, problem, outcome, reason)
+
+
+def judge(
+    launch: TracingLaunch, problem: Problem, outcome: Timeline | StepTimes, reason: str
+) -> WorkGroupTrace:
+    """Say what a timeline, or the times of growing launches, tell of the scheduler."""
+    units = launch.device.compute_units
+    if isinstance(outcome, Timeline):
+        concurrency, p_sat, staircase, run_length = judge_timeline(outcome, units)
+    else:
+        concurrency = find_steps(outcome.work_groups, outcome.times_s)[0]
+        p_sat, staircase, run_length = -(-concurrency // units), Staircase.NOT_APPLICABLE, None
+    is_told = isinstance(outcome, Timeline) or outcome.has_steps
+    return WorkGroupTrace(
+        device=launch.device.name,
+        device_id=launch.device.id,
+        problem=problem.name,
+        kernel=problem.kernel.name,
+        ndrange=launch.ndrange,
+        compute_units=units,
+        reason=reason,
+        concurrency=concurrency if is_told else None,
+        p_sat=p_sat if is_told else None,
+        probe_concurrency=launch.saturation.concurrency,
+        staircase=staircase,
+        run_length=run_length,
+        outcome=outcome,
+    )
+
+
+def judge_timeline(timeline: Timeline, compute_units: int) -> tuple[int, int, Staircase, float]:
+    """Give concurrency, P_sat, staircase and run length of a timeline.
+
+    Examples
+    --------
+    >>> timeline = Timeline(
+    ...     starts_s=(0.0, 0.0), finishes_s=(1.0, 2.0), lanes=(0, 0), waves=(0, 0), clock="c",
+    ...     lanes_are_compute_units=True, resolution_s=1e-9, launch_s=2.0, plain_s=2.0)
+    >>> concurrency, p_sat, staircase, _ = judge_timeline(timeline, 1)
+    >>> concurrency, p_sat, staircase.value
+    (2, 2, 'yes')
+    """
+    starts, finishes = np.asarray(timeline.starts_s), np.asarray(timeline.finishes_s)
+    lanes, waves = np.asarray(timeline.lanes), np.asarray(timeline.waves)
+    knows_units = timeline.lanes_are_compute_units
+    p_sat = find_p_sat(
+        starts, finishes, lanes, compute_units=compute_units, knows_units=knows_units
+    )
+    staircase = (
+        find_staircase(starts, finishes, waves, lanes if knows_units else None)
+        if p_sat > 1
+        else Staircase.NOT_APPLICABLE
+    )
+    concurrency = find_concurrency(starts, finishes)
+    return concurrency, p_sat, staircase, find_run_length(starts, lanes)
+
+
+def _mark(kernel: Kernel) -> Kernel | str:
+    """Give the marked copy of a kernel, or why there is none."""
+    try:
+        return make_tracing_kernel(kernel)
+    except InputError as error:
+        return str(error)
 
 
 def trace_on_devices(
@@ -47,33 +196,28 @@ def trace_on_devices(
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
         raise InputError(msg)
     for device in devices:
-        yield _ask(problem, device, settings, timeout_s, report)
-
-
-def _ask(
-    problem: Problem,
-    device: DeviceDescription,
-    settings: TraceSettings,
-    timeout_s: float,
-    report: Callable[[str], None],
-) -> TraceAnswer:
-    trace: WorkGroupTrace | None = None
-    cause: KernelcastError | None = None
-    try:
-        trace = run_isolated(
-            _TRACE,
-            TraceTask(problem=problem.on(device), device_id=device.id, settings=settings),
-            timeout_s=timeout_s,
-            subject=device.id,
-            report=lambda stage: report(f"{device.id}: {stage}"),
+        trace: WorkGroupTrace | None = None
+        cause: KernelcastError | None = None
+        task = TraceTask(problem=problem.on(device), device_id=device.id, settings=settings)
+        try:
+            trace = run_isolated(
+                _TRACE,
+                task,
+                timeout_s=timeout_s,
+                subject=device.id,
+                report=partial(_tell, report, device.id),
+            )
+        except KernelcastError as error:
+            cause = error
+        yield TraceAnswer(
+            device=device.name,
+            device_id=device.id,
+            problem=problem.name,
+            kernel=problem.kernel.name,
+            trace=trace,
+            error=cause,
         )
-    except KernelcastError as error:
-        cause = error
-    return TraceAnswer(
-        device=device.name,
-        device_id=device.id,
-        problem=problem.name,
-        kernel=problem.kernel.name,
-        trace=trace,
-        error=cause,
-    )
+
+
+def _tell(report: Callable[[str], None], device_id: str, stage: str) -> None:
+    report(f"{device_id}: {stage}")

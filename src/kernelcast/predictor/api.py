@@ -1,7 +1,6 @@
 """What Python programs call: predictions for their own pyopencl objects and for problem files."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from kernelcast.launches.settings import (
     DEFAULT_COVERAGE,
     DEFAULT_TIMEOUT_S,
     EstimateSettings,
-    make_settings,
 )
 from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
@@ -22,6 +20,7 @@ from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.sampling.event_times import UserEvent
+from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.user_objects import UserKernel, UserQueue
 
 _MOST_PREDICTORS = 16
@@ -136,8 +135,10 @@ def observe(
 @lru_cache(maxsize=_MOST_PREDICTORS)
 def _find_predictor(budget: float, coverage: float, seed: int, measure: bool) -> Predictor:
     """Give the predictor of these settings; launches that were answered are remembered there."""
-    settings = make_settings(budget=budget, coverage=coverage, measured_runs=None, seed=seed)
-    return Predictor(options=PredictorOptions(settings=replace(settings, measure=measure)))
+    settings = EstimateSettings(
+        plan=SamplingPlan(budget=budget, seed=seed), coverage=coverage, seed=seed, measure=measure
+    )
+    return Predictor(options=PredictorOptions(settings=settings))
 
 
 def estimate_problem(

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.launches.foretelling import foretell_own
+from kernelcast.launches.own_machine import foretell_own
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.stand_ins import find_stand_in
 from kernelcast.predictor.answering.launch_request import LaunchRequest

@@ -5,15 +5,16 @@ import pytest
 
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.recordings import Recording
-from kernelcast.launches.settings import EstimateSettings, make_settings
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.replaying import replay
 from kernelcast.records.contention import Contention
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling.plan import SamplingPlan
 from support.fakes import Disturbance, SyntheticLaunch
 
-SETTINGS = make_settings(budget=0.05, coverage=0.9, measured_runs=None, seed=7)
+SETTINGS = EstimateSettings(plan=SamplingPlan(budget=0.05, seed=7), seed=7)
 
 
 @pytest.fixture(scope="module")

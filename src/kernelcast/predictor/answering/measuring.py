@@ -226,8 +226,8 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     KernelcastError
         If the model has no answer.
     """
-    from kernelcast.launches.foretelling import foretell_own
     from kernelcast.launches.modelling.launches import choose_local_size
+    from kernelcast.launches.own_machine import foretell_own
 
     refuse_persistent(task.problem.kernel)
     report("analytic model")

@@ -3,11 +3,12 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from kernelcast.launches.settings import EstimateSettings, make_settings
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.launch_identity import DeviceIdentity
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
@@ -116,10 +117,9 @@ async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) 
 
 
 def _read_settings(asked: EstimateRequest, usual: ServiceSettings) -> EstimateSettings:
-    return make_settings(
-        budget=asked.budget,
+    return EstimateSettings(
+        plan=replace(EstimateSettings().plan, budget=asked.budget, seed=asked.seed),
         coverage=asked.coverage,
-        measured_runs=None,
         seed=asked.seed,
         uses_history=asked.history,
         within_s=asked.within_seconds,
