@@ -2,11 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.measuring import run_estimate
-from kernelcast.predictor.answering.tasks import EstimateTask
 from kernelcast.records.arguments import (
-    Argument,
     BufferArgument,
     ElementType,
     LocalArgument,
@@ -15,8 +11,6 @@ from kernelcast.records.arguments import (
 from kernelcast.records.errors import (
     CompileError,
     DeviceLimitError,
-    KernelNotFoundError,
-    SignatureError,
 )
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -55,11 +49,6 @@ def prepare(session: DeviceSession, problem: Problem) -> tuple[int, ...]:
         return launch.ndrange.known_local_size
 
 
-def test_the_good_problem_runs(session: DeviceSession) -> None:
-    """Runs the problem that the others of this file are changed from."""
-    assert prepare(session, GOOD) == (32,)
-
-
 @pytest.mark.parametrize("global_size", [(1024,), (32, 32), (1021,), (8, 4, 32)])
 def test_the_device_chooses_a_local_size(
     session: DeviceSession, global_size: tuple[int, ...]
@@ -77,40 +66,6 @@ def test_the_device_chooses_a_local_size(
     assert all(1 <= size <= whole for size, whole in zip(local, global_size, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((A, B, FACTOR), r"kernel scale: 3 arguments given, 4 expected: .*float\* a"),
-        ((A, B, FACTOR, TILE, TILE), "5 arguments given, 4 expected"),
-        ((), "0 arguments given, 4 expected"),
-        ((replace(A, element=ElementType("int32")), B, FACTOR, TILE), "a buffer of int32 given"),
-        ((FACTOR, B, FACTOR, TILE), "a scalar given; give a buffer"),
-        ((A, B, A, TILE), "a buffer given; give a scalar"),
-        (
-            (A, B, ScalarArgument(element=ElementType("int32"), values=(2,)), TILE),
-            "int32 given; give float32",
-        ),
-        ((A, B, FACTOR, A), "a buffer given; give a size of local memory"),
-        ((A, TILE, FACTOR, TILE), "local memory given; give a buffer"),
-    ],
-)  # fmt: skip
-def test_arguments_must_fit_the_signature(
-    session: DeviceSession, arguments: tuple[Argument, ...], message: str
-) -> None:
-    """Refuses arguments of another number, kind or type than the compiled kernel's."""
-    with pytest.raises(SignatureError, match=message):
-        prepare(session, replace(GOOD, arguments=arguments))
-
-
-def test_names_the_kernels_there_are(session: DeviceSession) -> None:
-    """Refuses a kernel name that the source has not, naming those it has."""
-    kernel = replace(GOOD.kernel, name="scael")
-    with pytest.raises(
-        KernelNotFoundError, match=r"'scael' is not in scale\.cl; its kernels are: other, scale"
-    ):
-        prepare(session, replace(GOOD, kernel=kernel))
-
-
 @pytest.mark.parametrize("uses_prelude", [False, True])
 def test_shows_the_compilers_message(session: DeviceSession, uses_prelude: bool) -> None:
     """Shows the compiler's message with the source's name and its own line numbers."""
@@ -121,20 +76,6 @@ def test_shows_the_compilers_message(session: DeviceSession, uses_prelude: bool)
         prepare(session, replace(GOOD, kernel=kernel, arguments=(A,)))
     assert "undeclared" in str(caught.value)
     assert "scale.cl:4" in str(caught.value)
-
-
-def test_local_sizes_have_limits(session: DeviceSession) -> None:
-    """Refuses a local size beyond the device's limit, naming both."""
-    most = session.description.max_work_group_size
-    size = 2 * max(most, *session.description.max_work_item_sizes)
-    problem = replace(
-        GOOD,
-        ndrange=NDRange(global_size=(2 * size,), local_size=(size,)),
-        arguments=(replace(A, count=2 * size), B, FACTOR, LocalArgument(bytes=4 * size)),
-    )
-    with pytest.raises(DeviceLimitError) as caught:
-        prepare(session, problem)
-    assert str(size) in str(caught.value) or "local-memory arguments" in str(caught.value)
 
 
 def test_required_local_sizes_are_kept(session: DeviceSession) -> None:
@@ -174,11 +115,3 @@ def test_local_memory_has_limits(session: DeviceSession) -> None:
     problem = replace(GOOD, arguments=(A, B, FACTOR, LocalArgument(bytes=most + 4)))
     with pytest.raises(DeviceLimitError, match=f"take {most + 4:,} bytes, .* has {most:,}"):
         prepare(session, problem)
-
-
-def test_a_refusal_leaves_the_session_usable(session: DeviceSession) -> None:
-    """Goes on to estimate a good problem after a bad one was refused on the same session."""
-    good = EstimateTask(problem=GOOD, device_id=session.description.id, settings=EstimateSettings())
-    with pytest.raises(SignatureError):
-        run_estimate(session, replace(good, problem=replace(GOOD, arguments=())))
-    assert run_estimate(session, good).estimate.seconds > 0

@@ -1,6 +1,5 @@
 """Launches over real devices that run side by side: Intel's CPU runtime and PoCL."""
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,36 +13,17 @@ from kernelcast.balancing.host_arguments import read_host_arguments
 from kernelcast.balancing.places import choose_places
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.launches.devices import list_descriptions
-from kernelcast.records.arguments import LocalArgument
-from kernelcast.records.balance import Activity, BalanceReport, MergeRule
-from kernelcast.records.errors import CompileError, DeviceError, InputError
+from kernelcast.records.balance import BalanceReport, MergeRule
+from kernelcast.records.errors import CompileError, DeviceError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from support.device_queues import list_devices
 
 pytestmark = pytest.mark.device
 
-_GROUPS = """
-kernel void groups(global int *sums, global const int *given, local int *part)
-{
-    int here = get_local_id(0), size = get_local_size(0);
-    part[here] = given[get_global_id(0)];
-    for (int step = size / 2; step > 0; step /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (here < step)
-            part[here] += part[here + step];
-    }
-    if (here == 0)
-        sums[get_group_id(0)] = part[0] + 1000 * get_num_groups(0);
-}
-"""
 _SCATTER = """
 kernel void scatter(global int *to, global const int *place)
 { to[place[get_global_id(0)]] = 7 * get_global_id(0) + 1; }
-"""
-_STRIDE = """
-kernel void stride(global int *data, int size)
-{ for (int i = get_global_id(0); i < size; i += get_global_size(0)) data[i] = 3 * data[i] + 1; }
 """
 
 
@@ -72,19 +52,6 @@ def _run(
     return balancer.balance(kernel, ndrange, read_host_arguments(arguments), settings=settings)
 
 
-def test_groups_see_the_whole_launch(balancer: Balancer) -> None:
-    """Local memory works, and group ids and counts are those of the whole launch."""
-    given = np.arange(64 * 500, dtype=np.int32)
-    sums = np.zeros(500, np.int32)
-    _run(
-        balancer,
-        Kernel(name="groups", source=_GROUPS),
-        NDRange(global_size=(64 * 500,), local_size=(64,)),
-        [sums, given, LocalArgument(bytes=64 * 4)],
-    )
-    assert np.array_equal(sums, given.reshape(500, 64).sum(axis=1) + 500_000)
-
-
 @pytest.mark.parametrize("shares", [(0.5, 0.5), ()])
 def test_scatter_is_merged_by_comparing(balancer: Balancer, shares: tuple[float, ...]) -> None:
     """Where places depend on data, all that either device changed arrives."""
@@ -102,34 +69,6 @@ def test_scatter_is_merged_by_comparing(balancer: Balancer, shares: tuple[float,
     expected[place] = 7 * np.arange(count) + 1
     assert np.array_equal(to, expected)
     assert report.merges["to"] is MergeRule.COMPARE
-
-
-def test_updates_run_once(balancer: Balancer) -> None:
-    """A kernel that reads what it writes runs each work-item once, whoever samples it."""
-    data = np.arange(100_000, dtype=np.int32)
-    _run(
-        balancer,
-        Kernel(name="stride", source=_STRIDE),
-        NDRange(global_size=(4096,), local_size=(16,)),
-        [data, np.int32(data.size)],
-    )
-    assert np.array_equal(data, 3 * np.arange(100_000, dtype=np.int32) + 1)
-
-
-def test_timeline_tells_of_every_device(balancer: Balancer) -> None:
-    """Devices prepare, and whoever has work hands it over; all within the whole time."""
-    data = np.zeros(1 << 20, np.int32)
-    kernel = Kernel(
-        name="k",
-        source="kernel void k(global int *a) { int i = get_global_id(0); int s = i;"
-        "for (int n = 0; n < 200; ++n) s = s * 3 + n; a[i] = s; }",
-    )
-    ndrange = NDRange(global_size=(data.size,), local_size=(64,))
-    report = _run(balancer, kernel, ndrange, [data], fixed_shares=(0.5, 0.5))
-    kinds = {(bar.device, bar.activity) for bar in report.bars}
-    assert {(0, Activity.PREPARE), (1, Activity.PREPARE), (2, Activity.MERGE)} <= kinds
-    assert all(0 <= bar.start_s <= bar.end_s <= report.total_s + 1e-3 for bar in report.bars)
-    assert sum(bar.work_groups for bar in report.bars if bar.activity is not Activity.SAMPLE) > 0
 
 
 def test_kernel_that_one_driver_rejects(ids: list[str]) -> None:
@@ -250,14 +189,3 @@ def test_kernel_that_never_ends_is_stopped(ids: list[str], count: int) -> None:
             Kernel(name="k", source=source), (64,), [data], ids[:count], settings=settings
         )
     assert not data.any()
-
-
-def test_cores_that_are_not_there(ids: list[str]) -> None:
-    """A core beyond the machine's is refused with those there are."""
-    place = DevicePlace(device_id=ids[0], cores=((os.cpu_count() or 1) + 900,))
-    data = np.zeros(64, np.int32)
-    kernel = Kernel(name="k", source="kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
-    with Balancer([place]) as balancer, pytest.raises(InputError, match="there are: 0"):
-        balancer.balance(
-            kernel, NDRange(global_size=(64,), local_size=(8,)), read_host_arguments([data])
-        )

@@ -12,7 +12,6 @@ from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 
-from kernelcast.records.service_state import JobState
 from kernelcast.service_state import ServiceState
 from support.browsing import find_browser, open_browser
 from support.served_pages import serve_pages
@@ -153,36 +152,3 @@ def test_devices_are_compared(person: Person) -> None:
     assert len(rows) >= 2
     roofs = person.run(f"return {_CHART}.data.datasets.length")
     assert roofs >= 2
-
-
-def test_a_job_is_run_again(person: Person, service: tuple[str, ServiceState]) -> None:
-    """The new one has the settings of the old one and waits on a page of its own."""
-    person.open("/jobs")
-    row = person.browser.find_element(By.XPATH, "//tr[.//a[normalize-space()='Calibration']]")
-    old = row.get_attribute("data-job")
-    row.find_element(By.XPATH, ".//button[contains(., 'Run again')]").click()
-    person.wait(lambda: "/jobs/" in person.browser.current_url)
-    new = person.browser.current_url.rpartition("/")[2]
-    assert new != old
-    state = service[1]
-    again, before = state.jobs.find(new), state.jobs.find(str(old))
-    assert again is not None
-    assert before is not None
-    assert (again.kind, dict(again.options)) == (before.kind, dict(before.options))
-    assert again.state is JobState.QUEUED
-
-
-def test_the_editor_has_colours_and_numbers(person: Person) -> None:
-    """Line numbers stand left of the source, as many as it has lines; words have colours."""
-    person.open("/lab")
-    person.wait(lambda: person.run("return document.querySelectorAll('.hljs-type').length") > 0)
-    lines, typed = person.run(
-        "return [document.querySelector('.editor-lines').textContent.trim().split(/\\s+/).length,"
-        " document.getElementById('code').value.split('\\n').length]"
-    )
-    assert lines == typed
-    left, right = person.run(
-        "return [document.querySelector('.editor-lines').getBoundingClientRect().left,"
-        " document.querySelector('.editor-body').getBoundingClientRect().left]"
-    )
-    assert left < right

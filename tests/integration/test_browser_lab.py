@@ -167,27 +167,6 @@ def test_from_a_source_to_an_estimate(lab: LabPage) -> None:
     assert lab.complaints() == []
 
 
-def test_a_question_can_be_passed_on(lab: LabPage, service: ServiceProcess, device: str) -> None:
-    """Its address fills the same fields; the command and the program hold all of it."""
-    lab.fill(args="buffer: float32, count: 4194304, init: uniform\n"
-                  'buffer: float32, count: "{N}"\nscalar: float32, value: 2.0',
-             parameters="N = 4194304", global_size="{N}")  # fmt: skip
-    lab.press("Estimate")
-    address = lab.browser.current_url
-    assert "/lab?problem=" in address
-    program = lab.find("#program-2").get_attribute("textContent") or ""
-    compile(program, "program", "exec")
-    assert f"'{device}'" in program
-    assert service.url in (lab.find("#program-1").get_attribute("textContent") or "")
-    again = LabPage(lab.browser, address)
-    assert again.find("#args").get_attribute("value").split("\n")[1] == (
-        'buffer: float32, count: "{N}"'
-    )
-    assert again.find("#global_size").get_attribute("value") == "{N}"
-    chosen = again.browser.find_elements("css selector", "input[name=device]:checked")
-    assert [one.get_attribute("value") for one in chosen] == [device]
-
-
 def test_arguments_have_a_row_each(lab: LabPage) -> None:
     """Rows are named by the signature, follow the source, and write the lines that are sent."""
     import time
@@ -299,20 +278,3 @@ def test_the_keyboard_reaches_everything(browser: "Chrome", service: ServiceProc
     )
     focused.send_keys(Keys.ENTER)
     assert browser.switch_to.active_element == page.find("main")
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_pages_follow_the_theme(browser: "Chrome", service: ServiceProcess, theme: str) -> None:
-    """Paper and ink change places, and pictures come in the same theme; nothing is blocked."""
-    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    page = LabPage(browser, f"{service.url}/devices/machines/a100")
-    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(one) for one in paper.strip("rgb()").split(",")) / 3
-    assert (brightness > 128) == (theme == "light")
-    page.wait_for_charts()
-    for path in ("/lab", "/devices", "/accuracy", "/comparing", "/jobs"):
-        browser.get(f"{service.url}{path}")
-        assert page.text("h1")
-    assert page.complaints() == []
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

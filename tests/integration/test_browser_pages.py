@@ -14,10 +14,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.records.service_state import JobState
 from kernelcast.service_state import ServiceState
 from support.browsing import find_browser, open_browser
-from support.page_examples import add_job
 from support.served_pages import serve_pages
 
 pytestmark = pytest.mark.skipif(
@@ -137,24 +136,6 @@ def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
     browser.find_element(By.LINK_TEXT, "Start a collection").send_keys(Keys.ENTER)
     _wait(lambda: "/jobs?new=collect" in browser.current_url)
     assert browser.find_element(By.ID, "collect-kernels").is_displayed()
-
-
-def test_a_point_leads_to_its_kernel(
-    browser: webdriver.Chrome, service: tuple[str, ServiceState]
-) -> None:
-    """Arrow keys read points out, a click on one opens its kernel's page, as Enter does."""
-    browser.get(service[0] + "/accuracy?device=device-1")
-    _check(browser)
-    canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
-    assert "Answers over measured times" in (canvas.get_attribute("aria-label") or "")
-    canvas.send_keys(Keys.ARROW_RIGHT)
-    told = browser.find_element(By.ID, "announcer").get_attribute("textContent") or ""
-    assert "measured time: " in told
-    assert "suite/application" in told
-    canvas.send_keys(Keys.ENTER)
-    _wait(lambda: "/kernels/of?name=suite%2Fapplication" in browser.current_url)
-    assert "All kernels" in _text(browser)
-    _check(browser)
 
 
 def _range_of(browser: webdriver.Chrome) -> tuple[float, float]:
@@ -281,22 +262,6 @@ def test_a_choice_by_keyboard(browser: webdriver.Chrome, service: tuple[str, Ser
     assert "device-1" not in browser.find_element(By.CSS_SELECTOR, ".wide").text
 
 
-def test_an_error_is_shown_to_a_person(
-    browser: webdriver.Chrome, service: tuple[str, ServiceState]
-) -> None:
-    """A wrong field is named above the form, which keeps what was typed."""
-    browser.get(service[0] + "/jobs?new=collect")
-    browser.find_element(By.ID, "collect-kernels").send_keys("no-such-kernel")
-    form = browser.find_element(By.ID, "collect-kernels").find_element(By.XPATH, "ancestor::form")
-    form.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
-    alert = _wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[role=alert]"))[0]
-    assert "no-such-kernel" in alert.text
-    kept = browser.find_element(By.ID, "collect-kernels")
-    assert kept.get_attribute("value") == "no-such-kernel"
-    messages = [one["message"] for one in browser.get_log("browser")]
-    assert all("422" in one for one in messages)  # the browser notes the status
-
-
 def test_a_job_is_started_followed_and_cancelled(
     browser: webdriver.Chrome, service: tuple[str, ServiceState]
 ) -> None:
@@ -325,21 +290,4 @@ def test_a_job_is_started_followed_and_cancelled(
     state.jobs.finish(job_id, "elsewhere", JobState.CANCELLED)
     # It is over: the page loads itself anew, with the end in the log.
     _wait(lambda: "cancelled" in browser.find_element(By.CSS_SELECTOR, ".log").text)
-    _check(browser)
-
-
-def test_the_list_follows_its_jobs(
-    browser: webdriver.Chrome, service: tuple[str, ServiceState]
-) -> None:
-    """The row of a job that ends says so by itself."""
-    address, state = service
-    job_id = add_job(state, JobKind.COLLECT, JobState.RUNNING, progress={"done": 1, "total": 4})
-    browser.get(address + "/jobs")
-    row = f'[data-job="{job_id}"]'
-    _wait(lambda: "1 of 4" in browser.find_element(By.CSS_SELECTOR, row).text)
-    result = {"devices": [], "is_out_of_time": False}
-    state.jobs.finish(job_id, "elsewhere", JobState.DONE, result=result)
-    _wait(lambda: "done" in browser.find_element(By.CSS_SELECTOR, row).text)
-    announced = browser.find_element(By.ID, "announcer")
-    assert announced.get_attribute("textContent") == "Collection: done"
     _check(browser)

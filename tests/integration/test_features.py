@@ -48,31 +48,3 @@ def test_table_1_is_there_on_every_device(calibrated: DeviceSession) -> None:
     assert vector.as_dict()["analytic.estimate_s"] > 0
     assert vector.as_dict()["counters.measured_flag"] == 1
     assert session.description.kind is not DeviceKind.CUSTOM
-
-
-def test_a_device_that_was_not_calibrated_lacks_analytic_features(
-    session: DeviceSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Says by which command they could be had."""
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    problem = read_problem(ROOT / "examples/triad/triad.yaml", parameters={"N": 2**16})
-    groups = frozenset({FeatureGroup.ANALYTIC})
-    task = FeatureTask(problem=problem, device_id=session.description.id, groups=groups)
-    found = read_in_session(session, task)
-    assert found.analytic is None
-    assert any("kernelcast calibrate" in note for note in found.notes)
-
-
-def test_measured_counts_equal_derived_ones_where_nothing_depends_on_data(
-    session: DeviceSession,
-) -> None:
-    """Counts on the device what the source promises."""
-    problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml", parameters=SMALL)
-    groups = frozenset({FeatureGroup.COUNTERS})
-    features = read_source_features(problem, FeatureSettings(groups=groups))
-    task = FeatureTask(problem=problem, device_id=session.description.id, groups=groups)
-    measured = compose_vector(features, read_in_session(session, task)).as_dict()
-    derived = features.vector.as_dict()
-    assert features.counters.is_exact
-    differing = {name for name in derived if measured[name] != pytest.approx(derived[name])}
-    assert differing == {"counters.measured_flag"}

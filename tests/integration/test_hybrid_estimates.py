@@ -1,5 +1,4 @@
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,11 +6,8 @@ import pytest
 
 from kernelcast.collection.row import observe_launch
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.features.vector.catalogue import make_schema
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.persistence import ModelRegistry
-from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.predictor.answering import gathering
 from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.answering.measuring import run_estimate
@@ -19,15 +15,11 @@ from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.records.estimates import Tier
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
-from support.corrections import publish_correction
-from support.fake_executor import widen_schema
-from support.synthetic_rows import make_rows
 
 pytestmark = pytest.mark.device
 
@@ -39,25 +31,6 @@ def problem() -> Problem:
     """Give a small example: some milliseconds of uneven work in 2-D, in small work-groups."""
     problem = read_problem(EXAMPLE, parameters={"SIDE": 512, "LIMIT": 300})
     return replace(problem, ndrange=replace(problem.ndrange, local_size=(8, 4)))
-
-
-@pytest.fixture(scope="module")
-def tiny_model() -> FittedModel:
-    """Give a model of synthetic launches that takes the features in use."""
-    return make_model("hybrid").fit(widen_schema(make_rows(kernels=8, sizes=3), make_schema()))
-
-
-@pytest.fixture
-def predictor(
-    session: DeviceSession, tiny_model: FittedModel, tmp_path: Path
-) -> Iterator[Predictor]:
-    """Give a predictor of the device with that model, and with a store of its own."""
-    registry = ModelRegistry(url=str(tmp_path / "models"))
-    publish_correction(registry, tiny_model, f"evidence/{session.description.id}")
-    with Predictor(
-        [session.description], store=tmp_path / "rows.sqlite", registry=registry.url
-    ) as found:
-        yield found
 
 
 @pytest.mark.parametrize(
@@ -130,29 +103,6 @@ def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, proble
     assert again.facts == first.facts
     assert first.facts.cost_s > 0
     assert first.estimate.overhead_seconds >= first.facts.cost_s
-
-
-def test_all_tiers_on_a_device(predictor: Predictor, problem: Problem) -> None:
-    """A device's launch is sampled and forecast, then answered from what was observed."""
-    (device,) = predictor.devices()
-    sampled = predictor.estimate(problem, device.id)
-    assert "hybrid" in sampled.estimates_s, sampled.warnings
-    assert sampled.tier in {Tier.HYBRID, Tier.LINEAR}
-    assert sampled.explain().model is not None
-    assert 0 < sampled.low <= sampled.seconds <= sampled.high < math.inf
-    assert sampled.compile_seconds is not None
-    assert sampled.compile_seconds > 0
-    for one in (sampled.seconds, sampled.seconds, 1.01 * sampled.seconds):
-        predictor.observe(sampled, one, slowdown=1)
-    known = predictor.estimate(problem, device.id)
-    assert known.tier is Tier.HISTORY
-    (entry,) = predictor.estimate_many([problem])
-    # What else the machine does may be read anew between the two.
-    assert entry.estimate is not None
-    assert entry.estimate.tier is Tier.HISTORY
-    assert entry.estimate.interval == known.interval
-    assert entry.compile_s == sampled.compile_seconds
-    assert entry.launch_s == sampled.launch_seconds
 
 
 def test_other_sizes_are_sampled_by_the_same_process(

@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from kernelcast.launches.live import describe_live
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor import api
 from kernelcast.predictor.answering.live_objects import LiveObjects
-from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.tasks import EstimateTask
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.feature_vector import FeatureGroup, group_of
@@ -52,36 +51,6 @@ def make_launch(program: cl.Program, session: DeviceSession, factor: float) -> k
     queue = cl.CommandQueue(session.context, session.device)
     arguments = [*buffers, np.float32(factor)]
     return kernelcast.Launch(cl.Kernel(program, "scale"), (ITEMS,), (64,), arguments, queue=queue)
-
-
-def test_launches_that_are_asked_again_are_not_sampled_again(
-    program: cl.Program, session: DeviceSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same objects are answered from memory, whatever was made anew around them."""
-    launch = make_launch(program, session, 0.5)
-    with kernelcast.Predictor() as predictor:
-        first = predictor.estimate(launch)
-        sampled = []
-        sample = LiveObjects.sample
-
-        def note(self: LiveObjects, task: EstimateTask, **how: Any) -> EstimateOutcome:  # noqa: ANN401
-            sampled.append(task)
-            return sample(self, task, **how)
-
-        monkeypatch.setattr(LiveObjects, "sample", note)
-        same = replace(launch, kernel=program.scale, args=(*launch.args[:2], np.float32(0.5)))
-        assert predictor.estimate(launch).interval == first.interval
-        assert predictor.estimate(same).interval == first.interval
-        assert not sampled
-        others = (
-            replace(launch, args=(*launch.args[:2], np.float32(-0.0))),
-            replace(launch, args=(*launch.args[:2], np.float32(0.0))),
-            replace(launch, global_size=(ITEMS // 2,)),
-            replace(launch, local_size=(32,)),
-            replace(launch, source=SOURCE.replace("200", "100")),
-        )
-        found = [first, *(predictor.estimate(one) for one in others)]
-        assert len({one.identity.key for one in found if one.identity}) == len(found)
 
 
 def test_features_of_live_launches_are_those_of_problems(

@@ -1,16 +1,12 @@
 """StarPU's own tools and library read what is exported."""
 
-import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kernelcast.cli import app
-from kernelcast.records.device import DeviceDescription
 from kernelcast.scheduling.starpu.codelets import (
     DataKind,
     TaskData,
@@ -24,7 +20,6 @@ from kernelcast.scheduling.starpu.models import (
     Worker,
     WorkerKind,
     parse_worker,
-    read_model,
     save_model,
 )
 
@@ -288,30 +283,3 @@ def test_the_examples_codelets_can_be_read() -> None:
     for one in codelets:
         assert [str(place.worker) for place in one.workers] == ["opencl0_impl0", "cpu0_impl0"]
         assert len({size.footprint for size in one.sizes}) == len(one.sizes) == 3
-
-
-@pytest.mark.device
-def test_kernels_are_estimated_for_the_export(
-    first_device: DeviceDescription, tmp_path: Path
-) -> None:
-    """Without files of estimates, the device behind the worker is asked now."""
-    (tmp_path / "codelets.yaml").write_text(f"""
-codelets:
-  kc_matmul:
-    data: [{{matrix: ["{{N}}", "{{N}}"], element_bytes: 4}}]
-    sizes: [{{N: 512}}]
-    workers:
-      opencl0: {{problem: {ROOT / "examples/starpu/kernels/matmul.yaml"}}}
-""")
-    done = CliRunner().invoke(
-        app,
-        ["starpu", "export", str(tmp_path / "codelets.yaml"), "--device",
-         f"opencl0={first_device.id}", "--into", str(tmp_path), "--host", HOST, "--json"],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.stderr
-    (told,) = json.loads(done.stdout)
-    assert told["device_id"] == first_device.id
-    assert told["deviation_seconds"] > 0
-    text = (tmp_path / "codelets/45" / f"kc_matmul.{HOST}").read_text()
-    (entry,) = read_model(text, symbol="kc_matmul").entries[parse_worker("opencl0")]
-    assert entry.seconds == pytest.approx(told["seconds"], rel=1e-5)

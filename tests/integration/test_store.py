@@ -3,10 +3,8 @@
 import os
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,23 +30,7 @@ from kernelcast.training_data.store.schema import LAUNCHES, METADATA, VERSION_TA
 from support.observations import insert_as_then, make_failure, make_observation
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-ROWS = 2_000
-WRITERS = 4
-BATCH = 50
 # Each writer adds its share in small transactions, and rows of its neighbour too.
-WRITER = """
-import sys
-from support.observations import make_observation
-from kernelcast.training_data.store import open_store
-
-url, first, count, batch = sys.argv[1], *map(int, sys.argv[2:])
-with open_store(url) as store:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for begin in range(first, first + count, batch):
-        store.add_many(map(make_observation, range(begin, begin + batch)))
-        print(begin + batch, flush=True)
-"""
 OWNER = "postgres"
 
 
@@ -127,71 +109,6 @@ def run(words: Sequence[object]) -> None:
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)  # fmt: skip
     assert done.returncode == 0, done.stdout
-
-
-def start_writer(url: str, first: int, count: int, batch: int = BATCH) -> subprocess.Popen[str]:
-    """Start a process that opens the store and waits for a word to write."""
-    return subprocess.Popen(
-        [sys.executable, "-c", WRITER, url, str(first), str(count), str(batch)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def tell(writer: subprocess.Popen[str]) -> None:
-    """Let a writer begin."""
-    assert writer.stdin is not None
-    writer.stdin.write("go\n")
-    writer.stdin.flush()
-
-
-def read_line(writer: subprocess.Popen[str]) -> str:
-    """Read what a writer says next."""
-    assert writer.stdout is not None
-    return writer.stdout.readline().strip()
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_four_processes_write_at_once(url: str) -> None:
-    """Ends with every observation once, though writers overlap by a half."""
-    share = ROWS // WRITERS
-    overlap = share // 2
-    writers = [
-        start_writer(url, number * share, share + (overlap if number < WRITERS - 1 else 0))
-        for number in range(WRITERS)
-    ]
-    assert [read_line(one) for one in writers] == ["ready"] * WRITERS
-    started_s = time.perf_counter()
-    for one in writers:
-        tell(one)
-    for one in writers:
-        one.communicate()
-    elapsed_s = time.perf_counter() - started_s
-    sys.stdout.write(f"{ROWS} observations by {WRITERS} processes: {elapsed_s:.2f} s\n")
-    assert [one.returncode for one in writers] == [0] * WRITERS
-    with open_store(url) as store:
-        assert store.count() == ROWS
-        found = {key for rows in store.read_rows(columns=("key",)) for (key,) in rows}
-        assert found == {make_observation(number).key for number in range(ROWS)}
-        assert next(check_store(store), None) is None
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_killed_writer_leaves_whole_transactions(url: str) -> None:
-    """Loses at most the transaction at work, wherever the process is killed, and can go on."""
-    for attempt in range(2):
-        writer = start_writer(url, 0, 5000, batch=10)
-        assert read_line(writer) == "ready"
-        tell(writer)
-        said = [read_line(writer) for _ in range(2 + 7 * attempt)]
-        writer.send_signal(signal.SIGKILL)
-        writer.communicate()
-        with open_store(url) as store:
-            assert store.count() >= int(said[-1])
-            assert store.count() % 10 == 0
-            assert next(check_store(store), None) is None
-    with open_store(url) as store:
-        store.add_many(map(make_observation, range(200)))
-        assert store.count(Selection(kernels=("kernel1",))) >= 200 // 7
 
 
 def test_everything_works_in_every_database(url: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kernelcast.features.instrumentation.tracing import make_tracing_kernel
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.tracing import TraceSettings, trace_in_session, trace_on_devices
+from kernelcast.launches.tracing import TraceSettings, trace_in_session
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.kernel import Kernel
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.device
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = {"nbody": 2048, "matmul_tiled": 512, "triangular": 8192}
-ODD_WORK_GROUPS = 21
 
 # Work-items that return before a barrier must do so all together; PoCL hangs otherwise.
 NOSY = """
@@ -102,17 +101,6 @@ def test_every_work_group_is_traced(session: DeviceSession, name: str) -> None:
     assert trace.work_groups == trace.ndrange.work_group_count
 
 
-def test_the_first_work_groups_are_traced(session: DeviceSession) -> None:
-    """Traces as many work-groups as asked for, not more."""
-    settings = TraceSettings(work_groups=ODD_WORK_GROUPS)
-    trace = trace_in_session(session, read("triangular"), settings)
-    if has_clock(session):
-        check_timeline(trace)
-        assert trace.work_groups == ODD_WORK_GROUPS
-    else:
-        assert trace.method is TraceMethod.STEPS
-
-
 def test_clocks_are_what_they_seem(session: DeviceSession) -> None:
     """Finds in each clock's trial a tick between a tenth of a nanosecond and a microsecond."""
     for clock in list_clocks(session.description, ()):
@@ -125,16 +113,6 @@ def test_old_kernels_keep_their_language(session: DeviceSession) -> None:
     clocks = list_clocks(session.description, ("-cl-std=CL1.2",))
     assert all(not clock.build_options for clock in clocks)
     assert "cl_khr_kernel_clock" not in [clock.name for clock in clocks]
-
-
-def test_steps_can_be_asked_for(session: DeviceSession) -> None:
-    """Times growing launches on devices with a clock too."""
-    settings = TraceSettings(method=TraceMethod.STEPS)
-    trace = trace_in_session(session, read("nbody"), settings)
-    assert isinstance(trace.outcome, StepTimes)
-    assert trace.reason == "asked for"
-    assert trace.outcome.work_groups == tuple(range(1, len(trace.outcome.work_groups) + 1))
-    assert min(trace.outcome.times_s) > 0
 
 
 def test_a_clock_that_is_not_there_cannot_be_demanded(session: DeviceSession) -> None:
@@ -208,19 +186,6 @@ def test_too_many_work_groups_are_refused(session: DeviceSession) -> None:
     settings = TraceSettings(work_groups=2_000_000)
     with pytest.raises(InputError, match=r"at most\s+1,000,000"):
         trace_in_session(session, read("triangular"), settings)
-
-
-def test_a_child_gives_a_trace(session: DeviceSession) -> None:
-    """Traces in a child process, and gives a device's failure as its answer."""
-    devices = [session.description]
-    (good,) = trace_on_devices(read("triangular"), devices, settings=TraceSettings())
-    assert good.trace is not None, good.error
-    assert good.trace.device_id == session.description.id
-    (late,) = trace_on_devices(
-        read("triangular"), devices, settings=TraceSettings(), timeout_s=0.001
-    )
-    assert late.trace is None
-    assert "no answer within" in str(late.error)
 
 
 def _download(session: DeviceSession, buffer: cl.Buffer) -> np.ndarray:

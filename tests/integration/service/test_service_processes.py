@@ -161,22 +161,6 @@ def test_two_services_over_one_database(tmp_path: Path) -> None:
     assert found.json()["kernel"] == "fill"
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
-    """With exit status 1 and no traceback."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        done = subprocess.run(
-            [sys.executable, "-m", "kernelcast", "serve", "--port", port, "--no-jobs"],
-            env={**os.environ, "KERNELCAST_DATA": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert f"127.0.0.1:{port} is in use" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_systemd_is_told_when_requests_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
