@@ -8,10 +8,10 @@ import pytest
 
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.content_digests import MOST_HELD_BYTES, digest_buffer
 from kernelcast.sampling.contents import make_array, shape_of
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.user_arguments import MOST_HELD_BYTES, digest_buffer
 
 pytestmark = pytest.mark.device
 

@@ -4,8 +4,7 @@ import re
 
 from kernelcast.records.errors import KernelNotFoundError
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.parameters import Parameter
-from kernelcast.sampling.signature import check_arguments
+from kernelcast.sampling.signature import Parameter, check_arguments
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 # With directives other than these a plain look at the text does not tell what is compiled.

@@ -40,12 +40,12 @@ from kernelcast.sampling.user_arguments import (
     list_arguments,
     take_argument,
 )
-from kernelcast.sampling.user_names import name_kernel
 from kernelcast.sampling.user_objects import (
     UserKernel,
     UserProgram,
     UserQueue,
     check_objects,
+    name_kernel,
     read_kernel,
     session_of,
 )

@@ -12,8 +12,7 @@ from kernelcast.records.errors import InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import check_file
-from kernelcast.sampling.parameters import Parameter
-from kernelcast.sampling.signature import check_arguments
+from kernelcast.sampling.signature import Parameter, check_arguments
 
 # What a compiler leaves out when it names the type of a parameter.
 _QUALIFIERS = re.compile(

@@ -19,9 +19,8 @@ from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.sampling.event_times import UserEvent
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.user_objects import UserKernel, UserQueue
+from kernelcast.sampling.user_objects import UserEvent, UserKernel, UserQueue
 
 _MOST_PREDICTORS = 16
 _USUAL = (0.02, DEFAULT_COVERAGE, 0, False)

@@ -43,7 +43,7 @@ from kernelcast.records.problem import Problem
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
-    from kernelcast.sampling.event_times import UserEvent
+    from kernelcast.sampling.user_objects import UserEvent
     from kernelcast.training_data.store import Store
 
 _RECHECK_S = 5.0
@@ -375,7 +375,7 @@ class Predictor:
         """
         identity = self._identify(launch)
         if not isinstance(measured_s, float | int | Real):
-            from kernelcast.sampling.event_times import read_event_times  # imports pyopencl
+            from kernelcast.sampling.user_objects import read_event_times  # imports pyopencl
 
             queue = getattr(launch, "queue", None)
             measured_s = read_event_times(measured_s, identity.device.id, queue)

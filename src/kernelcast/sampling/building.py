@@ -9,8 +9,8 @@ from typing import Any, cast
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.opencl import OtherDriver, cl
-from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import mark_line
+from kernelcast.sampling.signature import Parameter
 
 # Asked of the compiler so that parameters can be checked by name and type before anything runs.
 ARGUMENT_INFO_OPTION = "-cl-kernel-arg-info"

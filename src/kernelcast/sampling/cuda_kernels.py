@@ -24,7 +24,7 @@ from kernelcast.sampling.cuda import (
     load_driver,
 )
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.parameters import Parameter
+from kernelcast.sampling.signature import Parameter
 
 _LOG_BYTES = 16384
 _LOCAL_ALIGNMENT = 16

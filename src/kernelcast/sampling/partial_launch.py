@@ -15,8 +15,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.discovery import choose_device, describe_device, find_devices
 from kernelcast.sampling.launch import enqueue_window, explained_errors
 from kernelcast.sampling.launch_limits import check_launch, choose_local_size
-from kernelcast.sampling.mapping import map_memory, unmap_memory
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments

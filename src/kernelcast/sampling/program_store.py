@@ -26,7 +26,7 @@ from kernelcast.sampling.building import (
     read_parameters,
 )
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.parameters import Parameter
+from kernelcast.sampling.signature import Parameter
 
 _FORMAT = "kernelcast program 1"
 _KEEP_THEMSELVES = frozenset({"Portable Computing Language", "rusticl", "NVIDIA CUDA", "CUDA"})

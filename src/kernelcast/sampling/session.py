@@ -39,7 +39,6 @@ from kernelcast.sampling.device_check import (
 )
 from kernelcast.sampling.launch_timer import LaunchTimer, find_workers, kept_apart
 from kernelcast.sampling.opencl import OtherDriver, cl
-from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.prelude import (
     HIDDEN_ARGUMENTS,
     add_prelude,
@@ -48,6 +47,7 @@ from kernelcast.sampling.prelude import (
 )
 from kernelcast.sampling.probes import TRIAL_SOURCE, Probe
 from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
+from kernelcast.sampling.signature import Parameter
 
 _KERNELS_KEPT = 64
 _PROGRAMS_KEPT = 32

@@ -1,13 +1,14 @@
 """Takes the caller's own arguments of a launch, and refuses what the driver would misread."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from kernelcast.records.arguments import (
     Access,
@@ -17,16 +18,21 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, SignatureError
-from kernelcast.sampling.content_digests import MOST_HELD_BYTES, digest_buffer
-from kernelcast.sampling.mapping import map_memory, unmap_memory
-from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.parameters import Parameter
+from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 from kernelcast.sampling.scratch import KernelArgument, can_be_copied
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import infer_access, is_image
-from kernelcast.sampling.user_names import Span, compare_spans, find_memory, find_span
-from kernelcast.sampling.user_objects import check_context, session_of, was_released
+from kernelcast.sampling.signature import Parameter, infer_access, is_image
+from kernelcast.sampling.user_objects import (
+    Span,
+    check_context,
+    compare_spans,
+    find_memory,
+    find_span,
+    session_of,
+    was_released,
+)
 
 _BYTE = ElementType("uint8")
 _NONE = type(None)
@@ -322,3 +328,54 @@ def infer_accesses(
         infer_access(parameter, known) if isinstance(value, cl.Buffer | cl.Image) else None
         for parameter, value, known in zip(parameters, values, inferred, strict=True)
     ]
+
+
+MOST_HELD_BYTES: Final = 2**26
+"""Of larger buffers, pieces all over tell contents apart: to read all might take longer than to
+sample."""
+_PIECE_BYTES = 2**20
+_SMALL_BYTES = 2**20
+
+
+def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
+    """Give what tells the content of a caller's buffer apart.
+
+    Parameters
+    ----------
+    session : DeviceSession
+        Of the buffer's context, locked.
+    buffer : pyopencl.Buffer
+        The buffer.
+    """
+    found = hashlib.sha256() if buffer.size <= _SMALL_BYTES else xxhash.xxh3_128()
+    for part in _read_pieces(session, buffer):
+        found.update(part)
+    return found.hexdigest()
+
+
+def _read_pieces(session: DeviceSession, buffer: cl.Buffer) -> Iterator[memoryview]:
+    """Give a buffer piece by piece; each holds until the next is asked for."""
+    if session.description.kind is DeviceKind.CPU:
+        whole = buffer.size if buffer.size <= MOST_HELD_BYTES else _PIECE_BYTES
+        for start in _list_starts(buffer.size, whole):
+            size = min(whole, buffer.size - start)
+            mapped = map_memory(session.queue, buffer, size, cl.map_flags.READ, first_byte=start)
+            try:
+                yield mapped.data
+            finally:
+                unmap_memory(session.queue, mapped)
+        return
+    # In the same memory: to get that much anew takes longer than to read and hash it.
+    piece = np.empty(min(_PIECE_BYTES, buffer.size), dtype=np.uint8)
+    for start in _list_starts(buffer.size, _PIECE_BYTES):
+        part = piece[: buffer.size - start]
+        cl.enqueue_copy(session.queue, part, buffer, src_offset=start)
+        yield part.data
+
+
+def _list_starts(size: int, piece: int) -> list[int]:
+    """Give where pieces begin: one behind the other, or all over a buffer that is too large."""
+    if size <= MOST_HELD_BYTES:
+        return [*range(0, size, piece)]
+    starts = np.linspace(0, size - piece, MOST_HELD_BYTES // piece)
+    return [int(one) for one in starts]

@@ -1,23 +1,24 @@
 """Takes the caller's own kernel and queue: what they are made of, and whether they fit together."""
 
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from ctypes import c_bool, c_int32, c_size_t
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from cachetools import LRUCache
 
 from kernelcast.records.dialect import Dialect
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import EventTimesError, InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.building import read_build_options
 from kernelcast.sampling.discovery import describe_device, read_dialect
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.parameters import Parameter
 from kernelcast.sampling.session import DeviceSession, session_in
+from kernelcast.sampling.signature import Parameter
 
 UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
@@ -191,3 +192,139 @@ def read_kernel(
 def _make_kernel(name: str, source: str, options: tuple[str, ...], dialect: Dialect) -> Kernel:
     """Make a kernel, whose digest is then known the next time."""
     return Kernel(name=name, source=source, build_options=options, dialect=dialect)
+
+
+_KEPT = "_kernelcast_name"
+Span: TypeAlias = tuple[int, int, int]
+"""Where a buffer lies: the memory that it is a part of, first byte, and the one behind the last."""
+
+
+def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
+    """Give a kernel's program, and a name of the kernel on a queue's device.
+
+    The name is its own while the program is held; one of a program that is gone, for its source.
+    `program.NAME` makes another object of the same kernel each time, each of which keeps its name:
+    runtimes refuse to build a program anew while it has kernels, and asking for program and options
+    takes a tenth of an answer.
+    """
+    place = queue.context.int_ptr, queue.device.int_ptr
+    kept = vars(kernel).get(_KEPT)
+    if kept is None or kept[0] != place:
+        program, key, options = None, None, None
+        with suppress(cl.Error):
+            program = kernel.program
+            key = program.int_ptr
+            options = program.get_build_info(queue.device, cl.program_build_info.OPTIONS)
+        kept = place, program, (key, kernel.function_name, options, place)
+        vars(kernel)[_KEPT] = kept
+    return kept[1:]
+
+
+def find_memory(value: Any) -> tuple[Any, int] | None:  # noqa: ANN401 - whatever was given
+    """Find the memory of an argument, and its first byte there; None of what has none."""
+    if isinstance(value, cl.MemoryObjectHolder):
+        return value, 0
+    module = sys.modules.get("pyopencl.array")  # without which there are no arrays
+    if module is None or not isinstance(value, module.Array):
+        return None
+    return value.base_data, value.offset
+
+
+def find_span(buffer: cl.Buffer, offset: int = 0) -> Span:
+    """Find where a buffer lies, from an offset on.
+
+    Raises
+    ------
+    pyopencl.LogicError
+        If it is a part of a buffer that was released, and the driver does not know that any more.
+    """
+    parent = cast("cl.Buffer | None", buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT))
+    first = 0 if parent is None else cast("int", buffer.get_info(cl.mem_info.OFFSET))
+    return (parent or buffer).int_ptr, first + offset, first + buffer.size
+
+
+def compare_spans(spans: Mapping[int, Span]) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Find which arguments overlap; values are those of `HeldBuffer.overlaps`."""
+    overlaps = {}
+    if len({memory for memory, *_ in spans.values()}) < len(spans):
+        for place, (memory, first, end) in spans.items():
+            shared = tuple(
+                (other, first - start)
+                for other, (owner, start, stop) in spans.items()
+                if other < place and owner == memory and start < end and first < stop
+            )
+            if shared:
+                overlaps[place] = shared
+    return overlaps
+
+
+UserEvent: TypeAlias = cl.Event
+
+_KERNELS = frozenset({cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK})
+
+
+def read_event_times(given: object, device_id: str, queue: object = None) -> float:
+    """Wait for the events of a launch; give the seconds from its first start to its last end.
+
+    Events are of the launch, or a list or tuple of those that it was cut into.
+
+    Raises
+    ------
+    InputError
+        If they are none, of other commands, another device or context, if the launch has failed, or
+        its queue keeps no times.
+    EventTimesError
+        If the device's events are known to tell wrong times.
+    """
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    events = [one for one in listed if isinstance(one, cl.Event)]
+    if len(events) < len(listed) or not events:
+        what = next((type(x).__name__ for x in listed if not isinstance(x, cl.Event)), "no event")
+        msg = (
+            f"measured time: {what} given; give a number of seconds, or the launch's pyopencl.Event"
+        )
+        raise InputError(msg)
+    times = [_read_times(one, device_id, queue) for one in events]
+    return (max(end for _, end in times) - min(start for start, _ in times)) * 1e-9
+
+
+def _read_times(event: cl.Event, device_id: str, queue: object) -> tuple[int, int]:
+    """Give when a launch has started and ended, in nanoseconds of its device's timer."""
+    if event.command_type not in _KERNELS:
+        msg = "event: of a copy or another command than a kernel's launch; give the launch's event"
+        raise InputError(msg)
+    try:
+        own = event.command_queue
+    except cl.Error as error:  # Intel's runtime does not keep it
+        msg = "event: its queue is gone; keep the pyopencl.CommandQueue as long as its events"
+        raise InputError(msg) from error
+    where = name_device(own)
+    if where != device_id:
+        msg = f"event: of a launch on {where}, not on {device_id}; give the launch's own event"
+        raise InputError(msg)
+    if isinstance(queue, cl.CommandQueue) and own.context != queue.context:
+        msg = "event: of another context than the launch's queue; give the launch's own event"
+        raise InputError(msg)
+    try:
+        event.wait()
+    except cl.Error as error:
+        msg = f"event: the launch has failed, so it took no time to learn from ({error})"
+        raise InputError(msg) from error
+    if not own.properties & cl.command_queue_properties.PROFILING_ENABLE:
+        msg = (
+            "event: its queue keeps no times; make the queue with "
+            "pyopencl.command_queue_properties.PROFILING_ENABLE, or give seconds"
+        )
+        raise InputError(msg)
+    if not session_of(own).uses_event_timer:
+        msg = (
+            f"event: those of {device_id} tell wrong times, as the column timer of `kernelcast "
+            "devices` says; finish the queue before and after the launch, and give the seconds "
+            "between by the host's clock"
+        )
+        raise EventTimesError(msg)
+    try:
+        return event.profile.start, event.profile.end
+    except cl.Error as error:
+        msg = f"event: the driver does not tell its times ({error}); give seconds"
+        raise InputError(msg) from error

@@ -9,8 +9,7 @@ from kernelcast.records.arguments import (
     ScalarArgument,
 )
 from kernelcast.records.errors import SignatureError
-from kernelcast.sampling.parameters import Parameter
-from kernelcast.sampling.signature import check_arguments, infer_access
+from kernelcast.sampling.signature import Parameter, check_arguments, infer_access
 
 FLOATS = Parameter(index=0, name="a", type_name="float*", address_space="global", is_const=False)
 VECTORS = Parameter(index=0, name="v", type_name="float4*", address_space="constant", is_const=True)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.mapping import map_memory, unmap_memory
 from kernelcast.sampling.microbenchmarks.bench import MOST_ITERATIONS, Bench
 from kernelcast.sampling.microbenchmarks.findings import (
     Array,
@@ -29,7 +28,7 @@ from kernelcast.sampling.microbenchmarks.fits import (
     find_undisturbed,
     fit_levels,
 )
-from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 
 STRIDE_BYTES = 64
 """Bytes from one element to the next: a line of most caches, so that each step is a new line."""
