@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.cli.balance import chart_timeline, draw_timeline, list_remarks, list_shares
+from kernelcast.cli.balance import chart_timeline, draw_timeline
 from kernelcast.records.balance import (
     Activity,
     BalanceReport,
@@ -57,22 +57,6 @@ def test_timeline_draws_each_device_and_the_host(report: BalanceReport) -> None:
     assert "1.00 s" in lines[3]
     assert "# runs" in lines[4]
     assert "hands over" not in lines[4]
-
-
-def test_lines_compare_estimated_and_real_times(report: BalanceReport) -> None:
-    """The estimate's error has the sign of (estimated - real), and merges are named."""
-    text = "\n".join(list_remarks(report))
-    assert "400 ms (estimated 500 ms, +25.0 %)" in text
-    assert "out by ranges" in text
-    assert "given by" not in text
-    assert "note: no local size" in text
-
-
-def test_table_has_a_row_per_device(report: BalanceReport) -> None:
-    """A device that failed says so."""
-    first, second = list_shares(report).texts()
-    assert first == ["one", "0, 1", "1.00 s", "0.900 - 1.10 s", "70.0 %", "75.0 %", "500 ms"]
-    assert second == ["two", "any", "failed", "", "", "25.0 %", ""]
 
 
 def test_figure_has_a_span_per_activity(report: BalanceReport, tmp_path: Path) -> None:

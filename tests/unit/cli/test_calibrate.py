@@ -11,7 +11,7 @@ from kernelcast.calibration.calibration import Calibration, CalibrationSettings,
 from kernelcast.cli import app
 from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.device import DeviceDescription, DeviceKind
-from kernelcast.records.errors import KernelRunError, NoDeviceError
+from kernelcast.records.errors import KernelRunError
 from kernelcast.records.machine import (
     CacheFacts,
     Curve,
@@ -168,49 +168,6 @@ def test_ctrl_c_says_how_to_go_on(
     assert result.exit_code == 130
     assert "249 Gop/s" in result.stdout
     assert "the same command goes on from there" in result.stderr
-
-
-def test_no_device_is_status_one(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prints an empty list for programs where there is no device."""
-
-    def refuse(_: object) -> list[DeviceDescription]:
-        msg = "no device"
-        raise NoDeviceError(msg)
-
-    monkeypatch.setattr("kernelcast.cli.calibrate.choose_devices", refuse)
-    result = ask("--json")
-    assert (result.exit_code, json.loads(result.stdout)) == (1, [])
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--quick", "--full"], "--quick and --full were both given"),
-        (["--machine", "a100", "--quick", "--only", "x"], "leave out --quick, --only"),
-        (["--compare", "a100", "v100", "--fresh"], "--compare measures nothing; leave out --fresh"),
-        (["--compare", "a100", "v100", "--report", "r.html"], "leave out --machine and --report"),
-        (["--report", "r.pdf"], "reports are written as HTML"),
-        (["--report", "none/r.html"], "there is no folder none; make it first"),
-        (["--only", "nothing"], "there is no microbenchmark 'nothing'"),
-        (["--machine", "b200"], "no machine description 'b200'"),
-        (["--machine", "none.yaml"], "none.yaml: the machine description cannot be read"),
-    ],
-)
-def test_bad_input_is_status_two(ask: Ask, words: list[str], said: str) -> None:
-    """Refuses options that exclude each other and names that do not exist."""
-    result = ask(*words)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
-
-
-def test_one_output_takes_one_device(
-    ask: Ask, outcomes: dict[str, MachineDescription | BaseException], tmp_path: Path
-) -> None:
-    """Refuses to write several devices into one file."""
-    outcomes[OTHER.id] = MACHINE
-    result = ask("--output", tmp_path / "m.yaml")
-    assert (result.exit_code, "choose one by --device" in result.stderr) == (2, True)
-    assert ask("--output", tmp_path / "m.yaml", "--device", OTHER.id).exit_code == 0
 
 
 def test_writes_a_page_with_every_figure(ask: Ask, tmp_path: Path) -> None:

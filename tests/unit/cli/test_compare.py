@@ -44,26 +44,6 @@ def test_shows_all_methods_and_their_pairs(tmp_path: Path) -> None:
     assert "Ratios of errors" in page
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("linear", "oracle"), "no model is called 'oracle'"),
-        (("linear", "linear"), "cannot be compared with itself"),
-        (("learned", "hybrid"), "cannot be compared with itself"),
-        (("linear",), "two different ones"),
-        (("linear", "ridge", "--split", "device"), "'device' is not one of"),
-        (("linear", "ridge", "--resamples", "1"), "--resamples"),
-        (("linear", "ridge", "--shortest", "1e9"), "0 families; at least 3 families"),
-    ],
-)
-def test_wrong_words_are_told(words: tuple[str, ...], told: str) -> None:
-    """Ends with status 2 and one clear line."""
-    result = run(*words)
-    assert result.exit_code == 2
-    assert told in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 def test_what_cannot_be_written_is_told_before_fits(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

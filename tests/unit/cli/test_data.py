@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
-from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
+from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.schema import OBSERVATIONS
@@ -47,40 +47,6 @@ def run_json(*words: str | Path) -> list[dict[str, object]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "words", [["ls"], ["show", "00"], ["export", "rows.parquet"], ["check"], ["merge", "x.sqlite"]]
-)
-def test_no_store_is_an_error_and_none_is_made(words: list[str], place: Path) -> None:
-    """Says that there is no store, whatever was asked for."""
-    result = run(*words)
-    assert result.exit_code == 2
-    assert "there is no store of observations" in result.stderr
-    assert not place.exists()
-
-
-def test_the_store_is_in_the_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Uses the user's own file where none is named."""
-    monkeypatch.delenv(STORE_VARIABLE)
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    assert choose_store() == tmp_path / "observations.sqlite"
-    assert "observations.sqlite: there is no store" in run("ls").stderr
-
-
-def test_show_has_everything(filled: Path) -> None:
-    """Shows identity, times, samples and features of an observation."""
-    one = make_observation(5)
-    (found,) = run_json("show", one.key[:20])
-    assert found["durations_s"] == list(one.runs.durations_s)
-    assert found["features"] == one.features.as_dict() if one.features else None
-    assert found["samples"][0]["work_groups"] == [4, 6]  # type: ignore[index]  # a list
-    shown = run("show", one.key[:20]).stdout
-    for text in (one.key, "kernel5", "static.work_items_count", "4 x 6", "governor=performance"):
-        assert text in shown
-    missing = run("show", "zz")
-    assert missing.exit_code == 2
-    assert "no key begins with 'zz'" in missing.stderr
-
-
 def test_check_finds_and_removes(filled: Path) -> None:
     """Ends with status 1 while there is something wrong, and says what to do."""
     assert "every row is sound" in run("check").stdout
@@ -109,23 +75,6 @@ def test_check_reports_a_damaged_database(filled: Path) -> None:
         assert "sound" not in result.stdout
         assert "removed" not in result.stderr
     assert {one["kind"] for one in json.loads(run("check", "--json").stdout)} == {"damaged"}
-
-
-def test_merge_adds_other_stores(filled: Path, tmp_path: Path) -> None:
-    """Brings observations and failures of other stores over, and refuses itself."""
-    other = tmp_path / "other.sqlite"
-    with open_store(other) as store:
-        store.add_many(map(make_observation, range(ROWS - 5, ROWS + 5)))
-        store.add_failures([make_failure(9)])
-    assert "5 added, 0 replaced, 5 known before" in run("merge", other).stdout
-    (again,) = run_json("merge", other)
-    assert (again["added"], again["known"]) == (0, 10)
-    with open_store(filled) as store:
-        assert store.count() == ROWS + 5
-        assert len(store.failures()) == 2
-    itself = run("merge", filled)
-    assert itself.exit_code == 2
-    assert "is the store to merge into" in itself.stderr
 
 
 def test_rm_takes_keys_times_values_and_flags(filled: Path) -> None:

@@ -15,10 +15,8 @@ from kernelcast.cli.estimate import (
     list_explanations,
     list_warnings,
 )
-from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
-from kernelcast.predictor.answering.identity import identify_launch
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.contention import Contention
@@ -26,8 +24,6 @@ from kernelcast.records.errors import BrokenDeviceError, InputError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
 from kernelcast.records.explanation import Explanation, HistoryFacts, Influence, ModelFacts
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.observation import Origin
-from kernelcast.records.observed_times import summarise_runs
 from kernelcast.reports.drawing import save_figure
 from kernelcast.reports.presenter import make_renderable
 from support.fake_executor import (
@@ -35,7 +31,6 @@ from support.fake_executor import (
     make_analytic,
     make_device,
 )
-from support.observations import make_observation
 
 PROBLEM = Path(__file__).parents[3] / "examples" / "nbody" / "nbody.yaml"
 DEVICE = make_device()
@@ -62,90 +57,12 @@ def run(*options: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def store_observations(*times_s: float) -> None:
-    """Put observations of the problem into the user's store."""
-    problem = read_problem(PROBLEM)
-    identity = identify_launch(problem, DEVICE, seed=0)
-    with open_data_store() as store:
-        for number, one in enumerate(times_s):
-            made = replace(
-                make_observation(0), launch=identity, runs=summarise_runs([one]),
-                origin=Origin.OBSERVED, measurement=str(number), features=None, samples=(),
-            )  # fmt: skip
-            store.add(made)
-
-
-@pytest.mark.usefixtures("executor")
-def test_explains_in_json() -> None:
-    """JSON always says why the answer is what it is; methods stand side by side."""
-    status, output = run("--json")
-    (answer,) = json.loads(output)
-    assert status == 0
-    assert answer["tier"] == "linear"
-    explanation = answer["explanation"]
-    assert set(explanation["missing"]) == {"history", "hybrid"}
-    assert explanation["linear"]["rate_s"] == pytest.approx(1e-3, rel=0.01)
-    assert set(explanation["methods"]) == {
-        "linear", "two_point", "pooled_rate", "analytic", "learned", "hybrid", "sizes", "history",
-    }  # fmt: skip
-
-
-def test_repeats_are_answered_from_the_store(executor: FakeExecutor) -> None:
-    """An observed launch is answered without sampling, unless history is refused."""
-    store_observations(0.7, 0.71, 0.72)
-    _, output = run("--json")
-    (known,) = json.loads(output)
-    assert (known["tier"], known["seconds"]) == ("history", 0.71)
-    assert known["explanation"]["history"]["observations"] == 3
-    assert known["p_sat"] is None
-    assert executor.tasks == []
-    _, table = run("--explain")
-    assert "history: 3 observations" in table
-    _, output = run("--json", "--no-history")
-    assert json.loads(output)[0]["tier"] == "linear"
-    assert len(executor.tasks) == 1
-
-
-def test_runs_nothing_if_told_so(executor: FakeExecutor) -> None:
-    """`--no-sampling` asks the analytic model alone, or says what is missing."""
-    status, output = run("--no-sampling", "--json")
-    (answer,) = json.loads(output)
-    assert (status, answer["tier"]) == (0, "analytic")
-    assert answer["seconds"] == pytest.approx(0.4)
-    assert answer["low"] < 0.4 < answer["high"]
-    assert executor.tasks == []
-    status, output = run("--no-sampling", "--explain")
-    assert status == 0
-    assert "answered by: analytic" in output
-    executor.analytic = None
-    status, output = run("--no-sampling")
-    assert status == 1
-    assert "kernelcast calibrate" in output
-    status, output = run("--no-sampling", "--measure")
-    assert status == 2
-
-
 def test_without_an_answer_there_is_no_table(executor: FakeExecutor) -> None:
     """Says why no device answered, and draws no table of nothing."""
     executor.error = BrokenDeviceError(f"{DEVICE.id}: it is broken")
     status, output = run()
     assert status == 1
     assert output == f"kernelcast: nbody: {DEVICE.id}: it is broken\n"
-
-
-def test_every_device_that_refuses_is_an_entry(
-    executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a problem that no device takes JSON has each device's reason; the error is said once."""
-    two = [DEVICE, replace(DEVICE, id="another-device-0000")]
-    monkeypatch.setattr("kernelcast.predictor.estimates.find_devices", lambda _: two)
-    executor.error = InputError("it does not fit")
-    result = CliRunner().invoke(app, ["estimate", str(PROBLEM), "--json"])
-    assert result.exit_code == 2
-    entries = json.loads(result.stdout)
-    assert [one["device_id"] for one in entries] == [one.id for one in two]
-    assert {one["error_message"] for one in entries} == {"it does not fit"}
-    assert result.stderr == "kernelcast: nbody: it does not fit\n"
 
 
 def test_samples_have_to_gain_as_much_as_is_asked(executor: FakeExecutor) -> None:

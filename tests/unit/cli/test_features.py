@@ -20,7 +20,7 @@ from kernelcast.launches.features import (
 )
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.compiler_facts import CompilerFacts
-from kernelcast.records.errors import KernelRunError, NoDeviceError
+from kernelcast.records.errors import KernelRunError
 from kernelcast.reports.presenter import make_renderable
 from support.builders import make_description
 
@@ -131,17 +131,3 @@ def test_an_interrupt_keeps_what_is_done(devices: list[BaseException | None]) ->
     assert result.exit_code == 130
     assert "device-0" in result.stdout
     assert "interrupted" in result.stderr
-
-
-def test_without_a_device_the_source_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails in the end, but prints what needs no device."""
-
-    def choose_devices(_: object) -> None:
-        msg = "no OpenCL device"
-        raise NoDeviceError(msg)
-
-    monkeypatch.setattr("kernelcast.cli.features.choose_devices", choose_devices)
-    result = run(MATMUL)
-    assert result.exit_code == 1
-    assert "kernel matmul" in result.stdout
-    assert "no OpenCL device" in result.stderr

@@ -52,31 +52,6 @@ def test_takes_the_core_from_assembly(tmp_path: Path) -> None:
     assert "belong together" in refuse(*words)
 
 
-def test_refuses_bad_sizes() -> None:
-    """Names the constant, what was expected, and an example."""
-    ivy = ("--machine", "ivy-bridge-ep")
-    assert "no value for M" in refuse(LONG_RANGE, "-D", "N", "100", *ivy)
-    assert "at least 1" in refuse(LONG_RANGE, "-D", "N", "0", *ivy)
-    assert "FIRST:LAST:STEP" in refuse(LONG_RANGE, "-D", "N", "many", *ivy)
-    assert "FIRST <= LAST" in refuse(LONG_RANGE, "-D", "N", "9:2:1", *ivy)
-    assert "one constant" in refuse(LONG_RANGE, "-D", "N", "1:9", "-D", "M", "1:9", *ivy)
-    assert "never runs" in refuse(LONG_RANGE, "-D", "N", "5", "-D", "M", "130", *ivy)
-
-
-def test_refuses_bad_options(tmp_path: Path) -> None:
-    """Says which machine, unit, term or core count is wrong, and what there is."""
-    assert "ivy-bridge-ep" in refuse(LONG_RANGE, "--machine", "no-such-machine")
-    assert "cy/It" in refuse(LONG_RANGE, *PAPER, "--unit", "knots")
-    assert "T_OL,T_nOL" in refuse(LONG_RANGE, *PAPER[:-1], "52")
-    assert "1 to 10" in refuse(LONG_RANGE, *PAPER, "--cores", "11")
-    assert "no size K" in refuse(LONG_RANGE, *PAPER, "--transitions", "K")
-    assert "needs a CPU" in refuse(LONG_RANGE, "-D", "M", "9", "-D", "N", "9", "--machine", "a100")
-    assert "cannot be read" in refuse(tmp_path / "missing.c", "--machine", "ivy-bridge-ep")
-    assert "is not found" in refuse(
-        LONG_RANGE, *PAPER, "--measure", "--compiler", "no-such-compiler"
-    )
-
-
 def test_refuses_loops_with_their_lines(tmp_path: Path) -> None:
     """Points at an index that is not affine, and at what is no loop."""
     loop = tmp_path / "loop.c"
@@ -136,11 +111,3 @@ def test_a_core_that_osaca_lacks_is_what_was_measured(monkeypatch: pytest.Monkey
     [elder] = read_json(*words, "--core", "osaca", "--flags", "-O2")["sizes"]  # type: ignore[misc]
     assert elder["in_core"]["provider"] == "osaca"
     assert any("ZEN4 stands in for it" in note for note in elder["notes"])
-
-
-def test_a_sweep_has_a_column_for_each_result() -> None:
-    """Shows terms, the ECM model's time, Roofline and the cores that saturate memory."""
-    words = (LONG_RANGE, "-D", "M", "130", "-D", "N", "1015:1016:1", *PAPER[6:])
-    lines = run(*words).stdout.splitlines()
-    assert all(one in lines[1] for one in ("terms (cy/CL)", "ECM (cy/CL)", "Roofline", "cores"))
-    assert lines[3].split()[-5:] == ["165.8", "cy/CL", "151.5", "cy/CL", "6"]

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -17,35 +16,6 @@ TYPED = (
 def run(*words: str | Path) -> Result:
     """Run `kernelcast model` in this process."""
     return CliRunner().invoke(app, ["model", *map(str, words)])
-
-
-def read_json(*words: str | Path) -> list[dict[str, object]]:
-    """Run `kernelcast model gpu --json`, which must succeed."""
-    result = run("gpu", *words, "--json")
-    assert result.exit_code == 0, result.output
-    found: list[dict[str, object]] = json.loads(result.stdout)
-    return found
-
-
-def test_folding_keeps_the_updates() -> None:
-    """Folds on request, and says so."""
-    [found] = read_json(STENCIL, "--machine", "a100", "--fold", "2y")
-    assert found["fold"] == "2y"
-    assert found["updates"] == 8192**2
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [(), ("--sweep-local", "--top", "3"), ("--sweep-size", "N=1024:4096:1024")],
-    ids=["breakdown", "ranking", "sizes"],
-)
-def test_draws_pictures(tmp_path: Path, extra: tuple[str, ...]) -> None:
-    """Writes a picture of each kind of answer."""
-    pytest.importorskip("matplotlib")
-    target = tmp_path / "picture.png"
-    result = run("gpu", STENCIL, "--machine", "a100", *extra, "--plot", target)
-    assert result.exit_code == 0, result.output
-    assert target.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -98,12 +68,3 @@ def test_a_machine_without_its_largest_work_group_names_the_number(tmp_path: Pat
     result = run("gpu", STENCIL, "--machine", path, "--sweep-local")
     assert result.exit_code == 2
     assert "max_work_group_size is missing; `kernelcast calibrate`" in result.stderr
-
-
-def test_measured_volumes_need_a_kernel_and_a_machine(tmp_path: Path) -> None:
-    """Asks what was run, and where."""
-    table = tmp_path / "volumes.csv"
-    table.write_text("local_size,dram_load_bytes_per_update\n32x4,16\n")
-    result = run("fit", table)
-    assert result.exit_code == 2
-    assert "need --problem and --machine" in result.stderr

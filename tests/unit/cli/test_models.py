@@ -1,6 +1,4 @@
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -38,33 +36,6 @@ def versions(place: Path) -> list[str]:
 def run(*words: str | Path) -> Result:
     """Run `kernelcast models`."""
     return CliRunner().invoke(app, ["models", *map(str, words)])
-
-
-def run_json(*words: str | Path) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Run a command with `--json`; give what it prints."""
-    result = run(*words, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def test_an_empty_registry_has_no_models(place: Path) -> None:
-    """Says so and how to make some; makes nothing."""
-    assert "no models yet; `kernelcast train` makes them" in run("ls").stdout
-    assert run_json("ls") == []
-    assert not place.exists()
-
-
-@pytest.mark.parametrize("words", [["show"], ["pin", "0001"], ["unpin"], ["rollback"]])
-def test_unknown_models_are_named_with_those_there_are(
-    words: list[str], versions: list[str], place: Path
-) -> None:
-    """And nothing is made of them."""
-    command, *rest = words
-    result = run(command, "linear/other", *rest)
-    assert result.exit_code == 2
-    assert f"no model linear/other; there are: {NAME}" in result.stderr
-    assert [one["name"] for one in run_json("ls")] == [NAME]
-    assert not (place / "linear" / "other").exists()
 
 
 def test_unknown_versions_and_damaged_files_are_errors(versions: list[str], place: Path) -> None:

@@ -142,22 +142,6 @@ def test_the_status_tells_bad_input_from_a_failed_device(
     assert run(tmp_path).exit_code == status
 
 
-def test_an_interrupt_keeps_what_is_done(tmp_path: Path, answer: Callable[..., None]) -> None:
-    """Prints the devices that had answered before Ctrl-C, and ends as shells expect."""
-    answer(make_timeline(), then=KeyboardInterrupt)
-    result = run(tmp_path)
-    assert result.exit_code == 130
-    assert "a-1" in result.stdout
-    assert "interrupted" in result.stderr
-
-
-def test_a_plot_of_nothing_is_not_made(tmp_path: Path, answer: Callable[..., None]) -> None:
-    """Leaves no file where no device has answered."""
-    answer(KernelRunError("it crashed"))
-    assert run(tmp_path, "--plot", str(tmp_path / "chart.png")).exit_code == 1
-    assert not (tmp_path / "chart.png").exists()
-
-
 @pytest.mark.parametrize("sizes", [[1] * 9_000, [3000] * 3, [9_000]])
 def test_bars_are_thinned_by_waves(sizes: list[int]) -> None:
     """Draws at most as many bars as asked for, from the first wave to the last."""

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,16 +37,6 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(app, ["train", "--jobs", "1", *map(str, words)])
 
 
-def test_pooled_trains_one_model_of_all_devices(home: Path) -> None:
-    """Under its own name, without a device in it."""
-    result = run("--pooled", "--no-validation", "--json")
-    assert result.exit_code == 0, result.output
-    (one,) = json.loads(result.stdout)
-    assert (one["name"], one["model"], one["devices"]) == ("hybrid_pooled", "hybrid_pooled", NAMES)
-    assert one["validation"] is None
-    assert open_registry().find_versions("hybrid_pooled").latest is not None
-
-
 def test_a_device_that_cannot_be_served_ends_with_status_1(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -80,17 +68,6 @@ def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> No
     assert "interrupted" in result.stderr
     assert open_registry().find_versions(f"linear/{NAMES[0]}").versions
     assert not open_registry().find_versions(f"linear/{NAMES[1]}").versions
-
-
-def test_help_needs_no_heavy_library() -> None:
-    """What takes long to import is imported when it is used."""
-    code = (
-        "import sys; from kernelcast.cli import app, compare, train, validate; "
-        "found = {'sklearn', 'scipy', 'numba', 'sqlalchemy', 'pyarrow'} & {*sys.modules}; "
-        "print(*sorted(found))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
 
 
 def test_a_registry_that_cannot_be_written_is_an_error(home: Path) -> None:

@@ -63,25 +63,3 @@ def test_devices_that_lack_kernels_end_with_status_1(place: Path) -> None:
         "device-0", "device-1",
     }  # fmt: skip
     assert run("--models", "linear", "--json", "--device", "device-1").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["--models", "linear,oracle"], "no model is called 'oracle'"),
-        (["--models", "linear,,ridge"], "with commas between them"),
-        (["--models", "linear,linear"], "each once"),
-        (["--coverage", "1"], "--coverage"),
-        (["--split", "suite"], "--split"),
-        (["--shortest", "-1"], "--shortest"),
-        (["--split", "device"], "at least 3 devices"),
-        (["--data", "none.sqlite"], "there is no store"),
-        (["--device", "bogus"], "no sampled observations"),
-    ],
-)
-def test_bad_input_ends_with_status_2(words: list[str], reason: str) -> None:
-    """Says what is wrong and what to do."""
-    result = run(*words)
-    assert result.exit_code == 2
-    assert reason in result.stderr
-    assert not result.stdout

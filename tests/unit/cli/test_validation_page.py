@@ -85,15 +85,6 @@ def test_a_page_has_every_part(table: TrainingTable, tmp_path: Path) -> None:
     assert [one.name for one in PUBLISHED] == ["GTX 280", "GTX 580", "GTX 680", "HD 6970"]
 
 
-def test_noise_of_rows_is_shown_where_known(table: TrainingTable, tmp_path: Path) -> None:
-    """The worst kernels have their own noise beside them."""
-    noise = dict.fromkeys(table.keys.tolist(), 0.1234)
-    report = make_report(table)
-    save_page(tmp_path / "page.html", "Page", *present_validation(report, noise=noise))
-    assert (tmp_path / "page.html").read_text().count("12.34 %") == 10
-    assert "12.34 %" not in write(tmp_path, report)
-
-
 def test_a_page_of_many_kernels_cuts_bars(tmp_path: Path) -> None:
     """Bars that stick out are cut and labelled, and over sixty kernels take two charts."""
     many = make_rows(kernels=70, sizes=1)
