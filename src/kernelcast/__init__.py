@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
     from kernelcast.launches.problem_file import read_problem
     from kernelcast.launches.settings import EstimateSettings
-    from kernelcast.predictor.api import estimate, estimate_problem, observe
+    from kernelcast.predictor.api import device_id, estimate, estimate_problem, observe
     from kernelcast.predictor.predictor import Predictor
     from kernelcast.predictor.predictor_options import PredictorOptions
     from kernelcast.records.arguments import LocalArgument
@@ -62,6 +62,7 @@ __all__ = [
     "TuneSettings",
     "balance",
     "compare_methods",
+    "device_id",
     "estimate",
     "estimate_problem",
     "examine_devices",
@@ -104,6 +105,7 @@ _HOMES = {
     "TuneSettings": "kernelcast.tuning.settings",
     "balance": "kernelcast.balancing.api",
     "compare_methods": "kernelcast.training.comparing",
+    "device_id": "kernelcast.predictor.api",
     "estimate": "kernelcast.predictor.api",
     "estimate_problem": "kernelcast.predictor.api",
     "examine_devices": "kernelcast.launches.devices",

@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +100,9 @@ def refuse_everywhere(
     """Have every entry that takes a launch refuse it."""
     entries: list[Callable[[kernelcast.Launch], object]] = [
         predictor.estimate,
-        predictor.answer,
+        partial(predictor.estimate, anew=True),
         lambda launch: predictor.observe(launch, 1e-3),
-        lambda launch: predictor.recall(launch, None),  # type: ignore[arg-type]  # as `answer`
+        predictor.history,
         estimate_alone,
         lambda launch: kernelcast.observe(launch, 1e-3),
     ]

@@ -165,6 +165,7 @@ def test_devices_are_examined_each_on_its_own(device_ids: list[str]) -> None:
     assert ids == sorted(set(ids))
     assert device_ids == [one.description.id for one in reports if one.broken_reason is None]
     assert len(ids) == len(list_devices())
+    assert {kernelcast.device_id(device) for device in list_devices().values()} <= set(ids)
     for report in reports:
         assert (report.timer is None) is (report.broken_reason is not None)
         assert report.description.compute_units > 0

@@ -11,6 +11,7 @@ from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.moments import read_moments
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -20,6 +21,7 @@ from kernelcast.predictor.answering.tasks import (
     ModelOutcome,
     ModelTask,
 )
+from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -232,6 +234,15 @@ def make_predictor(
         registry or str(Path(store.where).parent / "none"),
         options=options,
     )
+
+
+def answer(
+    predictor: Predictor, problem: Problem = PROBLEM, policy: Policy | None = None
+) -> Answer:
+    """Have a launch on `DEVICE` answered anew, with its samples."""
+    found: list[Answer] = []
+    predictor.estimate(problem, DEVICE.id, anew=True, policy=policy, keep=found.append)
+    return found[0]
 
 
 def observe(predictor: Predictor, launch: Estimate, *times_s: float) -> None:

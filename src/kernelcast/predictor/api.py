@@ -20,7 +20,7 @@ from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.user_objects import UserEvent, UserKernel, UserQueue
+from kernelcast.sampling.user_objects import UserDevice, UserEvent, UserKernel, UserQueue
 
 _MOST_PREDICTORS = 16
 _USUAL = (0.02, DEFAULT_COVERAGE, 0, False)
@@ -102,7 +102,7 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     for name, value in (("budget", budget), ("coverage", coverage), ("seed", seed)):
         check_number(name, value)
     predictor = _find_predictor(budget, coverage, int(seed), measure)
-    return predictor.answer(launch).estimate if measure else predictor.estimate(launch)
+    return predictor.estimate(launch, anew=measure)
 
 
 def observe(
@@ -129,6 +129,24 @@ def observe(
     predictor.flush()
     _find_predictor.cache_clear()  # whose memories know nothing of it
     return flags
+
+
+def device_id(device: UserDevice) -> str:
+    """Name a pyopencl device as predictors, files and the command line do.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+        Such as `queue.device`.
+
+    Returns
+    -------
+    str
+        Its stable id, which `kernelcast devices` lists, too.
+    """
+    from kernelcast.sampling.discovery import describe_device
+
+    return describe_device(device).id
 
 
 @lru_cache(maxsize=_MOST_PREDICTORS)

@@ -120,11 +120,15 @@ def _ask(
     policy: Policy,
     report: ReportProgress,
 ) -> RecordedAnswer:
-    found: Answer | None = None
+    found: list[Answer] = []
     cause: KernelcastError | None = None
     try:
-        found = predictor.answer(
-            problem, device, policy=policy, report=lambda stage: report(f"{device.id}: {stage}")
+        predictor.estimate(
+            problem,
+            device,
+            policy=policy,
+            report=lambda stage: report(f"{device.id}: {stage}"),
+            keep=found.append,
         )
     except KernelcastError as error:
         cause = error
@@ -135,7 +139,7 @@ def _ask(
         device=device.name,
         problem=problem.name,
         kernel=problem.kernel.name,
-        estimate=found.estimate if found else None,
+        estimate=found[0].estimate if found else None,
         error=cause,
     )
-    return RecordedAnswer(answer=answer, recording=found.recording if found else None)
+    return RecordedAnswer(answer=answer, recording=found[0].recording if found else None)

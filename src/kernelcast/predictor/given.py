@@ -12,13 +12,7 @@ from kernelcast.records.problem import Problem
 
 
 def check_problem(given: object) -> Problem:
-    """Give a problem back; refuse what is none. A path is the usual mistake.
-
-    Raises
-    ------
-    InputError
-        If it is something else.
-    """
+    """Give a problem back; refuse anything else, as a path, the usual mistake."""
     if isinstance(given, Problem):
         return given
     what = f"the path {str(given)!r}" if isinstance(given, str | Path) else type(given).__name__
@@ -30,49 +24,26 @@ def check_problem(given: object) -> Problem:
 
 
 def list_launches(given: object, is_live: Callable[[object], bool]) -> list[Any]:
-    """Give the launches of a caller; one alone is no sequence of them.
-
-    Raises
-    ------
-    InputError
-        If it is something else, or holds something else.
-    """
+    """Give the launches of a caller; one alone is no sequence of them."""
     if isinstance(given, str | Path) or not isinstance(given, Iterable):
         what = repr(str(given)) if isinstance(given, str | Path) else type(given).__name__
         msg = f"launches: {what} given; give a sequence of Problem, such as [problem]"
         raise InputError(msg)
-    launches = list(given)
-    for one in launches:
-        if not is_live(one):
-            check_problem(one)
-    return launches
+    return [one if is_live(one) else check_problem(one) for one in given]
 
 
 def check_problem_path(given: object) -> None:
-    """Refuse what is no path; a problem that was read already is the usual mistake.
-
-    Raises
-    ------
-    InputError
-        If it is something else.
-    """
-    if isinstance(given, str | Path):
-        return
-    msg = (
-        f"problem file: {type(given).__name__} given; give the path of a YAML file. "
-        "kernelcast.Predictor().estimate(problem, device) takes a Problem"
-    )
-    raise InputError(msg)
+    """Refuse what is no path; a problem that was read already is the usual mistake."""
+    if not isinstance(given, str | Path):
+        msg = (
+            f"problem file: {type(given).__name__} given; give the path of a YAML file. "
+            "kernelcast.Predictor().estimate(problem, device) takes a Problem"
+        )
+        raise InputError(msg)
 
 
 def check_device(given: object) -> str | DeviceDescription:
-    """Give a device back; refuse what names none.
-
-    Raises
-    ------
-    InputError
-        If it is neither an id nor a description.
-    """
+    """Give an id or a description of a device back; refuse anything else."""
     if isinstance(given, str | DeviceDescription):
         return given
     msg = (
@@ -83,13 +54,7 @@ def check_device(given: object) -> str | DeviceDescription:
 
 
 def check_device_ids(given: object) -> None:
-    """Refuse one id where several are meant: its letters would be taken for ids.
-
-    Raises
-    ------
-    InputError
-        If it is a text.
-    """
+    """Refuse one id where several are meant: its letters would be taken for ids."""
     if isinstance(given, str | DeviceDescription):
         name = given if isinstance(given, str) else given.id
         msg = f"devices: {name!r} given; give a sequence, such as [{name!r}]"
@@ -97,13 +62,7 @@ def check_device_ids(given: object) -> None:
 
 
 def check_identity(given: object) -> LaunchIdentity:
-    """Give an identity back; refuse what names no launch that could be observed.
-
-    Raises
-    ------
-    InputError
-        If it is something else.
-    """
+    """Give an identity back; refuse anything else that no launch could be observed by."""
     if isinstance(given, LaunchIdentity):
         return given
     msg = (
@@ -114,13 +73,7 @@ def check_identity(given: object) -> LaunchIdentity:
 
 
 def check_number(name: str, given: object) -> None:
-    """Refuse what is no number.
-
-    Raises
-    ------
-    InputError
-        If it is something else.
-    """
+    """Refuse what is no number."""
     if not isinstance(given, Real):
         msg = f"{name}: {type(given).__name__} given; give a number"
         raise InputError(msg)

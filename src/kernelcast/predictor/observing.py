@@ -14,7 +14,7 @@ from typing import Final
 from kernelcast.predictor.answering.launch_history import Seen
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.writer import ObservationWriter
-from kernelcast.predictor.launch_answers import LaunchAnswers
+from kernelcast.predictor.answers import Answers
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
@@ -28,7 +28,7 @@ _MOST: Final = 100_000
 class Observer:
     """Takes observed times, which change answers and are kept in memory; threads share one."""
 
-    def __init__(self, answers: LaunchAnswers, memory: Memory) -> None:
+    def __init__(self, answers: Answers, memory: Memory) -> None:
         self._answers = answers
         self._writer = ObservationWriter(lambda: memory.open(may_create=True))
         self._run, self._number = uuid.uuid4().hex, itertools.count()
@@ -86,7 +86,7 @@ class Observer:
             when=one.measured_at,
             is_first=is_new if is_first is None else is_first,
         )
-        flags = self._answers.take(self._answers.launches.find(identity), seen)
+        flags = self._answers.take(identity, seen)
         self._writer.add(replace(one, flags=flags))
         return flags
 

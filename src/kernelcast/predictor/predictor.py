@@ -3,24 +3,22 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kernelcast.launches.own_machine import find_sound_machine
-from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.launch_history import LaunchHistory
-from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.time_limit import TimeLimit
 from kernelcast.predictor.answering.trained_models import TrainedModels
+from kernelcast.predictor.answers import Answers
 from kernelcast.predictor.given import check_device_ids, check_identity
-from kernelcast.predictor.hurried import HurriedAnswers, HurriedLaunch, Pair
-from kernelcast.predictor.known_launches import Answer, KnownLaunch
-from kernelcast.predictor.launch_answers import LaunchAnswers
+from kernelcast.predictor.hurried import HurriedAnswers, HurriedLaunch
+from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,
     LaunchEstimate,
@@ -28,10 +26,9 @@ from kernelcast.predictor.launch_estimates import (
     choose_fastest,
     compare_estimates,
 )
-from kernelcast.predictor.launch_requests import RequestReader, refuse_live
+from kernelcast.predictor.launch_requests import Pair, RequestReader
 from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.refinable import make_answer
 from kernelcast.predictor.refining import Refiner
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
@@ -75,9 +72,9 @@ class Predictor:
 
     Notes
     -----
-    Threads share one predictor. A launch that was answered is answered again from memory, without
-    a lock, until it is observed, or another version of a model is published. One
-    sampling at a time runs on a device. Close it, or use it as a context manager, so that all
+    Threads share one predictor. A launch that was answered is answered again from memory, until it
+    is observed, or another version of a model is published. One sampling at a time runs on a
+    device. Close it, or use it as a context manager, so that all
     observations are written.
 
     Examples
@@ -106,28 +103,22 @@ class Predictor:
             timeout_s=options.timeout_s,
         )
         self._memory = Memory(store)
-        self._trained_models = TrainedModels(registry, clock=options.clock)
-        self._answerer = Answerer(
-            trained_models=self._trained_models,
+        self._reader = RequestReader(options.executor, devices)
+        self._answers = Answers(
+            policy=self._policy,
+            trained_models=TrainedModels(registry, clock=options.clock),
             memory=self._memory,
             samples_store=options.choose_samples_store(),
             foretell=options.foretell,
+            meter=options.choose_meter(),
+            take_driver=self._take_driver,
         )
-        self._refiner = Refiner(self._answerer) if refines else None
-        self._reader = RequestReader(options.executor, self._policy, devices)
-        self._hurried = HurriedAnswers(self._reader)
-        self._meter = options.choose_meter()
-        self._answers = LaunchAnswers(
-            self._answerer,
-            self._policy,
-            self._take_driver,
-            refiner=self._refiner,
-            meter=self._meter,
-        )
+        self._refiner = Refiner(self._answers) if refines else None
+        if self._refiner is not None:
+            self._answers.note_asked = self._refiner.note
+        self._hurried = HurriedAnswers(self._reader, self._answers)
         self._observer = Observer(self._answers, self._memory)
-        self._clock = options.clock
         self._recheck_s = 0.0
-        self._generation = 0
 
     def __enter__(self) -> Self:
         return self
@@ -152,6 +143,10 @@ class Predictor:
         *,
         within_s: float | None = None,
         in_background: bool | None = None,
+        anew: bool = False,
+        policy: Policy | None = None,
+        report: ReportProgress = lambda _: None,
+        keep: Callable[[Answer], None] | None = None,
     ) -> Estimate:
         """Predict one launch on one device.
 
@@ -168,6 +163,16 @@ class Predictor:
         in_background : bool, optional
             Whether sampling goes on after that time, for the next answer; where the predictor
             refines when left out. Buffers of live objects have to keep their contents meanwhile.
+        anew : bool
+            Whether the launch is answered anew, whatever was answered before.
+        policy : Policy, optional
+            What may be used for this answer instead of the predictor's own settings and methods;
+            the launch is answered anew then.
+        report : callable, optional
+            Is told of each stage.
+        keep : callable, optional
+            Takes the answer with its samples, which can be recorded, and with what makes a better
+            answer of them.
 
         Raises
         ------
@@ -176,19 +181,39 @@ class Predictor:
         InputError, DeviceError
             If source and arguments do not fit together, or the device cannot answer.
         """
-        limit = self._limit(within_s, in_background)
+        remembers = not (anew or policy is not None)
+        policy = policy or self._policy
         self._look_for_models()
+        limit = self._limit(policy, within_s, in_background)
         if limit is not None:
-            [one] = self._hurry(limit, lambda: [(launch, device)], [launch])
-            return one.conclude(limit)
-        if isinstance(launch, Problem) and device is not None:
-            device_id = device if isinstance(device, str) else getattr(device, "id", "")
-            answer = self._answers.launches.recall_answer(launch, device_id)
-            if answer is not None:
-                return self._answers.as_now(answer)
-        request = self._reader.read(launch, device)
+            [one] = self._hurry(
+                limit,
+                lambda: [(launch, device)],
+                [launch],
+                policy=policy,
+                report=report,
+                remembers=remembers,
+            )
+            estimate = one.conclude(limit)
+            if keep is not None and one.known is not None and one.request is not None:
+                keep(self._answers.make_answer(one.known, one.request))
+            elif keep is not None:
+                refine = self._make_later(launch, device, policy)
+                keep(Answer(estimate=estimate, recording=None, refine=refine))
+            return estimate
+        if remembers and keep is None and isinstance(launch, Problem):
+            known_answer = self._answers.recall(launch, device)
+            if known_answer is not None:
+                return self._answers.as_now(known_answer)
+        request = self._reader.read(
+            launch, device, policy=policy, report=report, remembers=remembers
+        )
         known = self._answers.ask(request)
-        return self._answers.require(known, request)
+        if keep is None:
+            return self._answers.require(known, request)
+        answer = self._answers.make_answer(known, request)
+        keep(answer)
+        return answer.estimate
 
     async def aestimate(
         self,
@@ -230,88 +255,47 @@ class Predictor:
         list of LaunchEstimate
             One per pair, devices within launches; a device that cannot answer says so in its entry.
         """
-        limit = self._limit(within_s, in_background)
         self._look_for_models()
+        limit = self._limit(self._policy, within_s, in_background)
         if limit is not None:
             launches = [*launches]
             asked = self._hurry(limit, lambda: self._reader.list_pairs(launches, devices), launches)
-            return [self._weigh_hurried(one, limit) for one in asked]
-        pairs = self._reader.pair(launches, devices)
-        found = [self._ask(one) if isinstance(one, LaunchRequest) else one for one in pairs]
-        known = [one for one in found if not isinstance(one, LaunchEstimate)]
-        self._answers.compose_all(known)
-        find = cache(find_sound_machine)
-        return [
-            one if isinstance(one, LaunchEstimate) else self._weigh(*one, find(one[0].device.id))
-            for one in found
-        ]
+        else:
+            asked = [HurriedLaunch(*pair) for pair in self._reader.list_pairs(launches, devices)]
+            for one in asked:
+                self._ask(one)
+        find_machine = cache(find_sound_machine)
+        return [_weigh(one, limit, find_machine) for one in asked]
 
-    def answer(
+    def history(
         self,
-        launch: "Problem | Launch",
+        launch: "Problem | Launch | LaunchIdentity",
         device: str | DeviceDescription | None = None,
         *,
         policy: Policy | None = None,
-        report: ReportProgress = lambda _: None,
-    ) -> Answer:
-        """Answer a launch anew, whatever was answered before, and keep the samples.
+    ) -> LaunchHistory:
+        """Give what was observed of exactly this launch, and what of it is believed.
 
         Parameters
         ----------
-        launch, device
+        launch : Problem, Launch or LaunchIdentity
+            The launch; what is known of one by its identity is what the store tells.
+        device, policy
             As of `estimate`.
-        policy : Policy, optional
-            What may be used; the predictor's own when left out.
-        report : callable, optional
-            Is told of each stage.
 
         Raises
         ------
-        InputError, DeviceError
-            As `estimate`.
+        KernelcastError
+            If that is not known, as where the store does not answer.
         """
-        policy = policy or self._policy
-        answers = self._make_answers(policy)
-        within_s = policy.settings.within_s
-        if within_s is None:
-            request = self._reader.read(launch, device, policy=policy, report=report)
-            return make_answer(answers, answers.ask(request), request)
-        limit = TimeLimit(within_s)
-        [one] = self._hurry(limit, lambda: [(launch, device)], [launch], answers, policy, report)
-        estimate = one.conclude(limit)
-        if one.known is not None and one.request is not None:
-            return make_answer(answers, one.known, one.request)
-        patient = replace(policy, settings=replace(policy.settings, within_s=None))
-        refine = partial(self.answer, launch, device, policy=patient)
-        is_live = self._reader.is_live(launch)
-        return Answer(estimate=estimate, recording=None, refine=None if is_live else refine)
-
-    def recall(
-        self,
-        problem: Problem,
-        device: DeviceDescription,
-        *,
-        policy: Policy | None = None,
-        beside: Estimate | None = None,
-    ) -> Estimate | None:
-        """Answer from observations of exactly this launch; None without any that are believed.
-
-        An answer `beside` that stands is given back where it now has to say of others observations
-        that they are not believed.
-        """
-        request = self._reader.read(problem, device, policy=policy)
-        if self._meter is not None:
-            self._meter.note(request.device)
-        found = self._make_answers(request.policy).recall(request, beside)
-        return None if found is None else self._answers.as_now(found)
-
-    def recall_named(self, launch: LaunchIdentity) -> LaunchHistory:
-        """Give what is known of a launch by its identity, to judge observations by."""
-        return self._memory.recall_named(launch)
+        if isinstance(launch, LaunchIdentity):
+            return self._memory.recall_named(launch)
+        request = self._reader.read(launch, device, policy=policy or self._policy, remembers=False)
+        return self._answers.recall_history(request)
 
     def refresh_models(self) -> int:
         """Look for other versions of models; give a number that changes with those in use."""
-        return self._trained_models.refresh()
+        return self._answers.trained_models.refresh()
 
     @staticmethod
     def faster(one: Estimate, other: Estimate) -> float:
@@ -420,23 +404,19 @@ class Predictor:
                 raise InputError(msg)
             return launch.identity
         if self._reader.is_live(launch):
-            request = self._reader.read(launch)
-            if self._meter is not None:
-                self._meter.note(request.device)
+            request = self._reader.read(launch, policy=self._policy)
+            if self._answers.meter is not None:
+                self._answers.meter.note(request.device)
             identity = request.identify()
             assert identity is not None  # only files of problems cannot be read
             return identity
         return check_identity(launch)
 
-    def _make_answers(self, policy: Policy) -> LaunchAnswers:
-        """Make answers that remember nothing."""
-        return LaunchAnswers(
-            self._answerer, policy, self._take_driver, remembers=False, meter=self._meter
-        )
-
-    def _limit(self, within_s: float | None, in_background: bool | None) -> TimeLimit | None:
+    def _limit(
+        self, policy: Policy, within_s: float | None, in_background: bool | None
+    ) -> TimeLimit | None:
         """Begin to count the time that a caller waits; None without an end of it."""
-        settings = self._policy.settings
+        settings = policy.settings
         if within_s is not None:
             settings = replace(settings, within_s=within_s)  # refuses what is no time
         if settings.within_s is None:
@@ -449,71 +429,83 @@ class Predictor:
         limit: TimeLimit,
         list_pairs: Callable[[], Sequence[Pair]],
         launches: Iterable[object],
-        answers: LaunchAnswers | None = None,
+        *,
         policy: Policy | None = None,
         report: ReportProgress = lambda _: None,
+        remembers: bool = True,
     ) -> list[HurriedLaunch]:
         """Ask in the time that the caller waits."""
-        if policy is None:
-            settings = replace(self._policy.settings, within_s=limit.within_s)
-            policy = replace(self._policy, settings=settings)
+        policy = policy or self._policy
+        settings = replace(policy.settings, within_s=limit.within_s)
         try:
             return self._hurried.ask(
                 limit,
-                answers or self._answers,
-                policy,
+                replace(policy, settings=settings),
                 list_pairs,
                 is_live=any(map(self._reader.is_live, launches)),
                 report=report,
+                remembers=remembers,
             )
         except KeyboardInterrupt:
             self._options.end_children()  # one at work must not go on
             raise
 
-    def _weigh_hurried(self, one: HurriedLaunch, limit: TimeLimit) -> LaunchEstimate:
-        """Put the answer of a launch that was hurried and all else that it costs together."""
+    def _make_later(
+        self, launch: "Problem | Launch", device: str | DeviceDescription | None, policy: Policy
+    ) -> Callable[[], Answer] | None:
+        """Give what samples a launch that was not sampled in time; live objects may be gone."""
+        if self._reader.is_live(launch):
+            return None
+        patient = replace(policy, settings=replace(policy.settings, within_s=None))
+
+        def refine() -> Answer:
+            found: list[Answer] = []
+            self.estimate(launch, device, policy=patient, keep=found.append)
+            return found[0]
+
+        return refine
+
+    def _ask(self, one: HurriedLaunch) -> None:
+        """Answer a launch without a time limit; an error is its answer."""
         try:
-            estimate = one.conclude(limit)
+            one.request = self._reader.read(one.launch, one.device, policy=self._policy)
+            one.known = self._answers.ask(one.request)
+            one.best = self._answers.require(one.known, one.request)
+            one.is_last_word = True
         except KernelcastError as error:
-            if not isinstance(one.launch, Problem):
-                return refuse_live(one.launch, error)
-            device_id = getattr(one.device, "id", "")
-            return LaunchEstimate(problem=one.launch.name, device_id=device_id, error=error)
-        assert one.request is not None
-        known = one.known
-        accesses = known.outcome.accesses if known and known.outcome else ()
-        machine = find_sound_machine(estimate.device_id)
-        return add_costs(one.request.problem, estimate, accesses, machine)
+            one.error = error
 
     def _look_for_models(self) -> None:
-        """Make answers anew for which another version of a model is to be used."""
-        now_s = self._clock()
-        if now_s < self._recheck_s:
-            return
-        self._recheck_s = now_s + _RECHECK_S
-        generation = self._trained_models.refresh()
-        if generation != self._generation:
-            self._generation = generation
-            self._answers.renew()
-
-    def _ask(self, request: LaunchRequest) -> tuple[LaunchRequest, KnownLaunch] | LaunchEstimate:
-        """Make a launch ready for its answer; or say why it has none."""
-        try:
-            return request, self._answers.ask(request, composes=False)
-        except KernelcastError as error:
-            return LaunchEstimate(
-                problem=request.problem.name, device_id=request.device.id, error=error
-            )
-
-    def _weigh(
-        self, request: LaunchRequest, known: KnownLaunch, machine: MachineDescription | None
-    ) -> LaunchEstimate:
-        """Put the answer and everything else that a launch costs together."""
-        estimate = self._answers.require(known, request)
-        accesses = known.outcome.accesses if known.outcome else ()
-        return add_costs(request.problem, estimate, accesses, machine)
+        """Have answers made anew for which another version of a model is to be used."""
+        now_s = self._options.clock()
+        if now_s >= self._recheck_s:
+            self._recheck_s = now_s + _RECHECK_S
+            self._answers.look_for_models()
 
     def _take_driver(self, device: DeviceDescription) -> None:
         """Forget what another driver of the device has done."""
         self._reader.replace_device(device)
         self._answers.launches.forget_device(device.id)
+
+
+def _weigh(
+    one: HurriedLaunch,
+    limit: TimeLimit | None,
+    find_machine: Callable[[str], MachineDescription | None],
+) -> LaunchEstimate:
+    """Put the answer of a launch and all else that it costs together; or why it has none."""
+    try:
+        estimate = one.conclude(limit)
+    except KernelcastError as error:
+        if isinstance(one.launch, Problem):
+            device_id = getattr(one.device, "id", "")
+            return LaunchEstimate(problem=one.launch.name, device_id=device_id, error=error)
+        from kernelcast.sampling.user_objects import name_device  # loaded by now
+
+        name = str(getattr(one.launch.kernel, "function_name", "launch"))
+        device_id = name_device(one.launch.queue)
+        return LaunchEstimate(problem=name, device_id=device_id, error=error)
+    assert one.request is not None
+    known = one.known
+    accesses = known.outcome.accesses if known and known.outcome else ()
+    return add_costs(one.request.problem, estimate, accesses, find_machine(estimate.device_id))

@@ -8,13 +8,10 @@ times as long.
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Final
 
-from kernelcast.predictor.answering.answerer import Answerer
 from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.moments import MOST_MOMENTS, append_moments
-from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answers import Answers, is_open
 from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.records.errors import KernelcastError
 
@@ -27,22 +24,10 @@ _ENDS_S: Final = 10.0
 
 
 class Refiner:
-    """Samples again in a thread of its own, which begins when a launch is first noted.
+    """Samples again in a thread of its own, which begins when a launch is first noted."""
 
-    Parameters
-    ----------
-    answerer : Answerer
-        Knows which devices are busy.
-    share : float
-        As `SHARE`.
-    apart_s : float
-        As `APART_S`.
-    """
-
-    def __init__(
-        self, answerer: Answerer, *, share: float = SHARE, apart_s: float = APART_S
-    ) -> None:
-        self._answerer = answerer
+    def __init__(self, answers: Answers, *, share: float = SHARE, apart_s: float = APART_S) -> None:
+        self._answers = answers
         self._share, self._apart_s = share, apart_s
         self._waiting: OrderedDict[int, tuple[LaunchRequest, KnownLaunch]] = OrderedDict()
         self._changed = threading.Condition()
@@ -105,46 +90,16 @@ class Refiner:
         outcome = known.outcome
         if outcome is None or not is_open(known):  # noted again while the last was taken
             return True
-        busy = self._answerer.lock_of(request.device.id)
+        busy = self._answers.lock_of(request.device.id)
         if not busy.acquire(blocking=False):
             return False
         try:
-            more = sample_once(request, outcome)
+            more = self._answers.sample_once(request, outcome)
         except KernelcastError:  # who asks again is told
             return True
         finally:
             busy.release()
-        self._answerer.keep_samples(request, more)
         with known.lock:
-            if known.outcome is outcome:  # nobody has sampled anew meanwhile
-                known.outcome = more
-                known.answer = known.sampled = known.basis = None
+            if known.outcome is outcome:  # it was not sampled anew meanwhile
+                known.take_samples(more)
         return not is_open(known)
-
-
-def is_open(known: KnownLaunch) -> bool:
-    """Tell whether a launch was sampled, and would be better known by another moment."""
-    outcome = known.outcome
-    return outcome is not None and 0 < len(outcome.moments) < MOST_MOMENTS
-
-
-def sample_once(request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
-    """Add a moment, at other places, for one moment's share of the budget."""
-    settings = request.with_moments(1).policy.settings.move_places(len(outcome.moments))
-    task = EstimateTask(
-        problem=request.problem,
-        device_id=request.device.id,
-        settings=replace(settings, within_s=None),
-        facts=outcome.facts,
-    )
-    found = request.executor.sample(task, timeout_s=request.policy.timeout_s, report=lambda _: None)
-    estimate = outcome.estimate
-    return replace(
-        outcome,
-        moments=append_moments(outcome.moments, found.moments),
-        estimate=replace(
-            estimate,
-            sampling_seconds=estimate.sampling_seconds + found.estimate.sampling_seconds,
-            sampled_work_groups=estimate.sampled_work_groups + found.estimate.sampled_work_groups,
-        ),
-    )

@@ -190,7 +190,7 @@ def _answer(predictor: Predictor, recording: Recording, problem: Problem | None)
         kernel=recording.kernel_name,
     )
     try:
-        estimate = predictor.answer(asked, recording.device).estimate
+        estimate = predictor.estimate(asked, recording.device, anew=True)
     except RecordingError:
         raise
     except KernelcastError as error:

@@ -23,6 +23,7 @@ from kernelcast.sampling.signature import Parameter
 UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
 UserProgram: TypeAlias = cl.Program
+UserDevice: TypeAlias = cl.Device
 
 _sessions: LRUCache[tuple[int, int], DeviceSession] = LRUCache(8)
 _sessions_lock = threading.Lock()

@@ -11,8 +11,9 @@ from typing import Final
 from kernelcast.launches.devices import list_descriptions, pick_devices
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.predictor.answering.doubts import update_doubts
 from kernelcast.predictor.answering.launch_history import LaunchHistory
-from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.processes import (
     CallerProcesses,
     Executor,
@@ -24,11 +25,13 @@ from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import (
     CompileError,
+    DeviceError,
     KernelcastError,
     KernelRunError,
     NoDeviceError,
 )
 from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.service.redaction import redact, redact_estimate, redact_paths
@@ -85,12 +88,23 @@ class Backend:
         An answer `beside` that stands is given back where it now has to say of others observations
         that they are not believed.
         """
-        policy = Policy(settings=ask.settings, timeout_s=ask.timeout_s)
-        return self._predictor.recall(ask.problem, ask.device, policy=policy, beside=beside)
+        policy = Policy(
+            settings=replace(ask.settings, samples=False, within_s=None),
+            methods=MethodChoice(wanted=frozenset({Tier.HISTORY.value})),
+            timeout_s=ask.timeout_s,
+        )
+        try:
+            history = self._predictor.history(ask.problem, ask.device, policy=policy)
+        except DeviceError:
+            return None
+        if len(history):
+            return self._predictor.estimate(ask.problem, ask.device, policy=policy)
+        updated = None if beside is None else update_doubts(beside, history.describe())
+        return None if updated is beside else updated
 
     def history(self, launch: LaunchIdentity) -> LaunchHistory:
         """Give what the store and this process know of a launch."""
-        return self._predictor.recall_named(launch)
+        return self._predictor.history(launch)
 
     def count_work(self, problem: Problem, caller: str) -> float | None:
         """Count the instructions of a launch by its source; None where that does not tell."""
@@ -134,7 +148,9 @@ class Backend:
 
     def _answer(self, ask: Ask, settings: EstimateSettings) -> Answer:
         policy = Policy(settings=settings, timeout_s=ask.timeout_s, spares_samples=True)
-        return self._predictor.answer(ask.problem, ask.device, policy=policy)
+        found: list[Answer] = []
+        self._predictor.estimate(ask.problem, ask.device, policy=policy, keep=found.append)
+        return found[0]
 
     def _ask(self, ask: Ask, answer: Callable[[], Answer]) -> Sampled:
         with _telling_own(ask), asked_by(ask.caller):

@@ -32,6 +32,7 @@ from support.fake_executor import (
     PROBLEM,
     FakeExecutor,
     SettableClock,
+    answer,
     make_analytic,
     make_predictor,
     make_problem,
@@ -212,7 +213,7 @@ def test_a_replay_is_put_together_of_the_same(sizes: FakeExecutor, store: Store,
     predictor = make_predictor(sizes, store)
     observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
     problem = make_problem(work_groups=50_000)
-    answered = predictor.answer(problem, DEVICE.id)
+    answered = answer(predictor, problem)
     assert answered.recording is not None
     path = tmp_path / "recording.json"
     write_recordings(path, [replace(answered.recording, kernel_digest=problem.kernel.digest)])
@@ -259,7 +260,7 @@ def test_measures_that_a_launch_lacks_are_left_out() -> None:
         other = replace(kernel, arguments_digest=f"{number}" * 64)
         history = LaunchHistory()
         history.add(Seen(seconds=1e-7 * items))
-        assert sizes.observe(other, Work(logs=logs), history)
+        sizes.observe(other, Work(logs=logs), history)
     asked = Work(logs=(math.log(4e6), math.nan, math.nan, math.nan))
     piece = sizes.ask(kernel, asked, model, {})
     assert piece is not None

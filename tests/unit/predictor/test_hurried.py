@@ -21,6 +21,7 @@ from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
+    answer,
     make_analytic,
     make_predictor,
     make_problem,
@@ -134,8 +135,8 @@ def test_a_launch_that_is_shorter_than_its_samples_is_not_sampled(
     options = predictor._options
     settings = replace(options.settings, least_gain=0.0, within_s=_PATIENT_S)
     policy = Policy(settings=settings)
-    answer = predictor.answer(make_problem(1), DEVICE.id, policy=policy)
-    assert answer.estimate.list_pieces()[0].kind == "samples"
+    found = predictor.estimate(make_problem(1), DEVICE.id, policy=policy)
+    assert found.list_pieces()[0].kind == "samples"
 
 
 def test_history_answers_in_no_time(slow: SlowExecutor, predictor: Predictor, store: Store) -> None:
@@ -179,11 +180,11 @@ def test_an_answer_without_samples_can_be_made_better(
 ) -> None:
     """By who keeps answers, when there is time."""
     policy = Policy(settings=EstimateSettings(within_s=_HASTY_S))
-    answer = predictor.answer(PROBLEM, DEVICE.id, policy=policy)
-    assert (answer.estimate.tier, answer.recording) == (Tier.ANALYTIC, None)
-    assert answer.refine is not None
+    first = answer(predictor, policy=policy)
+    assert (first.estimate.tier, first.recording) == (Tier.ANALYTIC, None)
+    assert first.refine is not None
     slow.gate.set()
-    better = answer.refine()
+    better = first.refine()
     assert better.estimate.tier is Tier.LINEAR
     assert better.recording is not None
 

@@ -24,6 +24,7 @@ from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
+    answer,
     make_device,
     make_predictor,
     observe,
@@ -127,12 +128,12 @@ def test_who_wants_nothing_old_gets_samples_of_now(
 
 
 def test_an_answer_that_is_to_be_made_anew_is(executor: FakeExecutor, store: Store) -> None:
-    """`Predictor.answer` samples, unless its policy spares samples."""
+    """Samples are taken, unless the policy spares them."""
     predictor = make_predictor(executor, store)
     for _ in range(2):
-        assert predictor.answer(PROBLEM, DEVICE.id).recording is not None
+        assert answer(predictor).recording is not None
     assert len(executor.tasks) == 2
-    spared = predictor.answer(PROBLEM, DEVICE.id, policy=Policy(spares_samples=True))
+    spared = answer(predictor, policy=Policy(spares_samples=True))
     assert len(executor.tasks) == 2
     assert spared.recording is None
     assert spared.refine is not None
@@ -236,7 +237,7 @@ def test_damaged_files_cost_no_answer(
 def test_refined_answers_are_kept(executor: FakeExecutor, store: Store) -> None:
     """The next process begins where refinement has ended."""
     policy = Policy(spares_samples=True)
-    refine = make_predictor(executor, store).answer(PROBLEM, DEVICE.id, policy=policy).refine
+    refine = answer(make_predictor(executor, store), policy=policy).refine
     assert refine is not None
     refined = refine()
     found = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.predictor.answering.moments import MOST_MOMENTS
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.refining import MOST_MOMENTS, Refiner
+from kernelcast.predictor.refining import Refiner
 from kernelcast.records.errors import KernelRunError
 from support.fake_executor import DEVICE, PROBLEM, FakeExecutor
 
@@ -22,7 +23,7 @@ def predictor(executor: FakeExecutor, tmp_path: Path, monkeypatch: pytest.Monkey
     """Give a predictor that refines without a pause."""
     monkeypatch.setattr(
         "kernelcast.predictor.predictor.Refiner",
-        lambda answerer: Refiner(answerer, share=1.0, apart_s=0.001),
+        lambda answers: Refiner(answers, share=1.0, apart_s=0.001),
     )
     return Predictor(
         [DEVICE],

@@ -19,6 +19,7 @@ from kernelcast.training_data.store import Store
 from support.fake_executor import (
     DEVICE,
     FakeExecutor,
+    answer,
     make_predictor,
     make_problem,
     observe,
@@ -63,12 +64,12 @@ def test_an_answer_that_is_made_anew_spares_samples_only_where_it_may(
     executor.work_group_s = SHORT_S
     predictor = learn(executor, store, 4)
     problem = make_problem(work_groups=15_000)
-    spared = predictor.answer(problem, DEVICE.id, policy=Policy(spares_samples=True))
+    spared = answer(predictor, problem, Policy(spares_samples=True))
     assert not executor.tasks
     assert spared.estimate.tier is Tier.SIZES
     assert spared.recording is None
     assert spared.refine is None
-    sampled = predictor.answer(problem, DEVICE.id, policy=Policy())
+    sampled = answer(predictor, problem)
     assert len(executor.tasks) == 1
     assert sampled.recording is not None
 

@@ -8,14 +8,14 @@ from kernelcast.collection import kernel_rows
 from kernelcast.collection.corpus import checks as corpus_checks
 from kernelcast.lab import local_sizes, source
 from kernelcast.launches import devices, features, tracing
-from kernelcast.predictor.answering import executors
+from kernelcast.predictor.answering import processes
 from kernelcast.tuning import device_runs
 from kernelcast.workers import Task
 from kernelcast.workers.decoding import prepare
 from kernelcast.workers.task import find_function
 
 MODULES = (
-    calibration, corpus_checks, device_processes, device_runs, devices, executors,
+    calibration, corpus_checks, device_processes, device_runs, devices, processes,
     features, kernel_rows, local_sizes, source, tracing,
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.models.evidence.moments import SampledMoment
-from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
+from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
@@ -21,7 +21,6 @@ from kernelcast.predictor.answering.kernel_sizes import (
     KernelSizes,
     Work,
     count_items,
-    know_estimate,
 )
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
@@ -33,7 +32,7 @@ from kernelcast.predictor.answering.sparing import (
     have_faded,
 )
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts
-from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
+from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -74,10 +73,6 @@ class EvidenceMaker:
         default_factory=lambda: LRUCache(_MOST_KERNELS)
     )
 
-    def find(self, device: DeviceDescription) -> FoundEvidence:
-        """Give what weighs evidence on a device."""
-        return self.trained_models.find_evidence(device)
-
     def weigh_history(
         self, history: LaunchHistory, policy: Policy, device: DeviceDescription
     ) -> Remembered:
@@ -92,7 +87,7 @@ class EvidenceMaker:
             absence = "whole runs are measured for comparison"
             return Remembered(interval=interval, facts=facts, absence=absence)
         age_s = math.inf if usual.last_s is None else max(time.time() - usual.last_s, 0.0)
-        piece = self.find(device).model.weigh_observation(
+        piece = self.trained_models.find_evidence(device).model.weigh_observation(
             math.log(usual.seconds),
             usual.noise,
             # What has held for so long is trusted for as long again.
@@ -109,7 +104,7 @@ class EvidenceMaker:
         device: DeviceDescription,
     ) -> list[Piece]:
         """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
-        model = self.find(device).model
+        model = self.trained_models.find_evidence(device).model
         past = [] if identity is None else self.sizes.judge_past(identity, model)
         told = fmean([one.log_seconds for one in moments]) if moments else None
         return [
@@ -128,7 +123,7 @@ class EvidenceMaker:
         learned_s = None if self.foretell is None else self.foretell(problem, device)
         if not analytic_s and not learned_s:
             return []
-        model = self.find(device).model
+        model = self.trained_models.find_evidence(device).model
         told = ((Kind.ANALYTIC, analytic_s, doubt), (Kind.LEARNED, learned_s, 0.0))
         made = (
             model.weigh_plain(kind, math.log(one), more)
@@ -195,7 +190,9 @@ class EvidenceMaker:
         name = identity.device.id, identity.kernel.digest
         # Who has not sampled it yet has all to do that was done then.
         overhead_s = self.overheads_s.get(name, kept.estimate.overhead_seconds)
-        return choose_moments(pieces, self.find(request.device).model, settings, overhead_s)
+        return choose_moments(
+            pieces, self.trained_models.find_evidence(request.device).model, settings, overhead_s
+        )
 
     def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
         """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
@@ -214,33 +211,12 @@ class EvidenceMaker:
         chosen = choose_moments(pieces, model, settings, overhead_s)
         return chosen if is_strong else max(1, chosen)
 
-    def learn_source(
-        self, identity: LaunchIdentity | None, *, depends_on_contents: bool | None
-    ) -> None:
-        """Take whether contents decide how much work-items do: then no size tells of another."""
-        if identity is not None:
-            self.sizes.learn_source(identity, depends_on_contents=depends_on_contents)
-
-    def keep_estimate(
-        self,
-        identity: LaunchIdentity | None,
-        outcome: EstimateOutcome,
-        work: Work,
-        fused: FusedEstimate,
-        evidence: FoundEvidence,
-    ) -> None:
-        """Remember what samples say of a launch, for other sizes of its kernel."""
-        if identity is not None and outcome.moments:
-            known = know_estimate(evidence.model, work, fused)
-            self.sizes.estimate(identity, known, outcome.moments)
-
-    def observe(self, identity: LaunchIdentity, work: Work | None, history: LaunchHistory) -> bool:
-        """Take the usual time of a launch; tell whether other sizes have to be answered anew."""
+    def observe(self, identity: LaunchIdentity, work: Work | None, history: LaunchHistory) -> None:
+        """Take the usual time of a launch, for other sizes of its kernel."""
         ndrange = identity.ndrange
-        if ndrange is None or ndrange.local_size is None:
-            return False
-        work = work or count_items(ndrange, identity.parameters.get(INSTRUCTIONS))
-        return self.sizes.observe(identity, work, history)
+        if ndrange is not None and ndrange.local_size is not None:
+            work = work or count_items(ndrange, identity.parameters.get(INSTRUCTIONS))
+            self.sizes.observe(identity, work, history)
 
 
 def _find_age(moment: SampledMoment) -> float:

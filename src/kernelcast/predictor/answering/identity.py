@@ -1,6 +1,7 @@
 """What a launch is remembered under."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from kernelcast.records.arguments import BufferArgument
@@ -28,21 +29,8 @@ def identify_launch(
 ) -> LaunchIdentity:
     """Say what a launch is: source, options, index space, arguments, device and driver.
 
-    Parameters
-    ----------
-    problem : Problem
-        Kernel, index space, arguments.
-    device : DeviceDescription
-        The device.
-    seed : int
-        Of random buffer contents.
-    parameters : mapping, optional
-        What describes the size; no part of the identity.
-
-    Raises
-    ------
-    InputError
-        If a buffer's file cannot be read.
+    `parameters` describe the size and are no part of the identity. `InputError` says which buffer's
+    file cannot be read.
     """
     return LaunchIdentity(
         kernel=_name_kernel(problem.kernel.name, problem.kernel.digest),
@@ -75,3 +63,19 @@ def stamp_files(problem: Problem) -> FileStamps:
             else:
                 found.append((str(argument.path), status.st_mtime_ns, status.st_size))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedName:
+    """What a problem is found under by the very object that a caller gives."""
+
+    key: Hashable
+    problem: Problem
+    """It is held, so that its place in memory names nothing else."""
+    files: FileStamps
+
+
+def name_asked(problem: Problem, device: object) -> AskedName:
+    """Name a problem that is asked of a device, or of an id."""
+    device_id = device if isinstance(device, str) else getattr(device, "id", None)
+    return AskedName((id(problem), device_id), problem, stamp_files(problem))

@@ -1,5 +1,6 @@
 """What is known of a kernel's other sizes: those that were observed, and those only estimated."""
 
+import itertools
 import math
 import threading
 import time
@@ -74,6 +75,9 @@ def count_items(
     return Work(logs=logs, working_set_bytes=working_set_bytes)
 
 
+_versions = itertools.count()
+
+
 @dataclass(slots=True)
 class _Kernel:
     """The sizes of one kernel on one device."""
@@ -85,6 +89,8 @@ class _Kernel:
     stored: set[SizeKey] = field(default_factory=set)
     asked_s: float = -math.inf
     tables: SizeTables = field(default_factory=dict)
+    version: int = field(default_factory=_versions.__next__)
+    """Another one once answers of the kernel's launches have to be made anew."""
 
     def forget_tables(self) -> None:
         """Have tables made anew, since a size is another."""
@@ -139,8 +145,12 @@ class KernelSizes:
             with self._lock:
                 self._find(launch).depends_on_contents = depends_on_contents
 
-    def observe(self, launch: LaunchIdentity, work: Work, history: LaunchHistory) -> bool:
-        """Take the usual time of a launch; tell whether other sizes have another answer now."""
+    def find_version(self, launch: LaunchIdentity) -> int:
+        """Give a number that changes once answers of the kernel have to be made anew."""
+        return self._find_locked(launch).version
+
+    def observe(self, launch: LaunchIdentity, work: Work, history: LaunchHistory) -> None:
+        """Take the usual time of a launch."""
         known, key = _know_history(work, history), name_size(launch)
         with self._lock:
             kernel = self._find(launch)
@@ -148,14 +158,15 @@ class KernelSizes:
             kernel.stored.discard(key)
             if known is None:
                 if before is None:
-                    return False
+                    return
                 del kernel.observed[key]
             else:
                 _put(kernel.observed, key, known)
                 if before is not None and abs(known.log_seconds - before.log_seconds) < _MOVED:
-                    return False
+                    return
             kernel.forget_tables()
-            return kernel.depends_on_contents is False
+            if kernel.depends_on_contents is False:
+                kernel.version = next(_versions)
 
     def estimate(
         self,

@@ -1,50 +1,40 @@
 """What is asked: one launch on one device, and what its answer may be made of."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.launches.stand_ins import find_stand_in
-from kernelcast.predictor.answering.identity import INSTRUCTIONS, identify_launch
+from kernelcast.predictor.answering.identity import INSTRUCTIONS, AskedName, identify_launch
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.predictor.answering.time_limit import TimeLimit
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
+from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
-    """One launch on one device, and what its answer may be made of.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    device : DeviceDescription
-        The device.
-    policy : Policy
-        What may be used.
-    executor : Executor
-        Has the device sample.
-    report : callable
-        Is told of each stage.
-    is_live : bool
-        Whether the problem describes a program's own objects: it must not outlive the call, for it
-        holds their buffers.
-    limit : TimeLimit or None
-        How long the caller waits.
-    """
+    """One launch on one device, and what its answer may be made of."""
 
     problem: Problem
     device: DeviceDescription
     policy: Policy
     executor: Executor
+    """Has the device sample."""
     report: ReportProgress = lambda _: None
+    """Is told of each stage."""
     is_live: bool = False
+    """Whether the problem describes a program's own objects: it must not outlive the call, for it
+    holds their buffers."""
     limit: TimeLimit | None = None
+    """How long the caller waits."""
+    name: AskedName | None = None
+    """What the caller's problem is found under the next time."""
+    remembers: bool = True
+    """Whether what is found out is remembered; else the launch is answered anew."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "problem", self.problem.on(self.device))
@@ -54,26 +44,25 @@ class LaunchRequest:
         """Whether its identity lacks what files say that the source includes."""
         return self.problem.kernel.includes_files
 
-    def identify(self, *, asks: bool = True) -> LaunchIdentity | None:
+    def identify(self) -> LaunchIdentity | None:
         """Say what the launch is remembered under; None if a buffer's file cannot be read.
 
-        Its size is described as far as this process knows it, or where it `asks`, another one.
+        Its size is described by its source, by a process that may have to be asked, where that
+        tells of other sizes.
         """
-        seed = self.policy.settings.seed
+        problem, policy = self.problem, self.policy
+        parameters: dict[str, float] = {}
+        if problem.ndrange.local_size is not None:
+            device_id = self.device.id if policy.settings.samples else ""
+            asks = policy.methods.uses(Tier.SIZES)
+            instructions = self.executor.count_work(problem, device_id, asks=asks)
+            parameters = {} if instructions is None else {INSTRUCTIONS: instructions}
         try:
             return identify_launch(
-                self.problem, self.device, seed=seed, parameters=self._describe_size(asks=asks)
+                problem, self.device, seed=policy.settings.seed, parameters=parameters
             )
         except InputError:  # sampling will say so better
             return None
-
-    def _describe_size(self, *, asks: bool) -> Mapping[str, float]:
-        """Say how much the launch does by its source."""
-        if self.problem.ndrange.local_size is None:
-            return {}
-        device_id = self.device.id if self.policy.settings.samples else ""
-        instructions = self.executor.count_work(self.problem, device_id, asks=asks)
-        return {} if instructions is None else {INSTRUCTIONS: instructions}
 
     def ask_model(self) -> ModelTask:
         """Give what the analytic model is asked."""
@@ -84,14 +73,14 @@ class LaunchRequest:
             stand_in=stand_in.id if stand_in else "",
         )
 
-    def hurry(self, limit: TimeLimit) -> "LaunchRequest":
+    def hurry(self, limit: TimeLimit, *, remembers: bool) -> "LaunchRequest":
         """Give the launch asked for with a time limit, which is told of each stage."""
 
         def report(stage: str) -> None:
             limit.note(stage)
             self.report(stage)
 
-        return replace(self, limit=limit, report=report)
+        return replace(self, limit=limit, report=report, remembers=remembers)
 
     def with_moments(self, moments: int) -> "LaunchRequest":
         """Give the launch sampled at fewer moments, each with its share of the budget."""

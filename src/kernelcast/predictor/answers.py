@@ -1,0 +1,637 @@
+"""The one way to an answer: recall, sample, model, compose; kept in step with what changes."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.model import CORRECTED
+from kernelcast.models.evidence.piece import FusedEstimate, Piece
+from kernelcast.predictor.answering.checking import add_expected, check_history
+from kernelcast.predictor.answering.composing import (
+    NOTHING,
+    Basis,
+    Remembered,
+    choose_pieces,
+    compose,
+    describe_launch,
+    explain_unsampled,
+    refuse_unsampled,
+)
+from kernelcast.predictor.answering.evidence import EvidenceMaker, Foretell, measure_launch
+from kernelcast.predictor.answering.further_models import add_models, ask_static
+from kernelcast.predictor.answering.identity import name_asked
+from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, know_estimate
+from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.launch_request import LaunchRequest
+from kernelcast.predictor.answering.learned import KnownCorrections, Learned, ask
+from kernelcast.predictor.answering.memory import Memory
+from kernelcast.predictor.answering.moments import MOST_MOMENTS, append_moments
+from kernelcast.predictor.answering.plausibility import expect
+from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.samples_store import SamplesStore
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.time_limit import BUSY, hold
+from kernelcast.predictor.answering.trained_models import TrainedModels
+from kernelcast.predictor.known_launches import Answer, KnownLaunch, KnownLaunches
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.contention import list_contention
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import Explanation, Tier
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.problem import Problem
+from kernelcast.records.readable_times import format_seconds
+from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
+from kernelcast.training.settings import STATIC_MODEL
+
+_NOT_ASKED: Final = "it was not asked for"
+_NO_LOCAL_SIZE: Final = "the device chooses the local size; name one, so that repeats can be told"
+_NO_SAMPLES: Final = "nothing may be sampled"
+_SPARED: Final = (
+    "it was not sampled: other sizes were observed, and samples would cost more than they tell"
+)
+_COSTLY: Final = "samples would take {}: run it, and tell `observe` what it took"
+_FEATURES_S: Final = 1.0
+"""Callers who wait no longer have samples without the features that learned models need."""
+_CHANGING: Final = frozenset({ObservationFlag.DOUBTED})
+
+
+@dataclass(slots=True, kw_only=True)
+class Answers:
+    """Makes answers; threads share one, and one sampling at a time runs on a device.
+
+    Parameters
+    ----------
+    policy : Policy
+        What observations are judged by; each launch that is asked for has its own.
+    memory : Memory or None
+        What was observed before; None means that nothing is remembered.
+    samples_store : SamplesStore or None
+        Where samples of launches are kept for other processes; None means nowhere.
+    foretell : callable or None
+        The user's model that needs no samples.
+    meter : ContentionMeter or None
+        Measures what other programs do when an answer is asked for; None where that is not known.
+    take_driver : callable
+        Is told of a device whose driver is another than it was.
+    note_asked : callable
+        Is told of each launch that was answered and is remembered.
+    """
+
+    policy: Policy
+    trained_models: TrainedModels
+    memory: Memory | None
+    samples_store: SamplesStore | None = None
+    foretell: Foretell | None = None
+    meter: ContentionMeter | None = None
+    take_driver: Callable[[DeviceDescription], None] = lambda _: None
+    note_asked: Callable[[LaunchRequest, KnownLaunch], None] = lambda *_: None
+    launches: KnownLaunches = field(default_factory=KnownLaunches)
+    sizes: KernelSizes = field(init=False)
+    evidence: EvidenceMaker = field(init=False)
+    _corrections: KnownCorrections = field(default_factory=KnownCorrections)
+    _generation: int = 0
+    _busy: dict[str, threading.Lock] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sizes = KernelSizes(self._recall_kernel)
+        self.evidence = EvidenceMaker(
+            trained_models=self.trained_models, sizes=self.sizes, foretell=self.foretell
+        )
+
+    def look_for_models(self) -> None:
+        """Have answers made anew for which another version of a model is to be used."""
+        generation = self.trained_models.refresh()
+        if generation != self._generation:
+            self._generation = generation
+            self._corrections.forget()
+
+    def recall(self, problem: Problem, device: object) -> Estimate | None:
+        """Find the answer to the very same object; None where it has to be made anew."""
+        known = self.launches.recall(name_asked(problem, device))
+        if known is None or known.stamp != self._stamp(known.identity):
+            return None
+        return known.answer
+
+    def ask(self, request: LaunchRequest, *, composes: bool = True) -> KnownLaunch:
+        """Find the launch and see to it that it can be answered.
+
+        Raises
+        ------
+        KernelcastError
+            If no tier has an answer; says what is missing.
+        """
+        identity = request.identify()
+        if identity is None:
+            self._sample(request)  # says which file cannot be read
+            msg = f"{request.problem.name}: the files of its buffers cannot be read"
+            raise InputError(msg)
+        if self.meter is not None:
+            self.meter.note(request.device)
+        known = self._find(request, identity)
+        with hold(known.sampling, request.limit, BUSY):
+            self._refresh(known)
+            known = self._make_ready(known, request)
+            known.device = request.device
+            if composes:
+                self.compose_all([(request, known)])
+        if request.remembers:
+            if request.name is not None:
+                self.launches.remember(request.name, known)
+            self.note_asked(request, known)
+        return known
+
+    def foretell_launch(self, request: LaunchRequest) -> tuple[Estimate | None, bool]:
+        """Answer by what is known without running anything; tell whether that is the last word.
+
+        Nothing of it is remembered. Without samples it is the last word where a run of the launch
+        takes no longer than they would.
+        """
+        identity, settings = request.identify(), request.policy.settings
+        if identity is None:
+            return None, False
+        known = self._find(request, identity)
+        self._refresh(known)
+        if self._is_answered(known, request):
+            self.compose_all([(request, known)])
+            return known.answer, known.answer is not None
+        guess = KnownLaunch(
+            identity=known.identity,
+            device=request.device,
+            history=known.history,
+            absence=known.absence,
+        )
+        kept = self._recall_samples(request) if settings.samples else None
+        if kept is not None:
+            guess.outcome = kept.as_kept(settings.coverage)
+        else:
+            try:
+                guess.basis = self._model_alone(request, identity)
+            except DeviceError:
+                guess.basis = self._describe(request, identity)
+        self.compose_all([(request, guess)])
+        told = guess.answer
+        if told is None or settings.measure or not settings.samples:
+            return told, not settings.samples
+        cost_s = self.evidence.expect_cost(identity) + settings.plan.budget * told.seconds
+        if settings.least_gain * cost_s <= told.high:
+            return told, False
+        costs = f"{format_seconds(cost_s)}, a run of it {format_seconds(told.seconds)}"
+        return explain_unsampled(told, _COSTLY.format(costs)), True
+
+    def recall_history(self, request: LaunchRequest) -> LaunchHistory:
+        """Give what was observed of a launch, held against all that is known of it.
+
+        Raises
+        ------
+        KernelcastError
+            If that is not known; says why.
+        """
+        identity = request.identify()
+        if identity is None:
+            msg = f"{request.problem.name}: the files of its buffers cannot be read"
+            raise InputError(msg)
+        known = self._find(request, identity)
+        history = self._recall(known, request.policy)
+        if known.absence is not None:
+            raise DeviceError(known.absence.absence)
+        check_history(history, request.problem, request.device, request.executor)
+        return history
+
+    def make_answer(self, known: KnownLaunch, request: LaunchRequest) -> Answer:
+        """Give an answer, its samples, and what makes a better one of it where there is any."""
+        estimate, outcome = self.require(known, request), known.outcome
+        settings = request.policy.settings
+        can_refine = settings.samples and not settings.measure and not request.is_live
+        if outcome is None or not can_refine or not is_open(known):
+            return Answer(estimate=estimate, recording=known.record())
+        before = outcome.without_launches()  # it is kept for as long as the answer
+
+        def refine() -> Answer:
+            more = KnownLaunch(identity=known.identity)
+            more.take_samples(self.sample_once(request, before))
+            self.compose_all([(request, more)])
+            return self.make_answer(more, request)
+
+        return Answer(estimate=estimate, recording=known.record(), refine=refine)
+
+    def sample_once(self, request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
+        """Add a moment, at other places, for one moment's share of the budget; keep the samples."""
+        settings = request.with_moments(1).policy.settings.move_places(len(outcome.moments))
+        task = EstimateTask(
+            problem=request.problem,
+            device_id=request.device.id,
+            settings=replace(settings, within_s=None),
+            facts=outcome.facts,
+        )
+        found = request.executor.sample(
+            task, timeout_s=request.policy.timeout_s, report=lambda _: None
+        )
+        before, more = outcome.estimate, found.estimate
+        outcome = replace(
+            outcome,
+            moments=append_moments(outcome.moments, found.moments),
+            estimate=replace(
+                before,
+                sampling_seconds=before.sampling_seconds + more.sampling_seconds,
+                sampled_work_groups=before.sampled_work_groups + more.sampled_work_groups,
+            ),
+        )
+        if self.samples_store is not None:
+            self.samples_store.keep(request, outcome)
+        return outcome
+
+    def lock_of(self, device_id: str) -> threading.Lock:
+        """Give what is held while a device samples."""
+        return self._busy.setdefault(device_id, threading.Lock())
+
+    def compose_all(self, launches: Sequence[tuple[LaunchRequest, KnownLaunch]]) -> None:
+        """Make the answers of launches that have none."""
+        for request, known in launches:
+            with known.lock:
+                known.device = request.device
+                if known.answer is None:
+                    if known.basis is None and known.outcome is not None:
+                        known.basis = self._weigh_samples(request, known.outcome)
+                    known.answer = self._choose(known, request.policy)
+
+    def require(self, known: KnownLaunch, request: LaunchRequest) -> Estimate:
+        """Give the answer; another thread may have found just now that it has to be made anew."""
+        answer = known.answer
+        while answer is None:
+            known = self.ask(request)
+            answer = known.answer
+        return self.as_now(answer)
+
+    def as_now(self, answer: Estimate) -> Estimate:
+        """Have an answer say what other programs do now; its time alone stands."""
+        if self.meter is None:
+            return answer
+        known = answer.explanation or Explanation(tier=answer.tier)
+        told = known.contention
+        if told is not None and (datetime.now(UTC) - told.measured_at).total_seconds() < FRESH_S:
+            return answer
+        seen = self.meter.measure(answer.device_id)
+        if seen == told:
+            return answer
+        old = list_contention(told)
+        kept = [one for one in answer.warnings if one not in old]
+        return replace(
+            answer,
+            warnings=(*list_contention(seen), *kept),
+            explanation=replace(known, contention=seen),
+        )
+
+    def take(self, identity: LaunchIdentity, seen: Seen) -> frozenset[ObservationFlag]:
+        """Judge an observation of a launch, and change its answer accordingly."""
+        known = self.launches.find(identity)
+        with known.lock:
+            history = self._recall(known, self.policy)
+            verdict = history.add(seen)
+            if verdict.flags <= _CHANGING and known.answer is not None:
+                known.answer = self._choose(known, self.policy)
+            before = self._stamp(known.identity)
+            self.evidence.observe(
+                known.identity, known.basis.work if known.basis else None, history
+            )
+            if known.stamp == before:  # other sizes' answers have to be made anew, not its own
+                known.stamp = self._stamp(known.identity)
+        return verdict.flags
+
+    def _stamp(self, identity: LaunchIdentity) -> tuple[int, int]:
+        return self._generation, self.sizes.find_version(identity)
+
+    def _find(self, request: LaunchRequest, identity: LaunchIdentity) -> KnownLaunch:
+        if request.remembers:
+            return self.launches.find(identity)
+        return KnownLaunch(identity=identity)
+
+    def _refresh(self, known: KnownLaunch) -> None:
+        """Forget what was made by other models, or other sizes, than are known now."""
+        stamp = self._stamp(known.identity)
+        with known.lock:
+            before, known.stamp = known.stamp, stamp
+            if before == stamp:
+                return
+            known.answer = None
+            if known.outcome is not None:  # other sizes tell of the sampler's errors, too
+                known.basis = None
+            if before[0] != stamp[0]:
+                known.basis = known.sampled = None
+                if known.outcome is not None and known.outcome.row is None:
+                    known.outcome = None  # there was no model to make features for
+
+    def _make_ready(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
+        """Recall what was observed; sample where that does not answer, as often as that pays."""
+        if self._is_answered(known, request):
+            return known
+        policy = request.policy
+        if not policy.settings.samples:
+            known.basis = self._model_alone(request, known.identity)
+            return known
+        moments, kept = policy.settings.plan.moments, None
+        if request.remembers or policy.spares_samples:
+            kept = self._recall_samples(request)
+            if kept is None:
+                basis = self._describe(request, known.identity)
+                moments = self.evidence.choose_moments(basis, known.identity, policy)
+                if not moments:
+                    missing = dict.fromkeys(basis.missing, _SPARED)
+                    known.basis = replace(basis, missing=missing)
+                    return known
+            else:
+                moments = self.evidence.choose_more(kept, known.identity, request)
+                if not moments:
+                    free = kept.as_kept(policy.settings.coverage)
+                    return self._take_outcome(known, request, free)
+        request = request.with_moments(moments)
+        return self._take_outcome(known, request, self._sample(request, kept))
+
+    def _is_answered(self, known: KnownLaunch, request: LaunchRequest) -> bool:
+        """Recall what was observed; tell whether nothing has to be sampled or modelled."""
+        with known.lock:
+            policy = request.policy
+            history = self._recall(known, policy)
+            if known.answer is None and known.basis is None:
+                check_history(history, request.problem, request.device, request.executor)
+            if known.answer is not None or known.outcome is not None:
+                return True
+            if policy.settings.measure or not (_counts_history(policy) and history):
+                return False
+            if known.basis is None:
+                known.basis = self._describe(request, known.identity)
+            return True
+
+    def _take_outcome(
+        self, known: KnownLaunch, request: LaunchRequest, outcome: EstimateOutcome
+    ) -> KnownLaunch:
+        """Keep samples under the launch that really ran."""
+        ran = request.as_run(outcome)
+        if ran.device.driver != request.device.driver:
+            self.take_driver(ran.device)
+        identity = ran.identify()
+        if identity is not None and request.remembers:
+            known = self.launches.join(known, identity)
+        elif identity is not None and identity.key != known.identity.key:
+            known.identity, known.history = identity, None
+        with known.lock:
+            self._recall(known, request.policy)
+            known.take_samples(outcome.without_launches() if request.remembers else outcome)
+            known.stamp = self._stamp(known.identity)
+        return known
+
+    def _recall(self, known: KnownLaunch, policy: Policy) -> LaunchHistory:
+        """Give what was observed of a launch; the store is asked once."""
+        if known.history is not None:
+            return known.history
+        history, absence, failure = LaunchHistory(), "", ""
+        ndrange = known.identity.ndrange
+        if not _counts_history(policy):
+            absence = _NOT_ASKED
+        elif self.memory is None:
+            absence = "there is no store of observations"
+        elif ndrange is None or ndrange.local_size is None:
+            absence = _NO_LOCAL_SIZE
+        else:
+            try:
+                history = self.memory.recall(known.identity)
+            except KernelcastError as error:
+                absence = failure = f"the store of observations does not answer: {error}"
+        known.absence = Remembered(absence=absence, failure=failure) if absence else None
+        known.history = history
+        return history
+
+    def _recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory] | None:
+        try:
+            return None if self.memory is None else self.memory.recall_kernel(identity)
+        except KernelcastError:  # a request for the launch itself reports it
+            return None
+
+    def _recall_samples(self, request: LaunchRequest) -> EstimateOutcome | None:
+        """Find earlier samples of exactly this launch, whichever process took them."""
+        settings = request.policy.settings
+        may_spare = request.remembers or request.policy.spares_samples
+        is_wanted = may_spare and settings.uses_history and not settings.measure
+        if self.samples_store is None or not is_wanted:
+            return None
+        found = self.samples_store.find(request)
+        if found is None or found.row is not None or found.row_failure:
+            return found
+        return None if self._wants_row(request) else found  # there was no model to make one for
+
+    def _sample(
+        self, request: LaunchRequest, before: EstimateOutcome | None = None
+    ) -> EstimateOutcome:
+        """Sample a launch, and make its features where a learned model waits for them.
+
+        What earlier samples say stands beside what is found.
+        """
+        policy, limit = request.policy, request.limit
+        taken, facts = ((), None) if before is None else (before.moments, before.facts)
+        wants_row = self._wants_row(request) and self._corrections.find(request) is None
+        if facts is None and limit is not None and not limit.goes_on:
+            wants_row = wants_row and limit.left_s > _FEATURES_S
+        task = EstimateTask(
+            problem=request.problem,
+            device_id=request.device.id,
+            settings=policy.settings.move_places(len(taken)),
+            wants_row=wants_row,
+            wants_counts=wants_row and self.trained_models.takes_counters(request.device),
+            facts=facts,
+            ends_s=None if limit is None else limit.work_ends_s,
+        )
+        with hold(self.lock_of(request.device.id), limit, BUSY):
+            task = replace(task, runs_end_s=time.monotonic() + policy.timeout_s)
+            outcome = request.executor.sample(
+                task, timeout_s=policy.timeout_s, report=request.report
+            )
+        self.evidence.note_overhead(outcome)
+        outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
+        if self.samples_store is not None:
+            self.samples_store.keep(request, outcome)
+        return outcome.with_recorded_facts()
+
+    def _wants_row(self, request: LaunchRequest) -> bool:
+        """Tell whether features are worth their cost: some model of the device waits for them."""
+        policy, device = request.policy, request.device
+        if not policy.settings.uses_models:
+            return False
+        corrects = self.trained_models.find_evidence(device).model.correction is not None
+        return (policy.methods.uses(Tier.HYBRID) and corrects) or any(
+            self.trained_models.has(device.id, name) for name in policy.methods.models
+        )
+
+    def _weigh_samples(self, request: LaunchRequest, outcome: EstimateOutcome) -> Basis:
+        """Weigh samples, and correct what they say by what was learned of such launches."""
+        estimate, facts, device = outcome.estimate, outcome.facts, request.device
+        identity = request.as_run(outcome).identify()
+        evidence = self.trained_models.find_evidence(device)
+        pieces: list[Piece] = [*outcome.pieces]  # those of a recording
+        if not pieces:
+            analytic_s = estimate.estimates_s.get(Tier.ANALYTIC.value)
+            pieces = self.evidence.weigh_samples(outcome.moments, identity, device)
+            pieces += self.evidence.weigh_models(request.problem, device, analytic_s)
+        fused = fuse([one for one in pieces if one.kind in CORRECTED] or pieces)
+        learned = self._correct(request, outcome, fused)
+        work = measure_launch(request.problem, identity, estimate.ndrange, facts)
+        learned_s = None
+        if learned.log_factor is not None:
+            fused = replace(fused, log_seconds=fused.log_seconds + learned.log_factor)
+            learned_s = fused.seconds
+        if identity is not None:
+            self.sizes.learn_source(identity, depends_on_contents=outcome.depends_on_contents)
+            if outcome.moments:
+                size = know_estimate(evidence.model, work, fused)
+                self.sizes.estimate(identity, size, outcome.moments)
+        told = estimate.explain()
+        notes = (*told.notes, *(facts.notes if facts else ()))
+        estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
+        absence = {} if learned_s else {Tier.HYBRID.value: learned.failure or learned.absence}
+        return Basis(
+            estimate=add_models(self.trained_models, estimate, outcome, request.policy.methods),
+            pieces=tuple(pieces),
+            evidence=evidence,
+            learned=learned,
+            learned_s=learned_s,
+            missing=absence,
+            work=work,
+        )
+
+    def _correct(
+        self, request: LaunchRequest, outcome: EstimateOutcome, said: FusedEstimate
+    ) -> Learned:
+        """Ask the device's correction how it moves what samples say."""
+        policy = request.policy
+        if not (policy.settings.uses_models and policy.methods.uses(Tier.HYBRID)):
+            return Learned(absence=_NOT_ASKED)
+        evidence = self.trained_models.find_evidence(request.device)
+        if evidence.model.correction is None:
+            return Learned()
+        if outcome.row is None:
+            known = None if outcome.row_failure else self._corrections.find(request)
+            return known or Learned(failure=outcome.row_failure)
+        found = ask(evidence.model, evidence.facts, outcome.row, said)
+        self._corrections.keep(request, found)
+        return found
+
+    def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
+        """Find what is known of a launch without running any of it.
+
+        Raises
+        ------
+        DeviceError
+            If nothing is known: the device was not calibrated, or the method is not wanted.
+        KernelcastError
+            If the model has no answer.
+        """
+        device, policy = request.device, request.policy
+        basis = self._describe(request, identity)
+        if self._is_told_by_sizes(basis, identity, policy):
+            return basis
+        asks_static = (
+            policy.settings.uses_models
+            and policy.methods.uses(Tier.LEARNED)
+            and self.trained_models.has(device.id, STATIC_MODEL)
+        )
+        task = replace(request.ask_model(), wants_values=asks_static)
+        outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
+        self.sizes.learn_source(identity, depends_on_contents=outcome.depends_on_contents)
+        is_wanted = policy.methods.uses(Tier.ANALYTIC)
+        found = outcome.analytic if is_wanted else None
+        basis = self._describe(request, identity, found, outcome.notes)
+        if asks_static:
+            basis = self._add_static(basis, device.id, outcome.values)
+        if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
+            raise refuse_unsampled(device.id, is_wanted=is_wanted)
+        return replace(basis, estimate=replace(basis.estimate, ndrange=outcome.ndrange))
+
+    def _add_static(self, basis: Basis, device_id: str, values: Mapping[str, float]) -> Basis:
+        """Have the user's model of rows without samples answer, whose interval is calibrated."""
+        estimate = basis.estimate
+        said = ask_static(self.trained_models, device_id, values, estimate.coverage)
+        if said.piece is None:
+            told = f"the model {STATIC_MODEL} does not answer: {said.failure}"
+            return replace(basis, estimate=replace(estimate, warnings=(*estimate.warnings, told)))
+        return replace(
+            basis,
+            estimate=replace(estimate, in_domain=said.in_domain),
+            pieces=(said.piece,),
+            learned=replace(basis.learned, facts=said.facts),
+        )
+
+    def _is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
+        """Tell whether other sizes can answer a launch alone."""
+        maker = self.evidence
+        return maker.has_sizes(identity, policy) and bool(maker.ask_sizes(basis, identity, policy))
+
+    def _describe(
+        self,
+        request: LaunchRequest,
+        identity: LaunchIdentity,
+        analytic: AnalyticEstimate | None = None,
+        notes: Sequence[str] = (),
+    ) -> Basis:
+        """Describe what is known of a launch that nothing was run of."""
+        problem, device = request.problem, request.device
+        told = (None, 0.0) if analytic is None else (analytic.seconds, analytic.doubt)
+        ndrange = identity.ndrange or problem.ndrange
+        return Basis(
+            estimate=describe_launch(
+                device,
+                problem.kernel.name,
+                ndrange,
+                coverage=request.policy.settings.coverage,
+                analytic=analytic,
+                notes=notes,
+                identity=identity,
+            ),
+            pieces=tuple(self.evidence.weigh_models(problem, device, *told)),
+            evidence=self.trained_models.find_evidence(device),
+            missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
+            work=measure_launch(problem, identity, ndrange, None),
+        )
+
+    def _choose(self, known: KnownLaunch, policy: Policy) -> Estimate | None:
+        """Fuse all that is known; None where the launch was observed and never asked for."""
+        basis, device = known.basis, known.device
+        if basis is None or device is None:
+            return None
+        history = self._recall(known, policy)
+        identity = basis.estimate.identity or known.identity
+        sizes = self.evidence.ask_sizes(basis, identity, policy)
+        made: Estimate | None = None
+        pieces: tuple[Piece, ...] = ()
+        if known.sampled is None and (basis.pieces or sizes):
+            pieces = choose_pieces(basis, NOTHING, sizes, policy.methods)
+            made = known.sampled = compose(basis, NOTHING, pieces, policy.methods)
+            expected = expect(made, by_clock=known.outcome is not None and known.outcome.by_clock)
+            if self.memory is not None and made.identity is not None:
+                self.memory.keep_expected(made.identity, expected)
+            add_expected(history, expected)
+        if known.absence is None or (len(history) and _counts_history(policy)):
+            remembered = self.evidence.weigh_history(history, policy, device)
+        else:
+            remembered = known.absence
+        if remembered.piece is None and not sizes and not basis.pieces:
+            return None
+        if made is None or remembered is not NOTHING:
+            pieces = choose_pieces(basis, remembered, sizes, policy.methods)
+            made = compose(basis, remembered, pieces, policy.methods)
+        known.pieces = pieces
+        return made
+
+
+def _counts_history(policy: Policy) -> bool:
+    return policy.settings.uses_history and policy.methods.uses(Tier.HISTORY)
+
+
+def is_open(known: KnownLaunch) -> bool:
+    """Tell whether a launch was sampled, and would be better known by another moment."""
+    outcome = known.outcome
+    return outcome is not None and 0 < len(outcome.moments) < MOST_MOMENTS
