@@ -27,7 +27,7 @@ from kernelcast.predictor.answering.identity import name_asked
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, know_estimate
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.learned import KnownCorrections, Learned, ask
+from kernelcast.predictor.answering.learned import KnownCorrection, Learned, ask, list_sizes
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.moments import MOST_MOMENTS, append_moments
 from kernelcast.predictor.answering.plausibility import expect
@@ -70,8 +70,6 @@ class Answers:
     ----------
     policy : Policy
         What observations are judged by; each launch that is asked for has its own.
-    memory : Memory or None
-        What was observed before; None means that nothing is remembered.
     samples_store : SamplesStore or None
         Where samples of launches are kept for other processes; None means nowhere.
     foretell : callable or None
@@ -86,7 +84,7 @@ class Answers:
 
     policy: Policy
     trained_models: TrainedModels
-    memory: Memory | None
+    memory: Memory
     samples_store: SamplesStore | None = None
     foretell: Foretell | None = None
     meter: ContentionMeter | None = None
@@ -95,7 +93,6 @@ class Answers:
     launches: KnownLaunches = field(default_factory=KnownLaunches)
     sizes: KernelSizes = field(init=False)
     evidence: EvidenceMaker = field(init=False)
-    _corrections: KnownCorrections = field(default_factory=KnownCorrections)
     _generation: int = 0
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
 
@@ -107,10 +104,7 @@ class Answers:
 
     def look_for_models(self) -> None:
         """Have answers made anew for which another version of a model is to be used."""
-        generation = self.trained_models.refresh()
-        if generation != self._generation:
-            self._generation = generation
-            self._corrections.forget()
+        self._generation = self.trained_models.refresh()
 
     def recall(self, problem: Problem, device: object) -> Estimate | None:
         """Find the answer to the very same object; None where it has to be made anew."""
@@ -394,8 +388,6 @@ class Answers:
         ndrange = known.identity.ndrange
         if not _counts_history(policy):
             absence = _NOT_ASKED
-        elif self.memory is None:
-            absence = "there is no store of observations"
         elif ndrange is None or ndrange.local_size is None:
             absence = _NO_LOCAL_SIZE
         else:
@@ -409,7 +401,7 @@ class Answers:
 
     def _recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory] | None:
         try:
-            return None if self.memory is None else self.memory.recall_kernel(identity)
+            return self.memory.recall_kernel(identity)
         except KernelcastError:  # a request for the launch itself reports it
             return None
 
@@ -434,7 +426,7 @@ class Answers:
         """
         policy, limit = request.policy, request.limit
         taken, facts = ((), None) if before is None else (before.moments, before.facts)
-        wants_row = self._wants_row(request) and self._corrections.find(request) is None
+        wants_row = self._wants_row(request) and self._recall_correction(request) is None
         if facts is None and limit is not None and not limit.goes_on:
             wants_row = wants_row and limit.left_s > _FEATURES_S
         task = EstimateTask(
@@ -514,11 +506,22 @@ class Answers:
         if evidence.model.correction is None:
             return Learned()
         if outcome.row is None:
-            known = None if outcome.row_failure else self._corrections.find(request)
+            known = None if outcome.row_failure else self._recall_correction(request)
             return known or Learned(failure=outcome.row_failure)
         found = ask(evidence.model, evidence.facts, outcome.row, said)
-        self._corrections.keep(request, found)
+        sizes = list_sizes(request.problem)
+        if found.log_factor is not None and sizes is not None:
+            kernel = self.sizes.find(request.kernel_key)
+            local = request.problem.ndrange.local_size
+            kernel.corrections[local] = KnownCorrection(evidence.model, sizes, found)
         return found
+
+    def _recall_correction(self, request: LaunchRequest) -> Learned | None:
+        """Find what was learned of a size of a live launch's kernel near by."""
+        corrections = self.sizes.find(request.kernel_key).corrections
+        known = corrections.get(request.problem.ndrange.local_size)
+        model = self.trained_models.find_evidence(request.device).model
+        return known.learned if known is not None and known.serves(request, model) else None
 
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
         """Find what is known of a launch without running any of it.
@@ -611,7 +614,7 @@ class Answers:
             pieces = choose_pieces(basis, NOTHING, sizes, policy.methods)
             made = known.sampled = compose(basis, NOTHING, pieces, policy.methods)
             expected = expect(made, by_clock=known.outcome is not None and known.outcome.by_clock)
-            if self.memory is not None and made.identity is not None:
+            if made.identity is not None:
                 self.memory.keep_expected(made.identity, expected)
             add_expected(history, expected)
         if known.absence is None or (len(history) and _counts_history(policy)):

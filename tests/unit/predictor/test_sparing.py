@@ -10,8 +10,8 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering import kernel_sizes
+from kernelcast.predictor.answering.evidence import choose_moments
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.sparing import choose_moments
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Tier

@@ -2,18 +2,18 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import fmean
 
-from cachetools import LRUCache
-
 from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.own_machine import find_sound_machine
-from kernelcast.models.evidence.model import BUILT_IN
-from kernelcast.models.evidence.moments import SampledMoment
-from kernelcast.models.evidence.piece import Kind, Piece
+from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.model import BUILT_IN, SAMPLER, EvidenceModel, find_uncalibrated
+from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment
+from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
@@ -21,16 +21,11 @@ from kernelcast.predictor.answering.kernel_sizes import (
     KernelSizes,
     Work,
     count_items,
+    name_kernel,
 )
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.sparing import (
-    FEWEST_SIZES,
-    USUAL_OVERHEAD_S,
-    choose_moments,
-    have_faded,
-)
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.device import DeviceDescription
@@ -40,8 +35,11 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.training.work import measure_work
 
-_MOST_KERNELS = 1000
-_NEW = ""
+FEWEST_SIZES = 3
+"""Observed sizes without which a launch is always sampled: of fewer, none tells which is wrong."""
+USUAL_OVERHEAD_S = 0.05
+"""Host time of a sampling beside its samples, in seconds, before one was seen on the device."""
+_FADED = 4.0  # of the variance: an interval twice as wide
 _JUST_NOW_S = 10.0
 
 Foretell = Callable[[Problem, DeviceDescription], float | None]
@@ -60,18 +58,13 @@ class EvidenceMaker:
         What is known of kernels' other sizes.
     foretell : callable or None
         The user's model that needs no samples.
-    overheads_s : mapping of (str, str) to float
-        Host time that the last sampling of a kernel on a device took beside its samples, in
-        seconds, builds left out; by id of the device and digest of the kernel. By `_NEW`: that of
-        the last kernel that was new, builds included.
     """
 
     trained_models: TrainedModels
     sizes: KernelSizes
     foretell: Foretell | None = None
-    overheads_s: LRUCache[tuple[str, str], float] = field(
-        default_factory=lambda: LRUCache(_MOST_KERNELS)
-    )
+    new_s: dict[str, float] = field(default_factory=dict)
+    """Host time that the sampling of the last new kernel of a device took beside its samples."""
 
     def weigh_history(
         self, history: LaunchHistory, policy: Policy, device: DeviceDescription
@@ -164,20 +157,19 @@ class EvidenceMaker:
 
         Those are builds: programs are kept.
         """
-        one = outcome.estimate
+        one, device = outcome.estimate, outcome.recording.device
+        kernel = self.sizes.find((outcome.recording.kernel_digest, device.id, device.driver))
         beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
-        name, new = (one.device_id, outcome.recording.kernel_digest), (one.device_id, _NEW)
         # The first sampling opens the device, and tries it out.
-        most_s = math.inf if new in self.overheads_s else USUAL_OVERHEAD_S
-        if name not in self.overheads_s:
-            self.overheads_s[new] = min(max(beside_s, 0.0), most_s + one.build_seconds)
-        self.overheads_s[name] = min(max(beside_s - one.build_seconds, 0.0), most_s)
+        most_s = math.inf if device.id in self.new_s else USUAL_OVERHEAD_S
+        if kernel.overhead_s is None:
+            self.new_s[device.id] = min(max(beside_s, 0.0), most_s + one.build_seconds)
+        kernel.overhead_s = min(max(beside_s - one.build_seconds, 0.0), most_s)
 
     def expect_cost(self, identity: LaunchIdentity) -> float:
         """Say what a sampling of a launch may take beside its samples, its builds included."""
-        device_id = identity.device.id
-        new_s = self.overheads_s.get((device_id, _NEW), USUAL_OVERHEAD_S)
-        return self.overheads_s.get((device_id, identity.kernel.digest), new_s)
+        new_s = self.new_s.get(identity.device.id, USUAL_OVERHEAD_S)
+        return self._find_overhead(identity, new_s)
 
     def choose_more(
         self, kept: EstimateOutcome, identity: LaunchIdentity, request: LaunchRequest
@@ -185,14 +177,16 @@ class EvidenceMaker:
         """Say at how many more moments a launch is to be sampled that was sampled before."""
         settings = request.policy.settings
         pieces = self.weigh_samples(kept.moments, identity, request.device)
-        if not settings.least_gain or have_faded(pieces):
+        if not settings.least_gain or _have_faded(pieces):
             return settings.plan.moments
-        name = identity.device.id, identity.kernel.digest
-        # Who has not sampled it yet has all to do that was done then.
-        overhead_s = self.overheads_s.get(name, kept.estimate.overhead_seconds)
-        return choose_moments(
-            pieces, self.trained_models.find_evidence(request.device).model, settings, overhead_s
-        )
+        # A process that has not sampled it yet has all to do that was done then.
+        overhead_s = self._find_overhead(identity, kept.estimate.overhead_seconds)
+        model = self.trained_models.find_evidence(request.device).model
+        return choose_moments(pieces, model, settings, overhead_s)
+
+    def _find_overhead(self, identity: LaunchIdentity, usual_s: float) -> float:
+        known_s = self.sizes.find(name_kernel(identity)).overhead_s
+        return usual_s if known_s is None else known_s
 
     def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
         """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
@@ -206,8 +200,7 @@ class EvidenceMaker:
             self.has_sizes(identity, policy) and self.sizes.count_observed(identity) >= FEWEST_SIZES
         )
         model = basis.evidence.model
-        name = identity.device.id, identity.kernel.digest
-        overhead_s = self.overheads_s.get(name, USUAL_OVERHEAD_S)
+        overhead_s = self._find_overhead(identity, USUAL_OVERHEAD_S)
         chosen = choose_moments(pieces, model, settings, overhead_s)
         return chosen if is_strong else max(1, chosen)
 
@@ -247,3 +240,73 @@ def _find_caches(device_id: str) -> Mapping[str, float]:
     machine = find_sound_machine(device_id)
     caches = () if machine is None else machine.caches
     return {one.name: float(one.size_bytes.value) for one in caches if one.size_bytes}
+
+
+def _have_faded(pieces: Sequence[Piece]) -> bool:
+    """Tell whether the time since samples were taken has made what they say twice as unsure."""
+    fresh = [
+        replace(
+            one,
+            variance=one.variance - one.age_variance,
+            basis_variance=one.basis_variance - one.age_variance,
+        )
+        for one in pieces
+    ]
+    return fuse(pieces).variance > _FADED * fuse(fresh).variance
+
+
+def choose_moments(
+    pieces: Sequence[Piece], model: EvidenceModel, settings: EstimateSettings, overhead_s: float
+) -> int:
+    """Choose the moments that are worth their time; 0 where a launch is answered without any.
+
+    A moment is taken if it is expected to take less time, `overhead_s` of the host included, than
+    the interval becomes narrower by, in seconds of the launch: one of a second whose interval would
+    shrink by 5 % is worth 50 ms of sampling, one of a millisecond is answered by what is known. How
+    much narrower an interval becomes follows from variances: that of what is known, as calibrated,
+    and the usual one of samples on the device, whose moments share a part of their error.
+
+    Examples
+    --------
+    >>> from kernelcast.models.evidence.model import BUILT_IN
+    >>> def ask(seconds):
+    ...     known = Piece(
+    ...         kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=0.03
+    ...     )
+    ...     return choose_moments([known], BUILT_IN, EstimateSettings(), 0.05)
+    >>> ask(0.01), ask(1.0), ask(100.0)
+    (0, 1, 1)
+    """
+    plan, fused = settings.plan, fuse(pieces)
+    known = model.surround(fused, settings.coverage)
+    half_width = math.log(known.high / known.low) / 2
+
+    def measure_half(variance: float) -> float:
+        """Compute half the interval in seconds where the variance is another."""
+        width = half_width * math.sqrt(variance / fused.variance)
+        return known.seconds * math.sinh(min(width, 20.0))
+
+    sampled_s = plan.budget / plan.moments * known.seconds
+    before_s = measure_half(fused.variance)
+    for count in range(plan.moments):
+        expected = (_expect(fused, model, number) for number in range(count + 1))
+        after_s = measure_half(fuse([*pieces, *expected]).variance)
+        cost_s = sampled_s + (MOMENTS_APART_S if count else overhead_s)
+        if before_s - after_s < settings.least_gain * cost_s:
+            return count
+        before_s = after_s
+    return plan.moments
+
+
+def _expect(fused: FusedEstimate, model: EvidenceModel, number: int) -> Piece:
+    """Give usual samples of a moment that was not taken yet."""
+    variance = model.expect_variance(MOMENT_FORM)
+    unseen = find_uncalibrated(fused.log_seconds)
+    return Piece(
+        kind=Kind.SAMPLES,
+        log_seconds=fused.log_seconds,
+        variance=variance + unseen,
+        moment=f"expected {number}",
+        basis=SAMPLER,
+        basis_variance=model.shared.launch * variance + unseen,
+    )

@@ -13,8 +13,9 @@ from cachetools import LRUCache
 from kernelcast.models.evidence.model import EvidenceModel
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Piece
-from kernelcast.models.evidence.sizes import MEASURES, KnownSize, SizeTable
+from kernelcast.models.evidence.sizes import MEASURES, KnownSize
 from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.learned import KnownCorrection
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 
@@ -29,11 +30,6 @@ _MOVED = 0.01
 KernelKey = tuple[str, str, str]
 SizeKey = tuple[NDRange | None, str]
 """Index space and digest of the arguments, whatever the kernel is called."""
-TableName = tuple[bool, tuple[bool, ...], SizeKey | None]
-SizeTables = dict[TableName, tuple[EvidenceModel, SizeTable]]
-"""By whether sizes were observed, which measures are known, and which size is left out."""
-
-
 T = TypeVar("T")
 
 
@@ -79,8 +75,8 @@ _versions = itertools.count()
 
 
 @dataclass(slots=True)
-class _Kernel:
-    """The sizes of one kernel on one device."""
+class KnownKernel:
+    """What is known of one kernel on one device beside its launches."""
 
     observed: dict[SizeKey, KnownSize] = field(default_factory=dict)
     estimated: dict[SizeKey, KnownSize] = field(default_factory=dict)
@@ -88,33 +84,18 @@ class _Kernel:
     depends_on_contents: bool | None = None
     stored: set[SizeKey] = field(default_factory=set)
     asked_s: float = -math.inf
-    tables: SizeTables = field(default_factory=dict)
     version: int = field(default_factory=_versions.__next__)
     """Another one once answers of the kernel's launches have to be made anew."""
-
-    def forget_tables(self) -> None:
-        """Have tables made anew, since a size is another."""
-        self.tables = {}
-
-    def keep_tables_beside(self, key: SizeKey) -> None:
-        """Keep tables in which a size does not stand that is going to be estimated."""
-        without = {key} if key in self.estimated else {key, None}
-        self.tables = {
-            (is_observed, measures, left_out if is_observed else key): table
-            for (is_observed, measures, left_out), table in self.tables.items()
-            if is_observed or left_out in without
-        }
+    corrections: dict[object, KnownCorrection] = field(default_factory=dict)
+    """The last learned correction by local size."""
+    overhead_s: float | None = None
+    """Host time that the last sampling took beside its samples, in seconds, builds left out."""
 
 
 class KernelSizes:
     """Sizes of kernels; threads share one.
 
-    Parameters
-    ----------
-    read_stored : callable
-        Gives histories of launches of a kernel in the store; None where it does not answer.
-    clock : callable
-        Gives seconds; for tests.
+    `read_stored` gives histories of a kernel's launches in the store, None where it is silent.
     """
 
     def __init__(
@@ -125,17 +106,17 @@ class KernelSizes:
     ) -> None:
         self._read_stored = read_stored
         self._clock = clock
-        self._kernels: LRUCache[KernelKey, _Kernel] = LRUCache(_MOST_KERNELS)
-        self._lock = threading.Lock()
+        self._kernels: LRUCache[KernelKey, KnownKernel] = LRUCache(_MOST_KERNELS)
+        self._lock = threading.RLock()
 
     def has_observed(self, launch: LaunchIdentity) -> bool:
         """Tell whether another size of the kernel was observed, and contents do not matter."""
-        kernel = self._find_locked(launch)
+        kernel = self.find(name_kernel(launch))
         return kernel.depends_on_contents is False and self.count_observed(launch) > 0
 
     def count_observed(self, launch: LaunchIdentity) -> int:
         """Count the other sizes of the kernel that were observed."""
-        kernel = self._find_locked(launch)
+        kernel = self.find(name_kernel(launch))
         self._refresh(kernel, launch)
         return len(kernel.observed) - (name_size(launch) in kernel.observed)
 
@@ -143,17 +124,25 @@ class KernelSizes:
         """Take what the source says of the kernel."""
         if depends_on_contents is not None:
             with self._lock:
-                self._find(launch).depends_on_contents = depends_on_contents
+                self.find(name_kernel(launch)).depends_on_contents = depends_on_contents
+
+    def find(self, key: KernelKey) -> KnownKernel:
+        """Find a kernel by what `name_kernel` calls it; it need not be known."""
+        with self._lock:
+            found = self._kernels.get(key)
+            if found is None:
+                found = self._kernels[key] = KnownKernel()
+            return found
 
     def find_version(self, launch: LaunchIdentity) -> int:
         """Give a number that changes once answers of the kernel have to be made anew."""
-        return self._find_locked(launch).version
+        return self.find(name_kernel(launch)).version
 
     def observe(self, launch: LaunchIdentity, work: Work, history: LaunchHistory) -> None:
         """Take the usual time of a launch."""
         known, key = _know_history(work, history), name_size(launch)
         with self._lock:
-            kernel = self._find(launch)
+            kernel = self.find(name_kernel(launch))
             before = kernel.observed.get(key)
             kernel.stored.discard(key)
             if known is None:
@@ -164,7 +153,6 @@ class KernelSizes:
                 _put(kernel.observed, key, known)
                 if before is not None and abs(known.log_seconds - before.log_seconds) < _MOVED:
                     return
-            kernel.forget_tables()
             if kernel.depends_on_contents is False:
                 kernel.version = next(_versions)
 
@@ -176,15 +164,14 @@ class KernelSizes:
     ) -> None:
         """Take what samples of a launch say."""
         with self._lock:
-            kernel, key = self._find(launch), name_size(launch)
-            kernel.keep_tables_beside(key)
+            kernel, key = self.find(name_kernel(launch)), name_size(launch)
             _put(kernel.estimated, key, known)
             _put(kernel.sampled, key, moments)
 
     def judge_past(self, launch: LaunchIdentity, model: EvidenceModel) -> list[float]:
         """Give how samples of other sizes erred that were observed since."""
         with self._lock:
-            kernel, own = self._find(launch), name_size(launch)
+            kernel, own = self.find(name_kernel(launch)), name_size(launch)
             return [
                 model.judge_samples(one, known.log_seconds)
                 for key, moments in kernel.sampled.items()
@@ -201,47 +188,27 @@ class KernelSizes:
         *,
         with_observed: bool = True,
     ) -> Piece | None:
-        """Make a piece of what other sizes say: observed ones, else those that were estimated.
-
-        Parameters
-        ----------
-        launch : LaunchIdentity
-            The launch that is asked for.
-        work : Work
-            How much it does.
-        model : EvidenceModel
-            How much sizes differ on the device.
-        caches : mapping of str to float
-            Bytes of the device's caches by name.
-        with_observed : bool
-            Whether observations count.
-        """
-        kernel, key = self._find_locked(launch), name_size(launch)
+        """Make a piece of what other sizes say: observed ones, else those that were estimated."""
+        kernel, key = self.find(name_kernel(launch)), name_size(launch)
         if kernel.depends_on_contents is not False:
             return None
         if with_observed:
             self._refresh(kernel, launch)
         with self._lock:
             for is_observed in (True, False) if with_observed else (False,):
-                table = _tabulate(kernel, key, work, model, caches, is_observed=is_observed)
-                if table is not None:
+                known = kernel.observed if is_observed else kernel.estimated
+                others = [
+                    _complete(one, work)
+                    for other, one in known.items()
+                    if other != key and _is_comparable(one, work)
+                ]
+                if others:
+                    table = model.tabulate(others, caches)
                     answer = table.predict(work.logs, time.time(), work.working_set_bytes)
-                    weigh = model.weigh_sizes if is_observed else model.weigh_estimates
-                    return weigh(answer)
+                    return (model.weigh_sizes if is_observed else model.weigh_estimates)(answer)
         return None
 
-    def _find_locked(self, launch: LaunchIdentity) -> _Kernel:
-        with self._lock:
-            return self._find(launch)
-
-    def _find(self, launch: LaunchIdentity) -> _Kernel:
-        key = name_kernel(launch)
-        found = self._kernels.get(key)
-        if found is None:
-            found = self._kernels[key] = _Kernel()
-        return found
-
-    def _refresh(self, kernel: _Kernel, launch: LaunchIdentity) -> None:
+    def _refresh(self, kernel: KnownKernel, launch: LaunchIdentity) -> None:
         """Take what other processes have observed of a kernel meanwhile."""
         now_s = self._clock()
         with self._lock:
@@ -254,7 +221,7 @@ class KernelSizes:
                 _take_stored(kernel, stored)
 
 
-def _take_stored(kernel: _Kernel, stored: Mapping[SizeKey, LaunchHistory]) -> None:
+def _take_stored(kernel: KnownKernel, stored: Mapping[SizeKey, LaunchHistory]) -> None:
     """Take what the store holds now; what was observed here since then stays."""
     found: dict[SizeKey, KnownSize] = {}
     for key, history in stored.items():
@@ -277,51 +244,13 @@ def _take_stored(kernel: _Kernel, stored: Mapping[SizeKey, LaunchHistory]) -> No
     for key, one in new.items():
         _put(kernel.observed, key, one)
     kernel.stored = {*(kernel.stored - {*gone}), *new}
-    if gone or new:
-        kernel.forget_tables()
 
 
-def _is_newer(kernel: _Kernel, key: SizeKey, known: KnownSize) -> bool:
+def _is_newer(kernel: KnownKernel, key: SizeKey, known: KnownSize) -> bool:
     before = kernel.observed.get(key)
     if before is None:
         return True
     return known != before if key in kernel.stored else known.at_s > before.at_s
-
-
-def _tabulate(
-    kernel: _Kernel,
-    key: SizeKey,
-    work: Work,
-    model: EvidenceModel,
-    caches: Mapping[str, float],
-    *,
-    is_observed: bool,
-) -> SizeTable | None:
-    """Get the other sizes ready; a launch whose index space alone is known asks by that."""
-    known = kernel.observed if is_observed else kernel.estimated
-    is_known = key in known
-    if len(known) - is_known <= 0:
-        return None
-    name = name_table(work.logs, is_observed=is_observed, left_out=key if is_known else None)
-    found = kernel.tables.get(name)
-    if found is None or found[0] is not model:
-        others = [
-            _complete(one, work)
-            for other, one in known.items()
-            if other != key and _is_comparable(one, work)
-        ]
-        if not others:
-            return None
-        found = kernel.tables[name] = model, model.tabulate(others, caches)
-    return found[1]
-
-
-def name_table(
-    logs: tuple[float, ...], *, is_observed: bool = True, left_out: SizeKey | None = None
-) -> TableName:
-    """Name the table that a launch of such work asks."""
-    is_known = (*map(math.isfinite, logs), _does_one_each(logs))
-    return is_observed, is_known, left_out
 
 
 def _does_one_each(logs: Sequence[float]) -> bool:

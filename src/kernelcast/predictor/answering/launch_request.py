@@ -44,6 +44,11 @@ class LaunchRequest:
         """Whether its identity lacks what files say that the source includes."""
         return self.problem.kernel.includes_files
 
+    @property
+    def kernel_key(self) -> tuple[str, str, str]:
+        """The kernel on its device, as `kernel_sizes.name_kernel` names it."""
+        return self.problem.kernel.digest, self.device.id, self.device.driver
+
     def identify(self) -> LaunchIdentity | None:
         """Say what the launch is remembered under; None if a buffer's file cannot be read.
 

@@ -1,14 +1,12 @@
 """How a learned correction moves what samples say, or why there is none."""
 
 import math
-import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
-from cachetools import LRUCache
 
 from kernelcast.models.columns import FIGURES, make_columns
 from kernelcast.models.evidence.model import EvidenceModel, list_answer_values
@@ -22,7 +20,6 @@ from kernelcast.records.problem import Problem
 _NO_MODEL = (
     "no correction of this device's samples is known to gain (`kernelcast train` looks for one)"
 )
-_MOST_KERNELS = 1000
 # Sizes, and whole numbers among the arguments, differ by this factor at most.
 _NEAR = 4.0
 # Smaller changes are rounding, or a gate that lets nothing through.
@@ -141,50 +138,32 @@ def _find_influences(
     )
 
 
-class KnownCorrections:
-    """The last correction of each live kernel, by device and local size; threads share one.
+@dataclass(frozen=True, slots=True)
+class KnownCorrection:
+    """What a model said of a live launch, which serves sizes near by.
 
     Features take 5 to 20 ms to find: as long as all else that another size of a known kernel takes.
     Of 12 kernels of the corpus, corrections of a launch and of its half differ by 0.017 on the
     logarithmic scale (root mean square), where samples err by a tenth.
     """
 
-    def __init__(self) -> None:
-        self._known: LRUCache[Hashable, tuple[tuple[float, ...], Learned]] = LRUCache(_MOST_KERNELS)
-        self._lock = threading.Lock()
+    model: EvidenceModel
+    sizes: tuple[float, ...]
+    learned: Learned
 
-    def forget(self) -> None:
-        """Forget all: another version of a model is in use."""
-        with self._lock:
-            self._known.clear()
-
-    def keep(self, request: LaunchRequest, learned: Learned) -> None:
-        """Keep what was learned of a launch by its features."""
-        sizes = _list_sizes(request.problem)
-        if learned.log_factor is not None and sizes is not None:
-            with self._lock:
-                self._known[_name(request)] = sizes, learned
-
-    def find(self, request: LaunchRequest) -> Learned | None:
-        """Give what was learned of a size of a live launch's kernel near by.
+    def serves(self, request: LaunchRequest, model: EvidenceModel) -> bool:
+        """Tell whether it holds for a launch.
 
         Samples of problem files are kept for other processes, with features; features are asked for
         where further models shall stand beside the answer, too.
         """
-        sizes = _list_sizes(request.problem)
-        if not request.is_live or request.policy.methods.models or sizes is None:
-            return None
-        with self._lock:
-            known = self._known.get(_name(request))
-        return known[1] if known is not None and _are_near(sizes, known[0]) else None
+        sizes = list_sizes(request.problem)
+        if not request.is_live or request.policy.methods.models or model is not self.model:
+            return False
+        return sizes is not None and _are_near(sizes, self.sizes)
 
 
-def _name(request: LaunchRequest) -> Hashable:
-    problem, device = request.problem, request.device
-    return problem.kernel.digest, device.id, device.driver, problem.ndrange.local_size
-
-
-def _list_sizes(problem: Problem) -> tuple[float, ...] | None:
+def list_sizes(problem: Problem) -> tuple[float, ...] | None:
     """List what a launch's work depends on; None where the device chooses the local size."""
     if problem.ndrange.local_size is None:
         return None

@@ -3,11 +3,7 @@
 A store that cannot be read costs an explanation, never an estimate.
 """
 
-import math
-import os
 import threading
-import time
-from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,12 +13,7 @@ from cachetools import LRUCache
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
-from kernelcast.predictor.answering.kernel_sizes import (
-    KernelKey,
-    SizeKey,
-    name_kernel,
-    name_size,
-)
+from kernelcast.predictor.answering.kernel_sizes import SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.plausibility import Expected, Plausible, doubt_launch
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -44,11 +35,6 @@ _MOST_ESTIMATES = 10_000
 # Estimates that came with observations: the last few.
 _MOST_STORED = 3
 
-_MOST_LISTED = 256
-
-_STAMP_HOLDS_S = 5e-3
-
-_Stamp = tuple[tuple[int, int], ...]
 _Launch = tuple[str, str, str, NDRange | None, str]
 
 
@@ -70,13 +56,7 @@ class Memory:
             self._store = place
         self._is_ours = self._store is None
         self._lock = threading.Lock()
-        self._expected: OrderedDict[_Launch, Expected] = OrderedDict()
-        self._last_stamp: _Stamp | None = None
-        self._stamped: _Stamp | None = None
-        self._stamped_until_s = -math.inf
-        self._listed: LRUCache[KernelKey, tuple[_Stamp, frozenset[SizeKey]]] = LRUCache(
-            _MOST_LISTED
-        )
+        self._expected: LRUCache[_Launch, Expected] = LRUCache(_MOST_ESTIMATES)
 
     def open(self, *, may_create: bool) -> "Store | None":
         """Give the store; None where there is none and none may be made.
@@ -110,14 +90,6 @@ class Memory:
         """Remember what an answer says that rests on no observation, to hold those against it."""
         with self._lock:
             self._expected[_name(identity)] = expected
-            if len(self._expected) > _MOST_ESTIMATES:
-                self._expected.popitem(last=False)
-
-    def find_expected(self, identity: LaunchIdentity) -> tuple[Expected, ...]:
-        """Give the last answer that rests on no observation, if it is remembered."""
-        with self._lock:
-            found = self._expected.get(_name(identity))
-        return () if found is None else (found,)
 
     def recall(self, identity: LaunchIdentity) -> LaunchHistory:
         """Give what was collected or observed of exactly this launch.
@@ -133,7 +105,7 @@ class Memory:
         """
         if identity.ndrange is None or identity.ndrange.local_size is None:
             return self._read(identity, None)
-        if self._is_unseen(identity) or self.open(may_create=False) is None:
+        if self.open(may_create=False) is None:
             return self._read(identity, None)
         from kernelcast.training_data.store.schema import dump_ndrange
         from kernelcast.training_data.store.selection import Selection
@@ -163,7 +135,9 @@ class Memory:
         return history
 
     def _read(self, identity: LaunchIdentity, wanted: "Selection | None") -> LaunchHistory:
-        expected = self.find_expected(identity)
+        with self._lock:
+            told = self._expected.get(_name(identity))
+        expected: tuple[Expected, ...] = () if told is None else (told,)
         history = LaunchHistory(known=Plausible(expected=expected))
         store = None if wanted is None else self.open(may_create=False)
         if store is None or wanted is None:
@@ -176,50 +150,6 @@ class Memory:
         for row in rows:
             history.add(_see(row))
         return history
-
-    def _is_unseen(self, identity: LaunchIdentity) -> bool:
-        """Tell of a launch that nothing was observed of it, without a question to the database.
-
-        Its kernel's launches were listed, and the files of the store are as they were then. They
-        are listed anew once the files have stayed as they are for two questions.
-        """
-        key, stamp = name_kernel(identity), self._stamp()
-        if stamp is None:
-            return False
-        with self._lock:
-            found = self._listed.get(key)
-            is_calm, self._last_stamp = stamp == self._last_stamp, stamp
-        if found is None or (found[0] != stamp and is_calm):
-            self.recall_kernel(identity)
-            with self._lock:
-                found = self._listed.get(key)
-        return found is not None and found[0] == stamp and name_size(identity) not in found[1]
-
-    def _stamp(self) -> _Stamp | None:
-        """Give what changes with each writing to the store; None where that cannot be told.
-
-        Files are looked at again after `_STAMP_HOLDS_S`: what other processes write is seen by
-        then, and a file takes longer to ask than all else about a launch that nobody observed.
-        """
-        now_s = time.monotonic()
-        if now_s >= self._stamped_until_s:
-            self._stamped = self._read_stamp()
-            self._stamped_until_s = now_s + _STAMP_HOLDS_S
-        return self._stamped
-
-    def _read_stamp(self) -> _Stamp | None:
-        where = self._place if self._store is None else self._store.where
-        if where is None or "://" in str(where):
-            return None
-        try:
-            main = os.stat(where)  # noqa: PTH116 - this is asked for each launch
-        except OSError:
-            return None
-        try:
-            log = os.stat(f"{where}-wal")  # noqa: PTH116
-        except OSError:
-            return ((main.st_mtime_ns, main.st_size),)
-        return (main.st_mtime_ns, main.st_size), (log.st_mtime_ns, log.st_size)
 
     def recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory]:
         """Give what was observed of all launches of a kernel on its device, with its driver.
@@ -243,14 +173,10 @@ class Memory:
             ),
             **_COUNTING,
         )
-        stamp = self._stamp()
+        columns = (*_COLUMNS, "ndrange", "arguments_digest", "parameters")
         found: dict[SizeKey, LaunchHistory] = {}
-        rows = [*store.read_newest(wanted, (*_COLUMNS, "ndrange", "arguments_digest", "parameters"),
-                                   most=_NEWEST_OF_KERNEL)]  # fmt: skip
-        listed = set[SizeKey]()
-        for row in rows:
+        for row in store.read_newest(wanted, columns, most=_NEWEST_OF_KERNEL):
             ndrange = load_ndrange(row.ndrange)
-            listed.add((ndrange, row.arguments_digest))
             if ndrange is not None and ndrange.local_size is not None:
                 key = (ndrange, row.arguments_digest)
                 if key not in found:
@@ -258,9 +184,6 @@ class Memory:
                         instructions=load_mapping(row.parameters).get(INSTRUCTIONS)
                     )
                 found[key].add(_see(row))
-        if stamp is not None and len(rows) < _NEWEST_OF_KERNEL:
-            with self._lock:
-                self._listed[name_kernel(identity)] = stamp, frozenset(listed)
         return found
 
 
