@@ -55,7 +55,7 @@ class LimiterConstants:
 FITTED = LimiterConstants(
     name="kernelcast",
     provenance="fitted to the run times of 20 local sizes of a 25-point stencil on a V100; "
-    "overlap_power: median of five GPUs' rooflines, see benchmarks/gpu_microbenchmarks.py",
+    "overlap_power: median of five GPUs' rooflines (benchmarks/results/gpu_families)",
     exposed_wavefronts=0.965,
     exposed_lines=0.447,
     overlap_power=2.4,
