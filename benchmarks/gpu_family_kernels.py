@@ -12,7 +12,7 @@ from itertools import product
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.gpu_code import add_code
+from kernelcast.launches.modelling.estimating import add_code
 from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.kernel import Kernel

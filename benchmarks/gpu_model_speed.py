@@ -15,7 +15,7 @@ from pathlib import Path
 from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.gpu_sweeps import sweep_local_sizes
+from kernelcast.launches.modelling.gpu_estimates import sweep_local_sizes
 from kernelcast.launches.modelling.sources import read_launch_source
 from support.stencils import make_star
 

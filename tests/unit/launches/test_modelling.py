@@ -15,11 +15,10 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import fold, model_launch
 from kernelcast.launches.modelling.access_file import WrittenLaunch
 from kernelcast.launches.modelling.folding import parse_fold
-from kernelcast.launches.modelling.gpu_estimates import model_volumes
+from kernelcast.launches.modelling.gpu_estimates import find_transition, model_volumes
 from kernelcast.launches.modelling.launches import model_written
 from kernelcast.launches.modelling.simplifying import simplify_accesses
 from kernelcast.launches.modelling.sources import LaunchSource, use_problem, use_written
-from kernelcast.launches.modelling.transitions import find_transition
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, NDRangeError, SignatureError
 from kernelcast.records.ndrange import NDRange

@@ -8,20 +8,19 @@ import pytest
 from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.access_file import is_access_file, read_access_file
-from kernelcast.launches.modelling.comparison import Comparison, compare_with_measured
 from kernelcast.launches.modelling.gpu_estimates import configure
-from kernelcast.launches.modelling.hit_rate_file import (
+from kernelcast.launches.modelling.measurements import (
+    RATE,
+    Comparison,
+    HitRatePoint,
+    MeasuredLaunch,
+    compare_with_measured,
+    derive_points,
     fit_all,
     make_hit_rates,
     read_hit_rates_file,
-    write_hit_rates,
-)
-from kernelcast.launches.modelling.hit_rate_points import (
-    RATE,
-    HitRatePoint,
-    MeasuredLaunch,
-    derive_points,
     read_measurements,
+    write_hit_rates,
 )
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.errors import InputError, ProblemFileError

@@ -10,8 +10,7 @@ from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import model_launch
-from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp, estimate_mwp_cwp
-from kernelcast.launches.modelling.mwp_cwp_units import read_units
+from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp, estimate_mwp_cwp, read_units
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import check_name

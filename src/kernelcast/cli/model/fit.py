@@ -10,11 +10,13 @@ from kernelcast.analytic.gpu.hit_rates import HitRateFit
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import show
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.hit_rate_file import fit_all, make_hit_rates, write_hit_rates
-from kernelcast.launches.modelling.hit_rate_points import (
+from kernelcast.launches.modelling.measurements import (
     HitRatePoint,
     derive_points,
+    fit_all,
+    make_hit_rates,
     read_measurements,
+    write_hit_rates,
 )
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.arithmetic import Number

@@ -18,29 +18,33 @@ from kernelcast.features.written_accesses.arrays import read_array
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.access_file import WrittenLaunch
-from kernelcast.launches.modelling.comparison import Comparison, compare_with_measured
 from kernelcast.launches.modelling.folding import parse_fold
-from kernelcast.launches.modelling.formats import (
-    comparison_to_json,
-    configuration_to_json,
-    sweep_to_json,
-)
-from kernelcast.launches.modelling.gpu_estimates import Configuration, configure
-from kernelcast.launches.modelling.gpu_sweeps import (
+from kernelcast.launches.modelling.gpu_estimates import (
+    Configuration,
     Sweep,
+    Transition,
+    configuration_to_json,
+    configure,
+    find_transition,
     list_folds,
     sweep_local_sizes,
     sweep_sizes,
+    sweep_to_json,
 )
-from kernelcast.launches.modelling.hit_rate_file import read_hit_rates_file
-from kernelcast.launches.modelling.hit_rate_points import RATE, read_measurements
+from kernelcast.launches.modelling.measurements import (
+    RATE,
+    Comparison,
+    compare_with_measured,
+    comparison_to_json,
+    read_hit_rates_file,
+    read_measurements,
+)
 from kernelcast.launches.modelling.sources import (
     LaunchSource,
     read_launch_source,
     record_accesses,
     use_written,
 )
-from kernelcast.launches.modelling.transitions import Transition, find_transition
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError

@@ -22,15 +22,13 @@ from kernelcast.analytic.scratchpad.what_if import (
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present
 from kernelcast.launches.modelling.scratchpad_files import (
+    cpes_to_json,
     depends_on_cpes,
+    double_buffering_to_json,
     find_scratchpad,
+    granularity_to_json,
     is_scratchpad_file,
     read_scratchpad_kernel,
-)
-from kernelcast.launches.modelling.scratchpad_formats import (
-    cpes_to_json,
-    double_buffering_to_json,
-    granularity_to_json,
     terms_to_json,
 )
 from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel

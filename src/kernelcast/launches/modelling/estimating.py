@@ -1,15 +1,110 @@
-"""Asks the analytic model that fits a machine."""
+"""Asks the analytic model that fits a machine, of GPUs with what a compiler makes of the kernel."""
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
+from kernelcast.analytic.gpu.code import read_work
 from kernelcast.analytic.gpu.estimate import estimate_gpu
+from kernelcast.analytic.gpu.machine import find_architecture
+from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
+from kernelcast.compiling.execution import Shape
+from kernelcast.compiling.options import read_options
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.launches.modelling.gpu_code import add_code
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
+
+# Words of a board's name, and its processor; boards of an unknown name are taken for the usual
+# ones, whose instructions differ little.
+_PROCESSORS: Final = (
+    (r"gfx[0-9a-f]+", r"\g<0>"),
+    (r"mi300|mi325", "gfx942"), (r"mi2\d\d", "gfx90a"), (r"mi100", "gfx908"),
+    (r"rx.?7\d00|w7\d00", "gfx1100"), (r"rx.?6\d00|w6\d00", "gfx1030"),
+    (r"[hg]h?[12]00", "sm_90"), (r"l40|l4\b|rtx.?40\d\d|ada", "sm_89"),
+    (r"a40\b|a10\b|a[456]000|rtx.?30\d\d", "sm_86"), (r"a100|a30\b", "sm_80"),
+    (r"20[678]0|t4\b|turing|rtx.?[4568]000", "sm_75"), (r"v100|titan v", "sm_70"),
+)  # fmt: skip
+_USUAL: Final = {"nvidia": "sm_80", "unknown": "sm_80", "cdna": "gfx90a", "rdna": "gfx1030"}
+
+
+def find_target(machine: MachineDescription) -> Target:
+    """Find the processor that a GPU's code is made for.
+
+    Examples
+    --------
+    >>> from kernelcast.launches.machines import find_machine
+    >>> [str(find_target(find_machine(name))) for name in ("v100", "mi210")]
+    ['sm_70', 'gfx90a']
+    """
+    text = f"{machine.id} {machine.name}".lower()
+    for pattern, processor in _PROCESSORS:
+        if match := re.search(pattern, text):
+            return Target.parse(match.expand(processor))
+    return Target.parse(_USUAL[find_architecture(machine).name])
+
+
+def add_code(
+    launch: ModelledLaunch, problem: Problem, machine: MachineDescription
+) -> ModelledLaunch:
+    """Add to a launch what compiled code tells of it: work of warps, registers.
+
+    Instructions are counted in PTX for all GPUs, which AMD's resemble in kind; registers are those
+    of the GPU's own code. Where there is no compiler or it refuses the kernel, the launch stays as
+    it is, with a note.
+    """
+    try:
+        target = find_target(machine)
+        compiled = _compile(problem.kernel, target if str(target).startswith("sm_") else _PTX)
+        ndrange = launch.ndrange
+        shape = Shape(
+            local=_pad(ndrange.known_local_size, 1), groups=_pad(ndrange.group_counts, 1),
+            offset=_pad(ndrange.global_offset, 0), items=_pad(ndrange.global_size, 1),
+            dimensions=ndrange.dimensions,
+        )  # fmt: skip
+        arguments = [
+            int(one.values[0])
+            if isinstance(one, ScalarArgument) and isinstance(one.values[0], int)
+            else None
+            for one in problem.arguments
+        ]
+        work = read_work(compiled, problem.kernel.name, shape, arguments)
+        registers = launch.registers
+        if registers is None:
+            own = compiled if str(target).startswith("sm_") else _compile(problem.kernel, target)
+            facts = read_facts(own, problem.kernel.name)
+            registers = facts.registers.value
+    except KernelcastError as error:
+        note = f"instructions and registers: from the source, as {error}"
+        return replace(launch, notes=(*launch.notes, note))
+    notes = (
+        () if work else ("instructions: from the source, since data decide how often loops run",)
+    )
+    return replace(launch, work=work, registers=registers, notes=(*launch.notes, *notes))
+
+
+_PTX: Final = Target.ptx("sm_80")
+
+
+@lru_cache(maxsize=32)
+def _compile(kernel: Kernel, target: Target) -> Compiled:
+    return compile_kernel(
+        kernel.source, kernel.build_options, target, dialect=kernel.dialect,
+        source_name=kernel.source_name,
+        include_folders=read_options(kernel.build_options).folders,
+    )  # fmt: skip
+
+
+def _pad(sizes: tuple[int, ...], fill: int) -> tuple[int, int, int]:
+    x, y, z = (*sizes, fill, fill)[:3]
+    return x, y, z
 
 
 def estimate_analytically(

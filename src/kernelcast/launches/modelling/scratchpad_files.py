@@ -1,8 +1,8 @@
-"""Reads scratchpad kernels (requests and instructions of a CPE) and scratchpad processors."""
+"""Reads scratchpad kernels and processors, and writes answers of their model as JSON."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +17,8 @@ from kernelcast.analytic.scratchpad.kernel import (
     ScratchpadKernel,
     ScratchpadMachine,
 )
+from kernelcast.analytic.scratchpad.model import ScratchpadTerms
+from kernelcast.analytic.scratchpad.what_if import CpeSweep, DoubleBuffering, GranularityStep
 from kernelcast.launches.machine_file.reader import MachineEntry
 from kernelcast.launches.problem_file.located import Located, Number, list_keys, load
 from kernelcast.launches.problem_file.parts import list_of, pairs_of, read_numbers, read_text
@@ -233,3 +235,77 @@ def _read_number(entry: ScratchpadMachineEntry) -> float:
     if isinstance(entry.node, yaml.MappingNode):
         entry = entry.mapping(("value", "origin"), required=("value",))["value"]
     return float(entry.number())
+
+
+def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[str, object]:
+    """Give every term of a kernel."""
+    return {
+        "kernel": terms.kernel.name,
+        "machine": machine.id,
+        "active_cpes": terms.kernel.active_cpes,
+        **_times(terms),
+        "copy_in_s": terms.copy_in_s,
+        "is_fully_overlapped": terms.is_fully_overlapped,
+        "dma": asdict(terms.dma),
+        "gload": asdict(terms.gload),
+        "compute": dict(terms.kernel.compute),
+        "average_ilp": terms.kernel.average_ilp,
+        "notes": list(terms.kernel.notes),
+    }
+
+
+def granularity_to_json(steps: Sequence[GranularityStep]) -> list[dict[str, object]]:
+    """Give a kernel with smaller and smaller DMA requests."""
+    return [
+        {
+            "parts": one.parts,
+            "smallest_bytes": one.smallest_bytes,
+            "dma_requests": one.terms.dma.requests,
+            **_times(one.terms),
+            "saving_s": one.saving_s,
+            "equation_13_s": one.equation_13_s,
+        }
+        for one in steps
+    ]
+
+
+def double_buffering_to_json(found: DoubleBuffering) -> dict[str, object]:
+    """Give what double buffering would save."""
+    return {
+        "groups": found.terms.dma.groups,
+        "saving_s": found.saving_s,
+        "equation_14_s": found.equation_14_s,
+        "t_total_s": found.t_total_s,
+        "needed_bytes": found.needed_bytes,
+        "fits": found.fits,
+    }
+
+
+def cpes_to_json(sweep: CpeSweep) -> dict[str, object]:
+    """Give a kernel on several numbers of CPEs."""
+    own = sweep.best_of_one_group
+    return {
+        "best_active_cpes": sweep.best.active_cpes,
+        "best_of_one_group": None if own is None else own.active_cpes,
+        "cpes": [
+            {
+                "active_cpes": one.active_cpes,
+                **_times(one.terms),
+                "saving_s": one.saving_s,
+                "equation_15_s": one.equation_15_s,
+            }
+            for one in sweep.points
+        ],
+        "refused": [{"active_cpes": count, "reason": reason} for count, reason in sweep.refused],
+    }
+
+
+def _times(terms: ScratchpadTerms) -> dict[str, object]:
+    return {
+        "t_total_s": terms.t_total_s,
+        "t_mem_s": terms.t_mem_s,
+        "t_dma_s": terms.t_dma_s,
+        "t_g_s": terms.t_g_s,
+        "t_comp_s": terms.t_comp_s,
+        "t_overlap_s": terms.t_overlap_s,
+    }

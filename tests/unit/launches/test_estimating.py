@@ -3,7 +3,7 @@
 import pytest
 
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling import gpu_code
+from kernelcast.launches.modelling import estimating
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
@@ -39,7 +39,7 @@ def make_problem(turns: int) -> Problem:
 def test_arguments_decide_what_is_executed(machine: str) -> None:
     """A loop's turns are those of the argument, registers those of the GPU's own code."""
     problem = make_problem(1000)
-    found = gpu_code.add_code(model_launch(problem), problem, find_machine(machine))
+    found = estimating.add_code(model_launch(problem), problem, find_machine(machine))
     assert found.work is not None
     assert found.work.fp32 == pytest.approx(1000, rel=0.01)
     assert found.work.latency_cycles >= 4 * 1000
@@ -63,10 +63,10 @@ def test_without_a_compiler_the_source_counts(monkeypatch: pytest.MonkeyPatch) -
         message = "no compiler was found"
         raise MissingExtraError(message)
 
-    monkeypatch.setattr(gpu_code, "_compile", refuse)
+    monkeypatch.setattr(estimating, "_compile", refuse)
     problem = make_problem(1000)
     launch = model_launch(problem)
-    found = gpu_code.add_code(launch, problem, find_machine("v100"))
+    found = estimating.add_code(launch, problem, find_machine("v100"))
     assert found.work is None
     assert found.executed == launch.executed
     assert any("no compiler was found" in note for note in found.notes)

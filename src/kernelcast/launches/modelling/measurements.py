@@ -1,0 +1,411 @@
+"""Measured launches: hit rates that are fitted to them, and how far off the GPU model is."""
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from kernelcast.analytic.gpu.hit_rates import (
+    FUNCTIONS,
+    HIT,
+    MISS,
+    HitRate,
+    HitRateFit,
+    HitRates,
+    find_hit_rates,
+    fit_hit_rate,
+)
+from kernelcast.analytic.gpu.volumes import GpuVolumes
+from kernelcast.launches.modelling.folding import parse_fold
+from kernelcast.launches.modelling.gpu_estimates import Configuration, configure, model_volumes
+from kernelcast.launches.modelling.sources import Folds, LaunchSource
+from kernelcast.launches.problem_file.parts import read_text
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import MachineDescription
+
+VOLUMES = (
+    "l2_load_bytes_per_update",
+    "dram_load_bytes_per_update",
+    "dram_store_bytes_per_update",
+)
+"""Columns of measured volumes."""
+RATE = "updates_per_s"
+"""Column of the measured speed."""
+# Less than this share of a volume drowns in the noise of counters.
+_LEAST_SHARE = 0.05
+_ALWAYS = HitRate(a=0.0, b=0.0, c=0.0)
+_NEVER = HitRate(a=0.0, b=0.0, c=0.0, form=HIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitRatePoint:
+    """One measured hit rate."""
+
+    function: str
+    """One of `FUNCTIONS`."""
+    oversubscription: float
+    """Allocated bytes over the capacity of the cache."""
+    hit_rate: float
+    """Hits over redundant accesses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredLaunch:
+    """Volumes that counters measured of one launch."""
+
+    local_size: tuple[int, ...]
+    """Work-items per work-group."""
+    folds: Folds = ()
+    """Axes and updates per work-item."""
+    volumes: Mapping[str, float] = field(default_factory=dict)
+    """Some of `VOLUMES` and `RATE`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements:
+    """What a file of measurements holds."""
+
+    points: tuple[HitRatePoint, ...] = ()
+    """Hit rates given as such."""
+    launches: tuple[MeasuredLaunch, ...] = ()
+    """Launches with volumes, from which hit rates follow."""
+
+
+def read_measurements(path: Path) -> Measurements:
+    """Read measurements from CSV or JSON."""
+    points, launches = [], []
+    for number, row in enumerate(_read_rows(path), start=1):
+        try:
+            if row.get("hit_rate") not in {None, ""}:
+                points.append(_read_point(row))
+            else:
+                launches.append(_read_launch(row))
+        except (InputError, KeyError, TypeError, ValueError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
+            msg = (
+                f"{path}: row {number}: {reason}; expected function, oversubscription and "
+                f"hit_rate, or local_size and some of {', '.join((*VOLUMES, RATE))}"
+            )
+            raise InputError(msg) from error
+    if not points and not launches:
+        msg = f"{path}: holds no measurement"
+        raise InputError(msg)
+    return Measurements(points=tuple(points), launches=tuple(launches))
+
+
+def derive_points(
+    source: LaunchSource, machine: MachineDescription, launches: Iterable[MeasuredLaunch]
+) -> list[HitRatePoint]:
+    """Derive hit rates from measured volumes: what was loaded beyond what had to be."""
+    found: list[HitRatePoint | None] = []
+    for one in launches:
+        launch = source.launch(one.local_size, one.folds)
+        always, never = (
+            {name: model_volumes(launch, machine, rates) for name, rates in each.items()}
+            for each in (_fix_rates(_ALWAYS), _fix_rates(_NEVER))
+        )
+        loaded, from_dram, stored = (one.volumes.get(column) for column in VOLUMES)
+        updates = source.ndrange.work_item_count
+        if loaded is not None:
+            few, many = always["l1_load"], never["l1_load"]
+            between = few.l2_load_bytes, many.l2_load_bytes
+            found.append(_point("l1_load", few.l1.oversubscription, between, loaded * updates))
+        if from_dram is not None:
+            usual = model_volumes(launch, machine, source.hit_rates)
+            found.append(_derive_overlap(usual, from_dram * updates))
+        if stored is not None:
+            few, many = always["l2_store"], never["l2_store"]
+            between = few.dram_store_bytes, many.dram_store_bytes
+            over = few.wave.skew_oversubscription
+            found.append(_point("l2_store", over, between, stored * updates))
+    return [one for one in found if one is not None]
+
+
+def _fix_rates(rate: HitRate) -> dict[str, HitRates]:
+    """Give sets of hit rates in which one function each is constant."""
+    usual = find_hit_rates()
+    return {"l1_load": replace(usual, l1_load=rate), "l2_store": replace(usual, l2_store=rate)}
+
+
+def _derive_overlap(volumes: GpuVolumes, measured: float) -> HitRatePoint | None:
+    wave = volumes.wave
+    if not wave.overlaps:
+        return None
+    largest = max(wave.overlaps, key=lambda one: one.shared_bytes)
+    shared = largest.shared_bytes * wave.waves
+    least = volumes.dram_load_bytes - shared * (1 - largest.hit_rate)
+    between = least, least + shared
+    return _point("l2_overlap", largest.oversubscription, between, measured)
+
+
+def _point(
+    function: str, oversubscription: float, between: tuple[float, float], measured: float
+) -> HitRatePoint | None:
+    """Place a measured volume between the ones with all hits and with none."""
+    least, most = between
+    if most - least < _LEAST_SHARE * measured:
+        return None
+    rate = min(1.0, max(0.0, (most - measured) / (most - least)))
+    return HitRatePoint(function=function, oversubscription=oversubscription, hit_rate=rate)
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    text = read_text(path, "file of measurements", InputError)
+    if path.suffix.lower() != ".json":
+        return list(csv.DictReader(text.splitlines()))
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        msg = f"{path}: no valid JSON: {error}"
+        raise InputError(msg) from error
+    if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
+        msg = f"{path}: expected a list of objects"
+        raise InputError(msg)
+    return rows
+
+
+def _read_point(row: Mapping[str, Any]) -> HitRatePoint:
+    function = str(row["function"])
+    if function not in FUNCTIONS:
+        msg = f"function {function!r} is none of {', '.join(FUNCTIONS)}"
+        raise InputError(msg)
+    over, rate = float(row["oversubscription"]), float(row["hit_rate"])
+    if not (over >= 0 and 0 <= rate <= 1):
+        msg = f"oversubscription {over} and hit rate {rate} are out of range"
+        raise InputError(msg)
+    return HitRatePoint(function=function, oversubscription=over, hit_rate=rate)
+
+
+def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
+    size = row["local_size"]
+    parts = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
+    volumes = {key: float(row[key]) for key in (*VOLUMES, RATE) if row.get(key) not in {None, ""}}
+    if not volumes or not all(value > 0 for value in volumes.values()):
+        msg = "no positive number is given"
+        raise InputError(msg)
+    fold = str(row.get("fold") or "")
+    return MeasuredLaunch(
+        local_size=tuple(int(one) for one in parts),
+        folds=tuple(parse_fold(one) for one in fold.split(",") if one),
+        volumes=volumes,
+    )
+
+
+SCHEMA = "kernelcast-hit-rates-1"
+_LEAST_POINTS = 4
+_WIDEST_SCATTER = 0.25
+_NUMBERS = ("a", "b", "c")
+
+
+def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
+    """Fit each hit rate that has at least four points which determine it."""
+    found = {}
+    for function in FUNCTIONS:
+        own = [one for one in points if one.function == function]
+        if len(own) >= _LEAST_POINTS:
+            shipped: HitRate = getattr(find_hit_rates(), function)
+            fit = fit_hit_rate(
+                [one.oversubscription for one in own],
+                [one.hit_rate for one in own],
+                form=shipped.form,
+            )
+            if 0 < fit.c_error < math.inf and fit.rate.deviation < _WIDEST_SCATTER:
+                found[function] = fit
+    if not found:
+        counts = {name: sum(one.function == name for one in points) for name in FUNCTIONS}
+        given = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        msg = (
+            f"no hit rate can be fitted: each needs {_LEAST_POINTS} points that follow a sigmoid "
+            f"({given}); measure more local sizes"
+        )
+        raise InputError(msg)
+    return found
+
+
+def make_hit_rates(name: str, provenance: str, fits: Mapping[str, HitRateFit]) -> HitRates:
+    """Put fitted hit rates in the place of the shipped ones; the others stay."""
+    return replace(
+        find_hit_rates(),
+        name=name,
+        provenance=provenance,
+        **{function: fit.rate for function, fit in fits.items()},
+    )
+
+
+def write_hit_rates(path: Path, rates: HitRates, fits: Mapping[str, HitRateFit]) -> None:
+    """Write a set of hit rates with the errors of those that were fitted."""
+    content: dict[str, object] = {
+        "schema": SCHEMA,
+        "name": rates.name,
+        "provenance": rates.provenance,
+    }
+    for function in FUNCTIONS:
+        rate: HitRate = getattr(rates, function)
+        entry: dict[str, object] = {"form": rate.form}
+        entry |= {name: _round(getattr(rate, name)) for name in _NUMBERS}
+        entry["deviation"] = _round(rate.deviation)
+        fit = fits.get(function)
+        if fit is None:
+            entry["fitted"] = False
+        else:
+            errors = {"a": fit.a_error, "b": fit.b_error, "c": fit.c_error}
+            entry["standard_errors"] = {key: _round(value) for key, value in errors.items()}
+            entry["points"] = fit.points
+        content[function] = entry
+    try:
+        path.write_text(yaml.safe_dump(content, sort_keys=False, width=100), encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: the hit rates cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
+
+
+def read_hit_rates_file(wanted: str) -> HitRates:
+    """Find a shipped set of hit rates by its name, or read a file that `write_hit_rates` wrote."""
+    path = Path(wanted)
+    if path.suffix.lower() not in {".yaml", ".yml"}:
+        return find_hit_rates(wanted)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if content["schema"] != SCHEMA:
+            msg = f"{path}: schema {content['schema']!r}; expected {SCHEMA}"
+            raise InputError(msg)
+        rates = {function: _read_rate(content[function]) for function in FUNCTIONS}
+        return HitRates(name=str(content["name"]), provenance=str(content["provenance"]), **rates)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        msg = f"{path}: the hit rates cannot be read: {error}"
+        raise InputError(msg) from error
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"{path}: no hit rates: {error!r}; `kernelcast model fit` writes such files"
+        raise InputError(msg) from error
+
+
+def _read_rate(entry: Mapping[str, Any]) -> HitRate:
+    numbers = {name: float(entry[name]) for name in (*_NUMBERS, "deviation")}
+    form = str(entry["form"])
+    if form not in {MISS, HIT}:
+        msg = f"form {form!r} is neither {MISS} nor {HIT}"
+        raise ValueError(msg)
+    return HitRate(form=form, **numbers)
+
+
+def _round(value: float) -> float:
+    """Keep six digits: no fit knows more."""
+    return float(f"{value:.6g}")
+
+
+_PREDICTED: dict[str, Callable[[Configuration], float]] = {
+    "l2_load_bytes_per_update": lambda one: one.volumes.l2_load_bytes / one.updates,
+    "dram_load_bytes_per_update": lambda one: one.volumes.dram_load_bytes / one.updates,
+    "dram_store_bytes_per_update": lambda one: one.volumes.dram_store_bytes / one.updates,
+    RATE: lambda one: one.updates / one.estimate.seconds,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One quantity of several launches."""
+
+    quantity: str
+    """Column of the measurements."""
+    labels: tuple[str, ...]
+    """Local size and folding of each launch."""
+    measured: tuple[float, ...]
+    predicted: tuple[float, ...]
+    """Its values."""
+
+    @property
+    def mean_error(self) -> float:
+        """Mean of ``|predicted - measured| / measured``."""
+        return float(np.mean(np.abs(self._errors())))
+
+    @property
+    def bias(self) -> float:
+        """Mean of ``(predicted - measured) / measured``."""
+        return float(np.mean(self._errors()))
+
+    @property
+    def rank_correlation(self) -> float | None:
+        """Kendall's tau; None for fewer than two different values."""
+        from scipy.stats import kendalltau  # takes a while to load
+
+        if len(set(self.measured)) < 2 or len(set(self.predicted)) < 2:
+            return None
+        return float(kendalltau(self.measured, self.predicted).statistic)
+
+    @property
+    def best_share(self) -> float:
+        """Measured value where the prediction is largest, over the largest measured one."""
+        return self.measured[int(np.argmax(self.predicted))] / max(self.measured)
+
+    def _errors(self) -> list[float]:
+        pairs = zip(self.measured, self.predicted, strict=True)
+        return [(predicted - measured) / measured for measured, predicted in pairs]
+
+
+def compare_with_measured(
+    source: LaunchSource, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
+) -> list[Comparison]:
+    """Predict launches that were measured.
+
+    Parameters
+    ----------
+    source : LaunchSource
+        The kernel that was measured.
+    machine : MachineDescription
+        The device it was measured on.
+    launches : sequence of MeasuredLaunch
+        Local sizes with volumes and rates.
+
+    Returns
+    -------
+    list of Comparison
+        One per quantity that was measured.
+
+    Raises
+    ------
+    InputError
+        If a launch cannot be modelled, or there is none.
+    """
+    if not launches:
+        msg = "no launch was measured; expected rows with local_size"
+        raise InputError(msg)
+    found = [configure(source, machine, one.local_size, one.folds or None) for one in launches]
+    comparisons = []
+    for quantity, predict in _PREDICTED.items():
+        pairs = [
+            (one.volumes[quantity], predict(answer), answer)
+            for one, answer in zip(launches, found, strict=True)
+            if quantity in one.volumes
+        ]
+        if pairs:
+            comparisons.append(
+                Comparison(
+                    quantity=quantity,
+                    labels=tuple(answer.label for _, _, answer in pairs),
+                    measured=tuple(measured for measured, _, _ in pairs),
+                    predicted=tuple(predicted for _, predicted, _ in pairs),
+                )
+            )
+    return comparisons
+
+
+def comparison_to_json(found: Comparison) -> dict[str, object]:
+    """Give measured and predicted values of one quantity, with what they say of the model."""
+    return {
+        "quantity": found.quantity,
+        "mean_error": found.mean_error,
+        "bias": found.bias,
+        "kendall_tau": found.rank_correlation,
+        "launches": [
+            {"launch": label, "measured": measured, "predicted": predicted}
+            for label, measured, predicted in zip(
+                found.labels, found.measured, found.predicted, strict=True
+            )
+        ],
+    }
