@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from kernelcast.launches.machine_file.plain import NAMED_BY
+from kernelcast.launches.machine_file import NAMED_BY
 from kernelcast.records.machine import (
     CacheFacts,
     InstructionFacts,

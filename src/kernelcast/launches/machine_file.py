@@ -1,14 +1,20 @@
-"""Reads machine descriptions; every complaint names file, line and key."""
+"""Machine description files (YAML): docs/reference/machine-files.md.
 
+The keys are the fields of records. Every complaint names file, line and key. People read and edit
+the files: one number a line.
+"""
+
+import math
+import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, Field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
+import numpy as np
 import yaml
 
-from kernelcast.launches.machine_file.plain import NAMED_BY
 from kernelcast.launches.problem_file.located import Located, load
 from kernelcast.launches.problem_file.parts import read_text
 from kernelcast.records.device import DeviceKind
@@ -21,9 +27,70 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
+from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.traits import Trait, TraitSource
 
 Record = TypeVar("Record")
+NAMED_BY: Mapping[type, str] = {
+    InstructionFacts: "name",
+    CacheFacts: "name",
+    MemoryFacts: "space",
+    Curve: "name",
+}
+"""The field that is the key of such a record in its section."""
+
+_LAST = ("not_obtained", "curves")
+
+
+def machine_to_plain(machine: MachineDescription) -> dict[str, Any]:
+    """Turn a description into dictionaries, lists, texts and numbers; leaves out what is empty.
+
+    Returns
+    -------
+    dict
+        What `kernelcast calibrate --json` prints, and what files hold.
+    """
+    plain = _plain_fields(machine)
+    last = {name: plain.pop(name) for name in _LAST if name in plain}
+    return {"schema": SCHEMA, **plain, **last}
+
+
+def _plain_fields(record: Any, *, without: str = "") -> dict[str, Any]:  # noqa: ANN401 - any record
+    return {
+        one.name: _plain(getattr(record, one.name))
+        for one in fields(record)
+        if one.name != without and getattr(record, one.name) != _default(one)
+    }
+
+
+def _default(one: Field[Any]) -> object:
+    return one.default if one.default_factory is MISSING else one.default_factory()
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
+    if isinstance(value, Trait):
+        told = {one.name: getattr(value, one.name) for one in fields(value)}
+        order = ("value", "low", "high", "source", "origin")
+        return {
+            name: str(told[name]) if name == "source" else told[name]
+            for name in order
+            if told[name] not in {None, ""}
+        }
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, tuple):
+        return _plain_tuple(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _plain_tuple(values: tuple[Any, ...]) -> Any:  # noqa: ANN401 - by the tuple's members
+    """Turn numbers into a list, records into a mapping by their names."""
+    key = NAMED_BY.get(type(values[0])) if values else None
+    if key is None:
+        return list(values)
+    return {getattr(one, key): _plain_fields(one, without=key) for one in values}
+
+
 Reader = Callable[["MachineEntry"], Any]
 
 _TRAIT_KEYS = ("value", "low", "high", "source", "origin")
@@ -217,3 +284,110 @@ _READERS: Mapping[type, Mapping[str, Reader]] = {
     for record in (MachineDescription, *NAMED_BY)
 }
 """What reads each field of a record, by the field's type."""
+
+
+_HEADER = """\
+# What kernelcast knows of a device; docs/reference/machine-files.md explains the keys.
+# To correct a number, replace its braces by a plain number: that reads as `source: assumed`.
+"""
+# Fractions that people read without counting zeros.
+_PLAIN_FROM, _PLAIN_TO = 1e-3, 1e6
+_SPACED = frozenset({
+    "compute_units", "instructions", "caches", "memories", "costs", "not_obtained", "curves",
+})  # fmt: skip
+
+
+# What a device can do is no secret, and confined processes of a service that root has started read
+# it as another user.
+_READABLE, _OPEN = 0o644, 0o755
+
+
+def dump_machine(machine: MachineDescription) -> str:
+    """Give the text of a machine description file; `parse_machine` reads it back unchanged.
+
+    Raises
+    ------
+    MachineFileError
+        If a number is not finite.
+    """
+    text = _HEADER
+    for key, value in machine_to_plain(machine).items():
+        section = yaml.dump(
+            {key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=math.inf
+        )
+        text += f"\n{section}" if key in _SPACED else section
+    return text
+
+
+def write_machine(path: Path, machine: MachineDescription) -> None:
+    """Write a description so that the file is there whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    text = dump_machine(machine)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        _make_folder(path.parent)
+        if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
+            path.write_text(text, encoding="utf-8")
+            return
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.chmod(_READABLE)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        msg = f"{path}: the machine description cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder; the data folder above it is closed to others, this one need not be."""
+    if not folder.exists():
+        make_private_folder(folder)
+        folder.chmod(_OPEN)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes numbers with their sources, and lists, on one line each."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write everything where it stands."""
+        del data
+        return True
+
+
+def _write_mapping(dumper: _Dumper, value: dict[Any, Any]) -> yaml.Node:
+    is_trait = "value" in value
+    if is_trait and value == {"value": value["value"], "source": TraitSource.ASSUMED.value}:
+        return dumper.represent_data(value["value"])
+    return dumper.represent_mapping("tag:yaml.org,2002:map", value.items(), flow_style=is_trait)
+
+
+def _write_text(dumper: _Dumper, text: str) -> yaml.Node:
+    style = None if text.isprintable() else '"'  # one line each
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _write_number(dumper: _Dumper, value: float) -> yaml.Node:
+    """Write a number so that it is read back the same, by any reader of YAML 1.1."""
+    if not math.isfinite(value):
+        msg = f"{value}: machine descriptions hold finite numbers only; leave it out instead"
+        raise MachineFileError(msg)
+    is_short = value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_TO
+    text = repr(value) if is_short else np.format_float_scientific(value, trim="0", exp_digits=2)
+    return dumper.represent_scalar("tag:yaml.org,2002:float", text)
+
+
+def _write_list(dumper: _Dumper, values: list[Any]) -> yaml.Node:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", values, flow_style=True)
+
+
+_Dumper.add_representer(dict, _write_mapping)
+_Dumper.add_representer(list, _write_list)
+_Dumper.add_representer(str, _write_text)
+_Dumper.add_representer(float, _write_number)
