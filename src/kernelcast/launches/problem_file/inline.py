@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import yaml
+from yaml.representer import SafeRepresenter
 
 from kernelcast.launches.problem_file.arguments import read_argument
 from kernelcast.launches.problem_file.located import Located
@@ -16,9 +17,12 @@ from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.problem import Problem
 
 _PLACE = Path("problem")
-_TAG = "tag:yaml.org,2002:"
 _DEEPEST = 6
-_MOST_NODES = 20_000
+_MOST_VALUES = 20_000
+_TOO_MUCH = (
+    f"problem: holds more than {_MOST_VALUES:,} values, or lists inside lists more than "
+    f"{_DEEPEST} deep; a problem needs lists in mappings in one list, no more"
+)
 
 
 class InlineProblemError(ProblemFileError):
@@ -83,8 +87,8 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
     ... }).buffer_bytes
     256
     """
-    root = _Inline(_Builder().make(content, 0), _PLACE)
-    root = _Inline(root.node, _PLACE, "problem", name_values(root, {}))
+    root = _Inline(_make_node(content), _PLACE)
+    root = replace(root, names=name_values(root, {}))
     entries = root.mapping(KEYS, required=REQUIRED)
     if "source" in entries:
         entries["source"].file(_PLACE)
@@ -97,54 +101,25 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
     )
 
 
-class _Builder:
-    """Makes the nodes that a YAML parser would make of the same values."""
+def _make_node(content: Mapping[str, Any]) -> yaml.Node:
+    """Make the nodes that a YAML parser would make of plain values."""
+    plain = dict(content)
+    if _count_values(plain, 0) > _MOST_VALUES:
+        raise ProblemFileError(_TOO_MUCH)
+    return SafeRepresenter(sort_keys=False).represent_data(plain)
 
-    def __init__(self) -> None:
-        self._mark = yaml.Mark("problem", 0, 0, 0, None, 0)
-        self._count = 0
 
-    def make(self, value: Any, depth: int) -> yaml.Node:  # noqa: ANN401 - any plain value
-        """Make the node of a value.
-
-        Raises
-        ------
-        ProblemFileError
-            If it is no plain value, or there are too many.
-        """
-        self._count += 1
-        if depth > _DEEPEST or self._count > _MOST_NODES:
-            msg = (
-                f"problem: holds more than {_MOST_NODES:,} values, or lists inside lists more than "
-                f"{_DEEPEST} deep; a problem needs lists in mappings in one list, no more"
-            )
-            raise ProblemFileError(msg)
-        match value:
-            case Mapping():
-                pairs = [
-                    (self._scalar("str", str(key)), self.make(one, depth + 1))
-                    for key, one in value.items()
-                ]
-                return yaml.MappingNode(f"{_TAG}map", pairs, self._mark, self._mark)
-            case list() | tuple():
-                items = [self.make(one, depth + 1) for one in value]
-                return yaml.SequenceNode(f"{_TAG}seq", items, self._mark, self._mark)
-        return self._make_scalar(value)
-
-    def _make_scalar(self, value: Any) -> yaml.ScalarNode:  # noqa: ANN401 - any plain value
-        match value:
-            case None:
-                return self._scalar("null", "")
-            case bool():
-                return self._scalar("bool", str(value).lower())
-            case str():
-                return self._scalar("str", value)
-            case int():
-                return self._scalar("int", str(value))
-            case float() if math.isfinite(value):
-                return self._scalar("float", repr(value))
-        msg = f"problem: {value!r} is no text, finite number, list or mapping"
-        raise ProblemFileError(msg)
-
-    def _scalar(self, kind: str, text: str) -> yaml.ScalarNode:
-        return yaml.ScalarNode(f"{_TAG}{kind}", text, self._mark, self._mark)
+def _count_values(value: Any, depth: int) -> int:  # noqa: ANN401 - any plain value
+    if depth > _DEEPEST:
+        raise ProblemFileError(_TOO_MUCH)
+    match value:
+        case dict():
+            return 1 + sum(_count_values(one, depth + 1) for one in value.values())
+        case list() | tuple():
+            return 1 + sum(_count_values(one, depth + 1) for one in value)
+        case None | bool() | int() | str():
+            return 1
+        case float() if math.isfinite(value):
+            return 1
+    msg = f"problem: {value!r} is no text, finite number, list or mapping"
+    raise ProblemFileError(msg)

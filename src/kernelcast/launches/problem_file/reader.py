@@ -1,7 +1,7 @@
 """Reads a problem file into a `Problem` (format: docs/reference/problem-files.md)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelcast.launches.problem_file.arguments import read_argument
@@ -106,7 +106,7 @@ class ProblemTemplate:
         ProblemFileError
             If the file says something that cannot be used with them.
         """
-        root = Located(self.root.node, self.path, "problem", parameters)
+        root = replace(self.root, names=parameters)
         return _read_whole(root, self.path, self.path.parent)
 
     def _combine(
@@ -116,7 +116,7 @@ class ProblemTemplate:
             yield dict(known)
             return
         (name, value), *rest = entries
-        here = Located(value.node, value.path, value.key, known)
+        here = replace(value, names=known)
         values = read_values(here)
         if name in self.overrides:
             values = [self.overrides[name]]
@@ -125,7 +125,7 @@ class ProblemTemplate:
 
     def _restrictions(self, names: Mapping[str, Number]) -> list[Located]:
         section = self.root.mapping(KEYS).get("restrictions")
-        return list_of(section and Located(section.node, self.path, "restrictions", names))
+        return list_of(section and replace(section, names=names))
 
 
 def read_template(
@@ -180,7 +180,7 @@ def _load(path: Path) -> Located:
 
 def _load_with_parameters(path: Path, overrides: Mapping[str, Number]) -> Located:
     root = _load(path)
-    return Located(root.node, path, "problem", name_values(root, overrides))
+    return replace(root, names=name_values(root, overrides))
 
 
 def name_values(root: Located, overrides: Mapping[str, Number]) -> dict[str, Number]:
@@ -188,7 +188,7 @@ def name_values(root: Located, overrides: Mapping[str, Number]) -> dict[str, Num
     names: dict[str, Number] = {}
     entries = list_parameters(root)
     for name, value in entries.items():
-        known = Located(value.node, value.path, value.key, names)
+        known = replace(value, names=names)
         names[name] = read_values(known, only_first=True)[0]
         if name in overrides:
             names[name] = overrides[name]
