@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from kernelcast.records.errors import CompileError
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.pages.evidence import describe_explanation, find_end
-from kernelcast.service.pages.lab.fields import LabFields, fields_of_content, list_examples
+from kernelcast.service.pages.lab.fields import fields_of_content, list_examples
 from support.service_backend import FakeBackend, failing
 
 Check = Callable[[httpx.Response], str]
@@ -252,7 +252,6 @@ def test_a_bar_reaches_to_the_time_as_it_is_now() -> None:
 
 def test_an_example_survives_its_address() -> None:
     """What was asked fills the same fields again, quotes and braces included."""
-    for example in list_examples().values():
-        fields = LabFields.of_example(example)
+    for fields in list_examples().values():
         again = fields_of_content(json.loads(json.dumps(fields.to_content())))
         assert again.to_content() == fields.to_content()

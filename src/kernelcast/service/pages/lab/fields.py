@@ -1,10 +1,11 @@
 """The Lab's fields: read, filled in from examples and sources, made into problems and programs."""
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from pprint import pformat
@@ -12,9 +13,9 @@ from typing import Any, Final, Self
 
 import yaml
 
-from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.lab.source import SourceKernel
 from kernelcast.launches.problem_file.inline import InlineProblemError, read_inline_problem
+from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
@@ -39,18 +40,10 @@ _LONG: Final = frozenset({"code", "args"})
 
 
 _FOLDER: Final = Path(__file__).parent / "examples"
-_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+ */()")
 _QUALIFIERS = re.compile(
     r"\b(?:const|volatile|restrict|__restrict|__?(?:global|local|constant|private|generic)|global"
     r"|local|constant|private|generic)\b|\*"
 )
-_VECTOR = re.compile(r"(?P<base>[a-z_]+?)(?P<lanes>2|3|4|8|16)?")
-_ELEMENTS: Final = {
-    "char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32",
-    "uint": "uint32", "long": "int64", "ulong": "uint64", "half": "float16", "float": "float32",
-    "double": "float64", "unsigned int": "uint32", "unsigned": "uint32", "size_t": "uint64",
-    "unsigned char": "uint8", "unsigned long": "uint64", "bool": "uint8",
-}  # fmt: skip
 _USUAL_LOCAL_BYTES: Final = 4096
 
 
@@ -64,38 +57,10 @@ class FieldError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
-    """What the Lab's fields hold at first."""
-
-    name: str
-    title: str
-    code: str
-    kernel: str
-    global_size: str
-    args: str
-    build_options: str = ""
-    parameters: str = ""
-    local_size: str = ""
-    global_offset: str = ""
-
-
-@cache
-def list_examples() -> dict[str, Example]:
-    """Read all examples, by name."""
-    known = {one.name for one in fields(Example)}
-    found = {}
-    for path in sorted(_FOLDER.glob("*.yaml")):
-        held = yaml.safe_load(path.read_text(encoding="utf-8"))
-        texts = {key: str(value).rstrip("\n") for key, value in held.items() if key in known}
-        name = path.stem.partition("-")[2]
-        found[name] = Example(name=name, **texts)
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LabFields:
     """What stands in the fields."""
 
+    title: str = ""  # of an example
     code: str = ""
     kernel: str = ""
     build_options: str = ""
@@ -122,11 +87,6 @@ class LabFields:
             may_sample=form.get("sampling", "never") == "auto",
             varied=form.get("varied"),
         )
-
-    @classmethod
-    def of_example(cls, example: Example) -> Self:
-        """Give the fields of an example."""
-        return cls(**{name: getattr(example, name) for name in _TYPED})
 
     @property
     def options(self) -> list[str]:
@@ -226,6 +186,19 @@ def _read_sizes(name: str, text: str) -> list[str]:
     return parts
 
 
+@cache
+def list_examples() -> dict[str, LabFields]:
+    """Read all examples, by name."""
+    found = {}
+    for path in sorted(_FOLDER.glob("*.yaml")):
+        held = yaml.safe_load(path.read_text(encoding="utf-8"))
+        texts: dict[str, Any] = {
+            key: str(held.get(key, "")).rstrip("\n") for key in (*_TYPED, "title")
+        }
+        found[path.stem.partition("-")[2]] = LabFields(**texts)
+    return found
+
+
 def read_parameters(text: str) -> Iterator[tuple[str, str]]:
     """Read names for numbers, with what they stand for."""
     for part in _SEPARATORS.split(text):
@@ -280,54 +253,39 @@ def _is_plain(value: object) -> bool:
 
 def propose_arguments(kernel: SourceKernel, items: int) -> str:
     """Write a line per argument: buffers of as many elements as work-items."""
-    return "\n".join(_propose(kernel, items))
-
-
-def _propose(kernel: SourceKernel, items: int) -> Iterator[str]:
+    lines = []
     for one in kernel.parameters:
-        element = _name_element(one)
+        bare = " ".join(_QUALIFIERS.sub(" ", one.type_name).split())
+        # Of a structure, for instance, a person knows better.
+        element = str(ElementType.from_opencl(bare) or "float32")
         if one.is_pointer and one.space is MemorySpace.LOCAL:
-            yield f"local: {_USUAL_LOCAL_BYTES}"
+            lines.append(f"local: {_USUAL_LOCAL_BYTES}")
         elif one.is_pointer:
             init = "uniform" if one.is_read else "zeros"
-            yield f"buffer: {element}, count: {items}, init: {init}"
+            lines.append(f"buffer: {element}, count: {items}, init: {init}")
         else:
             value = "1.0" if element.startswith("float") else str(items)
-            yield f"scalar: {element}, value: {value}"
-
-
-def _name_element(parameter: ParameterFacts) -> str:
-    """Give the element type as problem files call it.
-
-    Examples
-    --------
-    >>> one = ParameterFacts(
-    ...     name="a", type_name="const __global float4 *restrict __private",
-    ...     space=MemorySpace.GLOBAL, is_pointer=True, is_const=True, is_restrict=True,
-    ...     is_volatile=False, element_bytes=16, is_read=True, is_written=False)
-    >>> _name_element(one)
-    'float32x4'
-    """
-    bare = " ".join(_QUALIFIERS.sub(" ", parameter.type_name).split())
-    if bare in _ELEMENTS:
-        return _ELEMENTS[bare]
-    match = _VECTOR.fullmatch(bare)
-    if match is not None and match["base"] in _ELEMENTS and match["lanes"]:
-        return f"{_ELEMENTS[match['base']]}x{match['lanes']}"
-    return "float32"  # a structure, for instance: a person knows better
+            lines.append(f"scalar: {element}, value: {value}")
+    return "\n".join(lines)
 
 
 def fields_of_content(content: Mapping[str, Any], devices: Sequence[str] = ()) -> LabFields:
     """Write a problem, as the API takes it, into the Lab's fields."""
+    parameters = content.get("parameters") or {}
+
+    def write_sizes(sizes: object) -> str:
+        listed = sizes if isinstance(sizes, list | tuple) else [] if sizes is None else [sizes]
+        return ", ".join(map(str, listed))
+
     return LabFields(
         code=str(content.get("code", "")),
         kernel=str(content.get("kernel", "")),
         build_options=" ".join(map(str, content.get("build_options") or ())),
-        parameters=", ".join(f"{name} = {one}" for name, one in _items(content, "parameters")),
-        global_size=_write_sizes(content.get("global_size")),
-        local_size=_write_sizes(content.get("local_size")),
-        global_offset=_write_sizes(content.get("global_offset")),
-        args="\n".join(write_argument(one) for one in content.get("args") or ()),
+        parameters=", ".join(f"{name} = {one}" for name, one in parameters.items()),
+        global_size=write_sizes(content.get("global_size")),
+        local_size=write_sizes(content.get("local_size")),
+        global_offset=write_sizes(content.get("global_offset")),
+        args="\n".join(map(write_argument, content.get("args") or ())),
         devices=tuple(devices),
     )
 
@@ -338,9 +296,11 @@ def write_argument(held: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> write_argument({"buffer": "float32", "count": "{N} * 2", "init": "uniform"})
-    'buffer: float32, count: "{N} * 2", init: uniform'
+    "buffer: float32, count: '{N} * 2', init: uniform"
     """
-    return ", ".join(f"{name}: {_write_value(one)}" for name, one in held.items())
+    text = yaml.safe_dump(dict(held), default_flow_style=True, sort_keys=False, width=math.inf,
+                          allow_unicode=True)  # fmt: skip
+    return text.strip().removeprefix("{").removesuffix("}")
 
 
 def write_curl(address: str, asked: Mapping[str, Any]) -> str:
@@ -364,22 +324,3 @@ def write_python(address: str, problem: Mapping[str, Any], options: Mapping[str,
         f"    for answer in client.estimate(PROBLEM{words}):\n"
         "        print(answer.device, answer.seconds, answer.low, answer.high)\n"
     )
-
-
-def _items(content: Mapping[str, Any], name: str) -> Sequence[tuple[str, Any]]:
-    found = content.get(name)
-    return tuple(found.items()) if isinstance(found, Mapping) else ()
-
-
-def _write_sizes(sizes: object) -> str:
-    if isinstance(sizes, list | tuple):
-        return ", ".join(map(str, sizes))
-    return "" if sizes is None else str(sizes)
-
-
-def _write_value(value: object) -> str:
-    if isinstance(value, str) and (not value or set(value) - _PLAIN or not value[0].isalnum()):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_write_value, value))}]"
-    return json.dumps(value) if isinstance(value, bool) else str(value)

@@ -86,7 +86,7 @@ async def show_lab(
     values = {
         **shared,
         "fields": fields,
-        "examples": list(list_examples().values()),
+        "examples": list_examples(),
         "devices": devices,
         "device_failure": failure,
         "machines": await run_in_thread(list_machines),
@@ -123,7 +123,7 @@ class Beginning:
         if self.problem:
             return fields_of_content(await service.problems.read(self.problem), self.devices)
         examples = list_examples()
-        return LabFields.of_example(examples.get(self.example) or next(iter(examples.values())))
+        return examples.get(self.example) or next(iter(examples.values()))
 
 
 @router.get("/lab")
