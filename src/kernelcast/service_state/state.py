@@ -22,6 +22,8 @@ _CHECKED = "checked"
 # Newest first by the time of the measurement: pages and the API read a part at a time.
 _INDEXES = (
     "CREATE INDEX IF NOT EXISTS ix_observations_measured ON observations (measured_at_us, key)",
+    "CREATE INDEX IF NOT EXISTS ix_observations_origin "
+    "ON observations (origin, measured_at_us, key)",
     "CREATE INDEX IF NOT EXISTS ix_observations_flagged ON observations (measured_at_us, key) "
     "WHERE flags <> ''",
 )

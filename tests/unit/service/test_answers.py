@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from kernelcast.launches.data_store import Selection, open_data_store
+from kernelcast.records.observation import Origin
 from kernelcast.service import ServiceSettings, answers, create_app
 from kernelcast.service.pages.kernels import place_problems
 from kernelcast.service_state import AnswerFilter, AnswerRecord, ServiceState, make_id, open_state
@@ -106,6 +107,9 @@ def test_indexes_find_what_pages_show(state: ServiceState) -> None:
     state.answers.find(AnswerFilter(kernels=("k",)), most=5)
     state.answers.find(AnswerFilter(devices=("d",)), most=5)
     state.answers.list_observations(Selection(), most=5, after=(3, "a"))
+    before = len(asked)
+    state.answers.list_observations(Selection(origins=(Origin.OBSERVED,)), most=5)
+    assert all("(origin=?" in one for one in asked[before:])
     assert asked
     assert not [one for one in asked if "TEMP B-TREE" in one]
     assert all("USING" in one or "service_answers" in one for one in asked if "SCAN" in one)

@@ -47,6 +47,7 @@ def test_tables_of_the_first_version_are_brought_up_to_date(place: Path) -> None
         for statement in (
             "DROP TABLE service_answers", "DROP TABLE service_answer_weeks",
             "DROP INDEX ix_observations_measured", "DROP INDEX ix_observations_flagged",
+            "DROP INDEX ix_observations_origin",
             "UPDATE kernelcast_service_version SET version_num = '0001'",
         ):  # fmt: skip
             connection.execute(sa.text(statement))
@@ -54,9 +55,8 @@ def test_tables_of_the_first_version_are_brought_up_to_date(place: Path) -> None
         assert state.tokens.list() == [record]
         assert state.answers.find(AnswerFilter(), most=1) == []
     inspector = sa.inspect(engine)
-    assert {"ix_observations_measured", "ix_observations_flagged"} <= {
-        one["name"] for one in inspector.get_indexes("observations")
-    }
+    names = {f"ix_observations_{name}" for name in ("measured", "flagged", "origin")}
+    assert names <= {one["name"] for one in inspector.get_indexes("observations")}
 
 
 def test_tables_have_the_columns_that_were_released(place: Path, state: ServiceState) -> None:

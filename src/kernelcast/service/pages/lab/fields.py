@@ -1,7 +1,6 @@
 """The Lab's fields: read, filled in from examples and sources, made into problems and programs."""
 
 import json
-import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -296,11 +295,16 @@ def write_argument(held: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> write_argument({"buffer": "float32", "count": "{N} * 2", "init": "uniform"})
-    "buffer: float32, count: '{N} * 2', init: uniform"
+    'buffer: float32, count: "{N} * 2", init: uniform'
     """
-    text = yaml.safe_dump(dict(held), default_flow_style=True, sort_keys=False, width=math.inf,
-                          allow_unicode=True)  # fmt: skip
-    return text.strip().removeprefix("{").removesuffix("}")
+
+    def write(value: object) -> str:
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(map(write, value))}]"
+        is_bare = isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9][\w.+*/() -]*", value)
+        return str(value) if is_bare else json.dumps(value, ensure_ascii=False)
+
+    return ", ".join(f"{name}: {write(one)}" for name, one in held.items())
 
 
 def write_curl(address: str, asked: Mapping[str, Any]) -> str:
