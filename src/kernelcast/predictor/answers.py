@@ -64,32 +64,22 @@ _CHANGING: Final = frozenset({ObservationFlag.DOUBTED})
 
 @dataclass(slots=True, kw_only=True)
 class Answers:
-    """Makes answers; threads share one, and one sampling at a time runs on a device.
-
-    Parameters
-    ----------
-    policy : Policy
-        What observations are judged by; each launch that is asked for has its own.
-    samples_store : SamplesStore or None
-        Where samples of launches are kept for other processes; None means nowhere.
-    foretell : callable or None
-        The user's model that needs no samples.
-    meter : ContentionMeter or None
-        Measures what other programs do when an answer is asked for; None where that is not known.
-    take_driver : callable
-        Is told of a device whose driver is another than it was.
-    note_asked : callable
-        Is told of each launch that was answered and is remembered.
-    """
+    """Makes answers; threads share one, and one sampling at a time runs on a device."""
 
     policy: Policy
+    """What observations are judged by; each launch that is asked for has its own."""
     trained_models: TrainedModels
     memory: Memory
     samples_store: SamplesStore | None = None
+    """Where samples of launches are kept for other processes; None means nowhere."""
     foretell: Foretell | None = None
+    """The user's model that needs no samples."""
     meter: ContentionMeter | None = None
+    """Measures what other programs do when an answer is asked for; None where that is not known."""
     take_driver: Callable[[DeviceDescription], None] = lambda _: None
+    """Is told of a device whose driver is another than it was."""
     note_asked: Callable[[LaunchRequest, KnownLaunch], None] = lambda *_: None
+    """Is told of each launch that was answered and is remembered."""
     launches: KnownLaunches = field(default_factory=KnownLaunches)
     sizes: KernelSizes = field(init=False)
     evidence: EvidenceMaker = field(init=False)
@@ -114,13 +104,7 @@ class Answers:
         return known.answer
 
     def ask(self, request: LaunchRequest, *, composes: bool = True) -> KnownLaunch:
-        """Find the launch and see to it that it can be answered.
-
-        Raises
-        ------
-        KernelcastError
-            If no tier has an answer; says what is missing.
-        """
+        """Find the launch and see to it that it can be answered."""
         identity = request.identify()
         if identity is None:
             self._sample(request)  # says which file cannot be read
@@ -180,13 +164,7 @@ class Answers:
         return explain_unsampled(told, _COSTLY.format(costs)), True
 
     def recall_history(self, request: LaunchRequest) -> LaunchHistory:
-        """Give what was observed of a launch, held against all that is known of it.
-
-        Raises
-        ------
-        KernelcastError
-            If that is not known; says why.
-        """
+        """Give what was observed of a launch, held against all that is known of it."""
         identity = request.identify()
         if identity is None:
             msg = f"{request.problem.name}: the files of its buffers cannot be read"
@@ -524,15 +502,7 @@ class Answers:
         return known.learned if known is not None and known.serves(request, model) else None
 
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
-        """Find what is known of a launch without running any of it.
-
-        Raises
-        ------
-        DeviceError
-            If nothing is known: the device was not calibrated, or the method is not wanted.
-        KernelcastError
-            If the model has no answer.
-        """
+        """Find what is known of a launch without running any of it."""
         device, policy = request.device, request.policy
         basis = self._describe(request, identity)
         if self._is_told_by_sizes(basis, identity, policy):

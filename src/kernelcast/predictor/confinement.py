@@ -32,18 +32,12 @@ class SandboxMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """How strangers' kernels are kept from what is ours.
-
-    Parameters
-    ----------
-    confinement : Confinement or None
-        What their processes may see; None: what this user can.
-    failure : str
-        Why they see more although they should not; empty if they do not, or nobody wants it.
-    """
+    """How strangers' kernels are kept from what is ours."""
 
     confinement: Confinement | None = None
+    """What their processes may see; None: what this user can."""
     failure: str = ""
+    """Why they see more although they should not; empty if they do not, or nobody wants it."""
 
     @property
     def name(self) -> str:
@@ -52,20 +46,7 @@ class Protection:
 
 
 def choose_protection(mode: SandboxMode, hidden: Iterable[Path] = ()) -> Protection:
-    """Find out how strangers' kernels can be kept from what is ours.
-
-    Parameters
-    ----------
-    mode : SandboxMode
-        Whether they are to be.
-    hidden : iterable of Path
-        Files and folders that their processes must not see in any case, beside the data folder.
-
-    Raises
-    ------
-    InputError
-        If they are to be and cannot be.
-    """
+    """Find out how strangers' kernels can be kept from what is ours."""
     if mode is SandboxMode.OFF:
         return Protection()
     confinement = Confinement(

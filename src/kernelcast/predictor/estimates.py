@@ -41,25 +41,6 @@ def estimate_on_devices(
 
     Learned models and observations are the user's own, see `choose_registry` and `choose_store`. An
     answer is given as soon as it is there, so that an interrupt keeps what is done.
-
-    Parameters
-    ----------
-    problem : Problem
-        Kernel, index space, arguments.
-    devices : sequence of DeviceDescription
-        See `find_devices`.
-    settings : EstimateSettings
-        Budget, coverage, measurement.
-    timeout_s : float
-        Time limit of each device, in seconds.
-    report : callable, optional
-        Is told of each device and stage.
-
-    Raises
-    ------
-    InputError
-        After the last answer, if every device has refused the problem itself, as when the source
-        does not compile anywhere. What only some devices refuse is those devices' error.
     """
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
@@ -77,15 +58,7 @@ def estimate_on_devices(
 
 
 def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
-    """Describe the devices of those ids, or all; the process that lists them samples later.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If there is no device of an id.
-    NoDeviceError
-        If there is no device.
-    """
+    """Describe the devices of those ids, or all; the process that lists them samples later."""
     return choose_devices(device_ids, _share_processes().children)
 
 

@@ -53,58 +53,23 @@ steps."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlace:
-    """What jobs work on.
-
-    Parameters
-    ----------
-    database : str
-        Store of observations.
-    registry : str or None
-        Where models are.
-    hold : Hold
-        Gives a device to one job.
-    """
+    """What jobs work on."""
 
     database: str
+    """Store of observations."""
     registry: str | None
+    """Where models are."""
     hold: Hold
+    """Gives a device to one job."""
 
 
 def run_job(kind: JobKind, options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
-    """Do a job.
-
-    Parameters
-    ----------
-    kind : JobKind
-        What.
-    options : mapping
-        How, plain values; their names are checked by whoever takes them from outside.
-    place : JobPlace
-        On what.
-    report : callable
-        Is told where it stands: ``done``, ``total``, ``stage`` and the like.
-
-    Returns
-    -------
-    object
-        Plain values.
-
-    Raises
-    ------
-    KernelcastError
-        If it cannot be done.
-    """
+    """Do a job."""
     return _WORK[kind](options, place, report)
 
 
 def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
-    """Find out what is wrong with a job before it begins.
-
-    Raises
-    ------
-    InputError
-        If a kernel, microbenchmark or model is unknown, or a number is out of its range.
-    """
+    """Find out what is wrong with a job before it begins."""
     if kind is JobKind.COLLECT:
         find_kernels(*options.get("kernels", ()))
         _collection_settings(options)

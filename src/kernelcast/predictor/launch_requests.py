@@ -24,15 +24,7 @@ Pair: TypeAlias = "tuple[Problem | Launch, str | DeviceDescription | None]"
 
 
 class RequestReader:
-    """Reads what callers ask for; threads share one.
-
-    Parameters
-    ----------
-    executor : Executor
-        Has devices sample problems; live objects are sampled where they are.
-    devices : sequence of str or DeviceDescription, optional
-        As of `kernelcast.Predictor`.
-    """
+    """Reads what callers ask for; threads share one."""
 
     def __init__(
         self, executor: Executor, devices: Sequence[str | DeviceDescription] | None = None
@@ -83,13 +75,7 @@ class RequestReader:
         report: ReportProgress = lambda _: None,
         remembers: bool = True,
     ) -> LaunchRequest:
-        """Read one launch on one device.
-
-        Raises
-        ------
-        InputError
-            If it is no launch, does not fit together, or there is no such device.
-        """
+        """Read one launch on one device."""
         if not self.is_live(launch):
             return LaunchRequest(
                 problem=check_problem(launch),
@@ -119,13 +105,7 @@ class RequestReader:
     def sketch(
         self, launch: "Problem | Launch", device: str | DeviceDescription | None, *, policy: Policy
     ) -> LaunchRequest:
-        """Read one launch without asking its device, which may be busy, for anything.
-
-        Raises
-        ------
-        KernelcastError
-            If that cannot be done, for one reason or another.
-        """
+        """Read one launch without asking its device, which may be busy, for anything."""
         if not self.is_live(launch):
             return self.read(launch, device, policy=policy)
         from kernelcast.predictor.answering.live_objects import LiveObjects, sketch_live

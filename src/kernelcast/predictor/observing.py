@@ -46,15 +46,7 @@ class Observer:
         key: str,
         slowdown: float | None,
     ) -> frozenset[ObservationFlag]:
-        """Judge an observation and keep it; see `kernelcast.Predictor.observe`.
-
-        Raises
-        ------
-        InputError
-            If the time is not positive, or the slowdown below 1.
-        ObservationLostError
-            If it cannot be kept.
-        """
+        """Judge an observation and keep it; see `kernelcast.Predictor.observe`."""
         if not 0 < measured_s < math.inf:
             msg = f"measured time {measured_s} s: give positive seconds"
             raise InputError(msg)

@@ -35,26 +35,15 @@ _NO_FACTS = "the recording holds no facts about the launch; record it again"
 
 @dataclass(slots=True)
 class RecordedSamples:
-    """Gives the samples of a recording instead of a device's; an `Executor`.
-
-    Parameters
-    ----------
-    recording : Recording
-        The one that answers next.
-    """
+    """Gives the samples of a recording instead of a device's; an `Executor`."""
 
     recording: Recording
+    """The one that answers next."""
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
-        """Lay lines through recorded samples, and make features of recorded facts.
-
-        Raises
-        ------
-        RecordingError
-            If the recording lacks what the settings ask for.
-        """
+        """Lay lines through recorded samples, and make features of recorded facts."""
         del timeout_s, report
         recording = self.recording
         sampled = estimate_runs(
@@ -80,13 +69,7 @@ class RecordedSamples:
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Refuse: samples answer.
-
-        Raises
-        ------
-        DeviceError
-            Always.
-        """
+        """Refuse: samples answer."""
         del timeout_s, report
         msg = f"{task.device_id}: a recording has samples alone"
         raise DeviceError(msg)
@@ -136,30 +119,7 @@ def replay(
     device_ids: Sequence[str] = (),
     settings: EstimateSettings,
 ) -> Iterator[RecordedAnswer]:
-    """Predict from recordings instead of devices.
-
-    Parameters
-    ----------
-    recordings : sequence of Recording
-        What devices once answered.
-    problem : Problem or None
-        Whose recordings to use; None means: all.
-    device_ids : sequence of str
-        Ids, or beginnings of ids; all recorded devices when empty.
-    settings : EstimateSettings
-        Budget and seed count only where a recording does not hold its own.
-
-    Yields
-    ------
-    RecordedAnswer
-
-    Raises
-    ------
-    RecordingError
-        If there is no recording of the problem, or it lacks what these settings ask for.
-    UnknownDeviceError
-        If no recorded device has that id.
-    """
+    """Predict from recordings instead of devices."""
     known = {one.device.id for one in recordings}
     wanted = {match_device_id(text, known) for text in device_ids} or known
     chosen = [

@@ -9,13 +9,7 @@ from kernelcast.records.errors import KernelcastError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticEstimate:
-    """Time of a whole launch by an analytic model.
-
-    Raises
-    ------
-    KernelcastError
-        If the time is not positive and finite, or the limiter is not among the limiters.
-    """
+    """Time of a whole launch by an analytic model."""
 
     model: str
     """Which: ``gpu``, ``cpu``, ``scratchpad``, ``mwp_cwp``."""

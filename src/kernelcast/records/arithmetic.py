@@ -44,11 +44,6 @@ class ArithmeticProblem(ValueError):  # noqa: N818 - it is reported as part of a
 def evaluate(text: str) -> Number:
     """Compute a text such as ``"4096 * (2 + 1)"``.
 
-    Raises
-    ------
-    ArithmeticProblem
-        If it is anything else, divides by zero or leaves the range of 64-bit integers.
-
     Examples
     --------
     >>> evaluate("4096 * (2 + 1) // 5")
@@ -61,19 +56,6 @@ def evaluate(text: str) -> Number:
 
 def evaluate_size(text: str | Number, names: Names) -> int:
     """Compute a positive whole number, rounded up, as the files of auto-tuners tell sizes.
-
-    Parameters
-    ----------
-    text : str or number
-        What `evaluate` takes, names, ``name[number]``, ``min``, ``max``, ``ceil``, ``floor`` and
-        ``int``.
-    names : mapping of str to number or sequence of numbers
-        Values of names.
-
-    Raises
-    ------
-    InputError
-        If it is anything else.
 
     Examples
     --------
@@ -96,11 +78,6 @@ def holds(text: str, names: Names | None = None) -> bool:
 
     Comparisons of what `evaluate` takes, or `evaluate_size` where names are given, chained as in
     Python, with ``and``, ``or``, ``not``.
-
-    Raises
-    ------
-    ArithmeticProblem
-        If it is anything else, divides by zero or leaves the range of 64-bit integers.
 
     Examples
     --------

@@ -51,11 +51,6 @@ class Transfer:
 class CacheVolumes:
     """Traffic of a whole hierarchy, by layer conditions or by simulation.
 
-    Raises
-    ------
-    InputError
-        If there is no cache, or the last level is not memory.
-
     Examples
     --------
     >>> l1 = LevelVolume(name="L1", hits=3, misses=2, evicts=1)

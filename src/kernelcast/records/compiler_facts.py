@@ -18,11 +18,6 @@ _AT_LEAST_ONE = frozenset({
 class CompilerFacts:
     """Resources of a compiled kernel; None stands for "nobody says", never for zero.
 
-    Raises
-    ------
-    InputError
-        If a number is negative, or a size is zero.
-
     Examples
     --------
     >>> from kernelcast.records.traits import TraitSource

@@ -38,24 +38,6 @@ _LANGUAGES = {(1, 0): "CL1.0", (1, 1): "CL1.1", (1, 2): "CL1.2", (2, 0): "CL2.0"
 class Dialect:
     """OpenCL C as one device's compiler reads it; the default is a GPU of today.
 
-    Parameters
-    ----------
-    version : tuple of int
-        Of OpenCL, as the device reports it.
-    extensions : frozenset of str
-        Names such as ``cl_khr_fp16``; each is a macro.
-    features : frozenset of str
-        Optional features of OpenCL C 3.0, such as ``__opencl_c_images``; macros there.
-    has_images : bool
-        Whether ``__IMAGE_SUPPORT__`` is defined.
-    is_little_endian : bool
-        Whether ``__ENDIAN_LITTLE__`` is defined.
-
-    Raises
-    ------
-    InputError
-        If an extension or a feature has no name that a macro can have.
-
     Examples
     --------
     >>> pocl = Dialect.from_device("OpenCL 1.2 PoCL", "cl_khr_fp64 cl_khr_byte_addressable_store")
@@ -64,10 +46,15 @@ class Dialect:
     """
 
     version: tuple[int, int] = (3, 0)
+    """Of OpenCL, as the device reports it."""
     extensions: frozenset[str] = _USUAL_EXTENSIONS
+    """Names such as ``cl_khr_fp16``; each is a macro."""
     features: frozenset[str] = _USUAL_FEATURES
+    """Optional features of OpenCL C 3.0, such as ``__opencl_c_images``; macros there."""
     has_images: bool = True
+    """Whether ``__IMAGE_SUPPORT__`` is defined."""
     is_little_endian: bool = True
+    """Whether ``__ENDIAN_LITTLE__`` is defined."""
 
     def __post_init__(self) -> None:
         for name in self.extensions | self.features:
@@ -80,19 +67,7 @@ class Dialect:
         cls, version: str, extensions: str | Iterable[str], *, features: Iterable[str] = (),
         has_fp64: bool | None = None, has_images: bool = True, is_little_endian: bool = True,
     ) -> Self:  # fmt: skip
-        """Make the dialect from what a driver reports.
-
-        Parameters
-        ----------
-        version : str
-            Such as ``OpenCL 3.0 CUDA``.
-        extensions : str or iterable of str
-            As reported; all of them, not only those that matter to kernelcast.
-        features : iterable of str
-            What ``CL_DEVICE_OPENCL_C_FEATURES`` names.
-        has_fp64 : bool or None
-            Whether there is double precision where no extension says so; None leaves it to them.
-        """
+        """Make the dialect from what a driver reports."""
         words = extensions.split() if isinstance(extensions, str) else extensions
         names = {word for word in words if _NAME.fullmatch(word)}
         if has_fp64:

@@ -48,16 +48,6 @@ _NAME = re.compile(
 def check_name(name: str) -> None:
     """Refuse a name that is no feature's.
 
-    Parameters
-    ----------
-    name : str
-        ``group.what_unit``, as in ``static.local_bytes`` or ``counters.branches_per_work_item``.
-
-    Raises
-    ------
-    InputError
-        If the group is unknown, the name does not end in a unit, or a letter is not allowed.
-
     Examples
     --------
     >>> check_name("static.buffers_count")
@@ -85,11 +75,6 @@ def group_of(name: str) -> FeatureGroup:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSchema:
     """Every feature that a vector could have, in order, and the version of their meaning.
-
-    Raises
-    ------
-    InputError
-        If a name is no feature's or stands twice, or the version is not positive.
 
     Examples
     --------
@@ -139,12 +124,6 @@ class FeatureVector:
 
     A feature that is not known is not in the vector: no number stands for "unknown".
 
-    Raises
-    ------
-    InputError
-        If names and values do not match, a value is not finite, or a name is not in the schema
-        or out of its order.
-
     Examples
     --------
     >>> schema = FeatureSchema(names=("static.buffers_count", "static.buffer_bytes"), version=1)
@@ -181,13 +160,7 @@ class FeatureVector:
         return dict(zip(self.names, self.values, strict=True))
 
     def select(self, groups: Collection[str]) -> "FeatureVector":
-        """Keep the features of some groups, in vector and schema.
-
-        Raises
-        ------
-        InputError
-            If there is no such group.
-        """
+        """Keep the features of some groups, in vector and schema."""
         return make_vector(self.as_dict(), self.schema.select(groups))
 
     def align(self) -> npt.NDArray[np.float64]:

@@ -28,13 +28,7 @@ _RANDOM = frozenset({Init.UNIFORM, Init.NORMAL, Init.PERMUTATION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelIdentity:
-    """Which kernel was run, and where it belongs.
-
-    Raises
-    ------
-    InputError
-        If the name is empty or the digest is none.
-    """
+    """Which kernel was run, and where it belongs."""
 
     name: str
     """Name of the kernel function."""
@@ -60,13 +54,7 @@ class KernelIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceIdentity:
-    """Which device ran it, with which driver.
-
-    Raises
-    ------
-    InputError
-        If the id is empty.
-    """
+    """Which device ran it, with which driver."""
 
     id: str
     """Stable id, see `kernelcast.records.device.DeviceDescription`."""
@@ -83,13 +71,7 @@ class DeviceIdentity:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchIdentity:
-    """A launch of a kernel on a device: what an observation is an observation of.
-
-    Raises
-    ------
-    InputError
-        If the digest is none.
-    """
+    """A launch of a kernel on a device: what an observation is an observation of."""
 
     kernel: KernelIdentity
     device: DeviceIdentity
@@ -136,23 +118,6 @@ def digest_text(*parts: str) -> str:
 
 def digest_arguments(arguments: Sequence[Argument], *, seed: int) -> str:
     """Hash what a kernel is called with: types, sizes, values and recipes of contents.
-
-    Parameters
-    ----------
-    arguments : sequence of Argument
-        In the kernel's order.
-    seed : int
-        Seed of random contents; it counts only where there are such.
-
-    Returns
-    -------
-    str
-        64 hex letters; equal arguments have equal ones, whatever is known of their access.
-
-    Raises
-    ------
-    InputError
-        If a buffer's file cannot be read.
 
     Examples
     --------

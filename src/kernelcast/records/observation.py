@@ -44,13 +44,7 @@ class ObservationFlag(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """One launch on one device: what could be known before it ran, and how long it took.
-
-    Raises
-    ------
-    InputError
-        If the time has no time zone.
-    """
+    """One launch on one device: what could be known before it ran, and how long it took."""
 
     launch: LaunchIdentity
     """What was run where."""
@@ -135,13 +129,7 @@ class Observation:
         }
 
     def sample_run(self, place: int = 0) -> SampleRun:
-        """Convert a sample set to what the linear model takes.
-
-        Raises
-        ------
-        InputError
-            If there is no such set, or the index space is not known.
-        """
+        """Convert a sample set to what the linear model takes."""
         ndrange = self.launch.ndrange
         if ndrange is None or not -len(self.samples) <= place < len(self.samples):
             msg = (
@@ -161,13 +149,7 @@ class Observation:
 
 
 def read_sampler(versions: Mapping[str, str]) -> int:
-    """Read the revision of the sampler from an observation's versions.
-
-    Raises
-    ------
-    InputError
-        If it is no number.
-    """
+    """Read the revision of the sampler from an observation's versions."""
     told = versions.get("sampler", str(FIRST_SAMPLER))
     if not told.isdecimal():
         msg = f"observation: its sampler is of revision {told!r}; expected a whole number"
@@ -177,13 +159,7 @@ def read_sampler(versions: Mapping[str, str]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class FailureRecord:
-    """A launch that could not be observed; never a large number among the times.
-
-    Raises
-    ------
-    InputError
-        If the kind is empty or the time has no time zone.
-    """
+    """A launch that could not be observed; never a large number among the times."""
 
     launch: LaunchIdentity
     """What was to run where."""

@@ -11,14 +11,7 @@ from kernelcast.records.samples import TimedLaunch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
-    """Whole runs of the unchanged kernel.
-
-    Raises
-    ------
-    InputError
-        If a time is not positive and finite, the noise is negative, or runs and their number
-        disagree.
-    """
+    """Whole runs of the unchanged kernel."""
 
     median_s: float
     """Median of the runs, in seconds."""
@@ -56,18 +49,6 @@ class RunTimes:
 def summarise_runs(durations_s: Sequence[float], started_s: Sequence[float] = ()) -> RunTimes:
     """Make the record of whole runs from each run's time.
 
-    Parameters
-    ----------
-    durations_s : sequence of float, in seconds
-        At least one.
-    started_s : sequence of float, optional
-        When each began, in seconds since 1970.
-
-    Raises
-    ------
-    InputError
-        If there is none, or one is not positive.
-
     Examples
     --------
     >>> summarise_runs([0.1, 0.3, 0.2]).median_s
@@ -92,13 +73,7 @@ def summarise_runs(durations_s: Sequence[float], started_s: Sequence[float] = ()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSet:
-    """Launches of a few work-groups from which one estimate could be made.
-
-    Raises
-    ------
-    InputError
-        If there are no launches, or a number is out of its range.
-    """
+    """Launches of a few work-groups from which one estimate could be made."""
 
     multiple: int
     """k: the sampling points are k and k + 1 times the least launch that saturates the device (the

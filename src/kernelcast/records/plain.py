@@ -26,13 +26,6 @@ def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # n
 
     A field is a key of its name; one that ends in ``_s`` is a key that ends in ``_seconds``.
     Moments are ISO 8601, sets sorted lists.
-
-    Parameters
-    ----------
-    record : dataclass
-        What is converted.
-    omit : collection of str
-        Fields that are left out.
     """
     if not omit:
         content: dict[str, Any] = CONVERTER.unstructure(record)

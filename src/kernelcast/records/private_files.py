@@ -28,11 +28,6 @@ def make_private_folder(folder: Path) -> None:
     """Make a folder, and those above it that are missing, for the owner alone.
 
     A folder that is there stays as it is: somebody may have shared it on purpose.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
     """
     missing = []
     for one in (folder, *folder.parents):
@@ -50,11 +45,6 @@ def make_private_file(path: Path) -> None:
 
     The file is never open under its name: closing a database would drop the locks that SQLite
     holds on it elsewhere in this process.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
     """
     descriptor, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(descriptor)
@@ -77,13 +67,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a private file whole, in a folder that is made where it is missing.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a private file whole, in a folder that is made where it is missing."""
     make_private_folder(path.parent)
     with written_whole(path) as partial:
         partial.write_bytes(content)
@@ -91,13 +75,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def keep_among(path: Path, content: bytes, *, most: int) -> None:
-    """Write a private file whole; of those of its kind in its folder the oldest goes beyond `most`.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a private file whole; of its kind in its folder the oldest goes beyond `most`."""
     write_private(path, content)
     others = [*path.parent.glob(f"*{path.suffix}")]
     if len(others) > most:
@@ -108,16 +86,6 @@ def close_to_others(path: Path) -> bool:
     """Take the right to read from others where only a usual umask has given it.
 
     What others may write is left as it is: that somebody has chosen.
-
-    Parameters
-    ----------
-    path : Path
-        A file or folder; it need not be there.
-
-    Returns
-    -------
-    bool
-        Whether others can still reach it.
     """
     if sys.platform == "win32":  # a user's folders are closed to others there
         return False

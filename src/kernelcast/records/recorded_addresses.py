@@ -12,13 +12,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedAddresses:
-    """Memory accesses of some work-groups, one by one, in any order.
-
-    Raises
-    ------
-    RecordingError
-        If the arrays are not equally long, or an access belongs to no recorded work-item.
-    """
+    """Memory accesses of some work-groups, one by one, in any order."""
 
     work_groups: tuple[int, ...]
     """Numbers of the work-groups that were recorded, dimension 0 fastest."""

@@ -20,11 +20,6 @@ _FEWEST_PLACES = 3
 class LaunchTime(float):
     """Seconds that a launch's work takes, with the time that passed meanwhile.
 
-    Parameters
-    ----------
-    work_s, clock_s : float
-        By the work of the device's threads, and by the clock.
-
     Examples
     --------
     >>> LaunchTime(0.5, 1.25), clock_of(LaunchTime(0.5, 1.25)), clock_of(0.5)
@@ -49,13 +44,7 @@ def clock_of(duration_s: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedLaunch:
-    """One launch of a box of work-groups and how long it took.
-
-    Raises
-    ------
-    KernelRunError
-        If the duration is not positive: the timer failed.
-    """
+    """One launch of a box of work-groups and how long it took."""
 
     box: GroupBox
     """The work-groups that ran."""
@@ -147,13 +136,7 @@ def pool_moments(runs: Sequence[SampleRun]) -> tuple[SampleRun, ...]:
 
 
 def find_intercepts(launches: Sequence[TimedLaunch]) -> list[float]:
-    """Draw a line through the shortest and the longest launch of each window.
-
-    Returns
-    -------
-    list of float, in seconds
-        What a launch costs beside its work-groups, one per window that has two sizes.
-    """
+    """Draw a line through the shortest and the longest launch of each window."""
     by_window: dict[int, list[TimedLaunch]] = {}
     for launch in launches:
         by_window.setdefault(launch.window, []).append(launch)

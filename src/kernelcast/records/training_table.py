@@ -40,13 +40,6 @@ class TrainingTable:
     """Launches on devices, one a row; made by `make_table`.
 
     What is not known is NaN, or an empty text. Columns are read-only.
-
-    Parameters
-    ----------
-    schema : FeatureSchema
-        Names of the features' columns.
-    frame : DataFrame
-        The columns of this class, and one of float64 per feature, in the order of the schema.
     """
 
     __slots__ = ("frame", "schema")
@@ -110,25 +103,13 @@ class TrainingTable:
         return TrainingTable(self.schema, self.frame.iloc[rows])
 
     def assign(self, **columns: Column) -> "TrainingTable":
-        """Replace some columns.
-
-        Raises
-        ------
-        InputError
-            As in `make_table`.
-        """
+        """Replace some columns."""
         return self.with_features(self.schema, self.features, **columns)
 
     def with_features(
         self, schema: FeatureSchema, features: npt.ArrayLike, **columns: Column
     ) -> "TrainingTable":
-        """Replace the features, and some columns.
-
-        Raises
-        ------
-        InputError
-            As in `make_table`.
-        """
+        """Replace the features, and some columns."""
         known = {name: getattr(self, name) for name in (*TEXT_COLUMNS, *NUMBER_COLUMNS)}
         return make_table(schema, features, {**known, **columns})
 
@@ -154,20 +135,6 @@ def make_table(
     schema: FeatureSchema, features: npt.ArrayLike, columns: Mapping[str, Column]
 ) -> TrainingTable:
     """Make a table of the columns there are.
-
-    Parameters
-    ----------
-    schema : FeatureSchema
-        Names of the features' columns.
-    features : array-like of float, shape (n, features)
-        NaN where one is absent.
-    columns : mapping of str to sequence
-        Columns of `TrainingTable` by name; those left out are NaN or empty, keys are numbered.
-
-    Raises
-    ------
-    InputError
-        If a column is unknown, columns differ in length, or a time is not positive.
 
     Examples
     --------

@@ -33,15 +33,7 @@ class Staircase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Begin and end of each work-group by a clock on the device.
-
-    Raises
-    ------
-    KernelcastError
-        If there is no work-group or the tuples differ in length.
-    KernelRunError
-        If a work-group ends before it begins.
-    """
+    """Begin and end of each work-group by a clock on the device."""
 
     starts_s: tuple[float, ...]
     finishes_s: tuple[float, ...]

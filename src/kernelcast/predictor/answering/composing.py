@@ -62,27 +62,18 @@ _ASSUMED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What earlier observations of the launch say.
-
-    Parameters
-    ----------
-    piece : Piece or None
-        The usual time; None where there are no observations that are believed.
-    interval : Interval or None
-        The same with what single runs differ by.
-    facts : HistoryFacts or None
-        How many, and from when.
-    absence : str
-        Why there is none, or why it does not answer.
-    failure : str
-        What went wrong, if something did.
-    """
+    """What earlier observations of the launch say."""
 
     piece: Piece | None = None
+    """The usual time; None where there are no observations that are believed."""
     interval: Interval | None = None
+    """The same with what single runs differ by."""
     facts: HistoryFacts | None = None
+    """How many, and from when."""
     absence: str = NO_HISTORY
+    """Why there is none, or why it does not answer."""
     failure: str = ""
+    """What went wrong, if something did."""
 
 
 NOTHING = Remembered()
@@ -91,33 +82,22 @@ NOTHING = Remembered()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What is known of a launch beside its own observations.
-
-    Parameters
-    ----------
-    estimate : Estimate
-        The launch, its samples and all methods side by side; what it answers is not fused yet.
-    pieces : tuple of Piece
-        What is known.
-    evidence : FoundEvidence
-        What weighs it.
-    learned : Learned
-        The correction of what samples say.
-    learned_s : float or None
-        What samples say, corrected, in seconds.
-    missing : mapping of str to str
-        Why there is nothing of a tier.
-    work : Work or None
-        How much it does, to be compared with other sizes; None where that is not known.
-    """
+    """What is known of a launch beside its own observations."""
 
     estimate: Estimate
+    """The launch, its samples and all methods side by side; what it answers is not fused yet."""
     pieces: tuple[Piece, ...]
+    """What is known."""
     evidence: FoundEvidence
+    """What weighs it."""
     learned: Learned = field(default_factory=Learned)
+    """The correction of what samples say."""
     learned_s: float | None = None
+    """What samples say, corrected, in seconds."""
     missing: Mapping[str, str] = field(default_factory=dict)
+    """Why there is nothing of a tier."""
     work: Work | None = None
+    """How much it does, to be compared with other sizes; None where that is not known."""
 
 
 def describe_launch(

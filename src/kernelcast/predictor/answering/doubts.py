@@ -13,18 +13,7 @@ _KEY_LETTERS: Final = 12
 
 
 def list_doubts(facts: HistoryFacts | None) -> tuple[str, ...]:
-    """Name the observations that are set aside, and what those believed contradict.
-
-    Parameters
-    ----------
-    facts : HistoryFacts or None
-        Of the launch.
-
-    Returns
-    -------
-    tuple of str
-        Warnings; the newest few observations are named.
-    """
+    """Name the observations that are set aside, and what those believed contradict."""
     if facts is None:
         return ()
     found = []
@@ -43,13 +32,7 @@ def list_doubts(facts: HistoryFacts | None) -> tuple[str, ...]:
 
 
 def update_doubts(estimate: Estimate, facts: HistoryFacts) -> Estimate:
-    """Have an answer that rests on no observation say which observations are not believed now.
-
-    Returns
-    -------
-    Estimate
-        The very same where nothing is new.
-    """
+    """Have an answer that rests on no observation say which observations are not believed now."""
     known = estimate.explain()
     old, new = list_doubts(known.history), list_doubts(facts)
     if old == new:

@@ -52,24 +52,16 @@ def add_models(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticAnswer:
-    """What a model says of a launch that needs no samples.
-
-    Parameters
-    ----------
-    piece : Piece or None
-        Its time, with the interval that it promises; None where it has no answer.
-    in_domain : bool
-        Whether the launch resembles those that it has learned from.
-    facts : ModelFacts or None
-        Whose time it is.
-    failure : str
-        Why there is none.
-    """
+    """What a model says of a launch that needs no samples."""
 
     piece: Piece | None = None
+    """Its time, with the interval that it promises; None where it has no answer."""
     in_domain: bool = True
+    """Whether the launch resembles those that it has learned from."""
     facts: ModelFacts | None = None
+    """Whose time it is."""
     failure: str = ""
+    """Why there is none."""
 
 
 def ask_static(

@@ -31,27 +31,7 @@ _EVERYTHING = FeatureSettings(groups=frozenset(FeatureGroup))
 
 
 def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
-    """Find all features but the sampled ones.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device, locked.
-    launch : OpenCLLaunch
-        The launch on it; of a `CountingLaunch` an instrumented copy can be run.
-    problem : Problem
-        The launch.
-
-    Returns
-    -------
-    LaunchFacts
-        What could not be had stands in its notes.
-
-    Raises
-    ------
-    KernelcastError
-        If the source cannot be analysed.
-    """
+    """Find all features but the sampled ones."""
     started_s = time.perf_counter()
     features = read_source_features(problem, _EVERYTHING, with_lines=False)
     found = DeviceFindings(

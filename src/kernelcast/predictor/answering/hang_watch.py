@@ -31,17 +31,7 @@ _LOOK_S: Final = 1.0
 
 
 class HangWatch:
-    """Looks once a second whether a launch takes longer than it can.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        What is launched.
-    device_id : str
-        For the message.
-    give_up : callable
-        Is called in a thread of its own: the one that launches cannot be interrupted.
-    """
+    """Looks once a second whether a launch takes longer than it can."""
 
     def __init__(self, kernel: Kernel, device_id: str, give_up: GiveUp) -> None:
         self._device_id = device_id
@@ -92,17 +82,7 @@ class HangWatch:
 
 
 class WatchedLaunch:
-    """A `PreparedLaunch` that is watched while its work-groups run.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch that really runs.
-    watch : HangWatch or None
-        Is told what begins and ends.
-    check : callable
-        Is called before, and raises an error where nothing more is to run.
-    """
+    """A `PreparedLaunch` that is watched while its work-groups run."""
 
     def __init__(
         self, launch: PreparedLaunch, watch: HangWatch | None, check: Callable[[], None]

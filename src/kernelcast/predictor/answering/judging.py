@@ -21,26 +21,14 @@ _KEPT_APART: Final = frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CO
 
 
 class Judge:
-    """Judges observations; not for several threads at once.
-
-    Parameters
-    ----------
-    recall : callable
-        Gives what is known of a launch.
-    """
+    """Judges observations; not for several threads at once."""
 
     def __init__(self, recall: Callable[[LaunchIdentity], LaunchHistory]) -> None:
         self._recall = recall
         self._known: TTLCache[str, LaunchHistory] = TTLCache(_MOST, _STANDS_S)
 
     def judge(self, one: Observation) -> tuple[Observation, str]:
-        """Flag an observation that contradicts what is known; say what it contradicts.
-
-        Raises
-        ------
-        KernelcastError
-            If the store cannot be read.
-        """
+        """Flag an observation that contradicts what is known; say what it contradicts."""
         if one.flags & _KEPT_APART:
             return one, ""
         history = self._known.get(one.launch.key)

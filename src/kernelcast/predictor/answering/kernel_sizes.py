@@ -35,18 +35,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """How much a launch does.
-
-    Parameters
-    ----------
-    logs : tuple of float
-        Natural logarithms of `MEASURES`; NaN where one but the first is not known.
-    working_set_bytes : float
-        Bytes that it touches; NaN where they are not known.
-    """
+    """How much a launch does."""
 
     logs: tuple[float, ...]
+    """Natural logarithms of `MEASURES`; NaN where one but the first is not known."""
     working_set_bytes: float = math.nan
+    """Bytes that it touches; NaN where they are not known."""
 
 
 def name_kernel(launch: LaunchIdentity) -> KernelKey:

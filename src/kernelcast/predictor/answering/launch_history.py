@@ -98,17 +98,12 @@ class LaunchHistory:
     One that contradicts what is known is set aside until it repeats; one that is impossible, for
     good. One that sticks out is not counted. If times have shifted for good, what was before the
     shift is forgotten.
-
-    Parameters
-    ----------
-    known : Plausible
-        What is known of the launch beside its observations; see `hold_against`.
-    instructions : float or None
-        How many it executes, where the store tells that.
     """
 
     known: Plausible = field(default_factory=Plausible)
+    """What is known of the launch beside its observations; see `hold_against`."""
     instructions: object = None
+    """How many it executes, where the store tells that."""
     _all: deque[Seen] = field(default_factory=lambda: deque(maxlen=2 * RECENT))
     _recent: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
     _aside: deque[tuple[Seen, str]] = field(default_factory=lambda: deque(maxlen=RECENT))

@@ -27,13 +27,7 @@ _LEAST_EFFECT = 1e-4
 
 
 class Influences(Sequence[Influence]):
-    """Influences that are found when they are looked at: that takes longer than an answer.
-
-    Parameters
-    ----------
-    find : callable
-        Finds them.
-    """
+    """Influences that are found when they are looked at: that takes longer than an answer."""
 
     def __init__(self, find: Callable[[], tuple[Influence, ...]]) -> None:
         self._find = find
@@ -64,30 +58,20 @@ class Influences(Sequence[Influence]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What a learned correction says of a launch.
-
-    Parameters
-    ----------
-    log_factor : float or None
-        Natural logarithm of the factor on what fused samples say; None where nothing was asked.
-    distance : float
-        Of the launch to those that were learned from; above 1 is unlike them.
-    facts : ModelFacts or None
-        Whose correction it is.
-    influences : sequence of Influence
-        Features that matter most to it.
-    failure : str
-        What went wrong, if something did.
-    absence : str
-        Why there is no correction although nothing went wrong.
-    """
+    """What a learned correction says of a launch."""
 
     log_factor: float | None = None
+    """Natural logarithm of the factor on what fused samples say; None where nothing was asked."""
     distance: float = 0.0
+    """Of the launch to those that were learned from; above 1 is unlike them."""
     facts: ModelFacts | None = None
+    """Whose correction it is."""
     influences: Sequence[Influence] = ()
+    """Features that matter most to it."""
     failure: str = ""
+    """What went wrong, if something did."""
     absence: str = _NO_MODEL
+    """Why there is no correction although nothing went wrong."""
 
     @property
     def in_domain(self) -> bool:

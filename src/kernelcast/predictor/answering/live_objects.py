@@ -37,28 +37,16 @@ _LOOKS, _LOOK_S = 3, 1e-3
 class LiveObjects(CountsHere):
     """Samples one launch where its buffers are; an `Executor`.
 
-    Parameters
-    ----------
-    launch : LiveLaunch or None
-        The launch; None where none is sampled.
-
-    Notes
-    -----
     A driver's crash or hang is the program's: no time limit can end it.
     """
 
     launch: LiveLaunch | None = None
+    """The launch; None where none is sampled."""
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
-        """Sample the launch.
-
-        Raises
-        ------
-        DeviceError
-            If the device cannot run it.
-        """
+        """Sample the launch."""
         del timeout_s
         assert self.launch is not None
         session = self.launch.session
@@ -73,13 +61,7 @@ class LiveObjects(CountsHere):
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model alone.
-
-        Raises
-        ------
-        KernelcastError
-            If the model has no answer.
-        """
+        """Ask the analytic model alone."""
         del timeout_s
         return model_alone(task, report)
 
@@ -109,11 +91,6 @@ def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
     """Describe a launch of live objects, and its device, by what is known without asking that.
 
     Contents of buffers, and a local size that the device chooses, are not.
-
-    Raises
-    ------
-    InputError
-        If source and arguments do not fit together, or the source cannot be read.
     """
     check_objects(launch.kernel, launch.queue)
     device = launch.queue.device

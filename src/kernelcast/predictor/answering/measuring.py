@@ -68,36 +68,7 @@ def run_estimate(
     check: Callable[[], None] = lambda: None,
     give_up: GiveUp | None = None,
 ) -> EstimateOutcome:
-    """Sample one launch on a device that is open, and find what learned models need.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device.
-    task : EstimateTask
-        The launch, budget, coverage, measurement; whether features are wanted.
-    hold : Hold, optional
-        Prepares the launch; made of the problem, and for a copy that counts, when left out.
-    keep : callable, optional
-        Takes the sampled answer before features are made, and before whole runs: what comes after
-        may crash a driver or last too long.
-    report : callable, optional
-        Is told of each stage.
-    check : callable, optional
-        Is called before anything runs; raises an error where nothing more is to run.
-    give_up : callable, optional
-        Ends the process if a sampled launch hangs.
-
-    Raises
-    ------
-    NoAnswerYetError
-        If the time of the task is over.
-    InputError
-        If source and arguments do not fit together, buffers are too small, or work-groups fetch
-        their work.
-    DeviceError
-        If the device cannot run the launch. That there are no features is no error.
-    """
+    """Sample one launch on a device that is open, and find what learned models need."""
     is_sampled = False
 
     def look_at_the_clock() -> None:
@@ -219,13 +190,7 @@ def _add_measurement(
 
 
 def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
-    """Ask the analytic model of a device, without opening the device.
-
-    Raises
-    ------
-    KernelcastError
-        If the model has no answer.
-    """
+    """Ask the analytic model of a device, without opening the device."""
     from kernelcast.launches.modelling.launches import choose_local_size
     from kernelcast.launches.own_machine import foretell_own
 

@@ -39,13 +39,7 @@ _Launch = tuple[str, str, str, NDRange | None, str]
 
 
 class Memory:
-    """What was observed and estimated before.
-
-    Parameters
-    ----------
-    place : Store, str, Path or None
-        A store, or where it is; None means the user's own, see `choose_store`.
-    """
+    """What was observed and estimated before."""
 
     def __init__(self, place: "Store | str | Path | None" = None) -> None:
         self._place: str | Path | None = None
@@ -59,15 +53,7 @@ class Memory:
         self._expected: LRUCache[_Launch, Expected] = LRUCache(_MOST_ESTIMATES)
 
     def open(self, *, may_create: bool) -> "Store | None":
-        """Give the store; None where there is none and none may be made.
-
-        Raises
-        ------
-        StoreError
-            If it cannot be opened.
-        InputError
-            If the place is none, or the user has no home.
-        """
+        """Give the store; None where there is none and none may be made."""
         with self._lock:
             if self._store is None:
                 place = self._place or choose_store()
@@ -97,11 +83,6 @@ class Memory:
         Source, build options, kernel, device, driver, index space and arguments are the same;
         whatever else a kernel is called. Imported observations are not of this machine. They are
         held against estimates that are remembered, and those stored with them.
-
-        Raises
-        ------
-        KernelcastError
-            If the store cannot be opened or read.
         """
         if identity.ndrange is None or identity.ndrange.local_size is None:
             return self._read(identity, None)
@@ -120,13 +101,7 @@ class Memory:
         return self._read(identity, wanted)
 
     def recall_named(self, identity: LaunchIdentity) -> LaunchHistory:
-        """Give the same of a kernel of this name only: an index has them, among however many.
-
-        Raises
-        ------
-        KernelcastError
-            If the store cannot be opened or read.
-        """
+        """Give the same of a kernel of this name only: an index has them, among however many."""
         from kernelcast.training_data.store.selection import Selection
 
         history = self._read(identity, Selection(launch_keys=(identity.key,)))
@@ -152,13 +127,7 @@ class Memory:
         return history
 
     def recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory]:
-        """Give what was observed of all launches of a kernel on its device, with its driver.
-
-        Raises
-        ------
-        KernelcastError
-            If the store cannot be opened or read.
-        """
+        """Give what was observed of all launches of a kernel on its device, with its driver."""
         store = self.open(may_create=False)
         if store is None:
             return {}

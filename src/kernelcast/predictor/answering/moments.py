@@ -24,15 +24,7 @@ def append_moments(
 def read_moments(
     runs: Iterable[SampleRun], facts: LaunchFacts | None = None
 ) -> tuple[SampledMoment, ...]:
-    """Read samples of a launch, those of each moment by themselves as far as they tell of all.
-
-    Parameters
-    ----------
-    runs : iterable of SampleRun
-        One per moment, in their order.
-    facts : LaunchFacts, optional
-        Known of the launch: how even its source says it is.
-    """
+    """Read samples of a launch, those of each moment by themselves as far as they tell of all."""
     values = facts.values if facts else {}
     return tuple(
         read_moment(

@@ -69,37 +69,15 @@ class Executor(Protocol):
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
-        """Sample a launch.
-
-        Raises
-        ------
-        KernelcastError
-            If the launch cannot be sampled.
-        """
+        """Sample a launch."""
         ...
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model alone.
-
-        Raises
-        ------
-        KernelcastError
-            If the model has no answer.
-        """
+        """Ask the analytic model alone."""
         ...
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
-        """Count the instructions of a launch by its source; None where that does not tell.
-
-        Parameters
-        ----------
-        problem : Problem
-            The launch.
-        device_id : str
-            Whose process may read the source, since it will sample the launch; empty if none will.
-        asks : bool
-            Whether a process may be asked; else what one has told before counts.
-        """
+        """Count the instructions of a launch by its source; None where that does not tell."""
         ...
 
 
@@ -119,13 +97,7 @@ class CountsHere:
 def take_outcome(
     messages: Iterable[Message], device_id: str, report: ReportProgress
 ) -> EstimateOutcome:
-    """Take what a sampling tells; samples that were there before something failed are given.
-
-    Raises
-    ------
-    KernelcastError
-        Why there are no samples.
-    """
+    """Take what a sampling tells; samples that were there before something failed are given."""
     started_s = time.perf_counter()
     sampled: EstimateOutcome | None = None
     try:
@@ -207,18 +179,14 @@ class CallerProcesses:
     Sources are read in those processes too, or in one of the same kind that opens no device. For
     each device a process that has served no caller yet waits for the next new one. Threads may
     share an object; `close` ends the processes.
-
-    Parameters
-    ----------
-    confinement : Confinement or None
-        What they may see; None: what we see.
-    turns : Path or None
-        File by which they take turns on processors that their devices share; None: they take none.
     """
 
     samples_here: ClassVar = True
     confinement: Confinement | None = None
+    """What they may see; None: what we see."""
     turns: Path | None = None
+    """File by which they take turns on processors that their devices share; None: they take
+    none."""
     _ready_for: tuple[str, ...] = ()
     _spares: dict[str, WarmChild] = field(default_factory=dict)
     _children: "OrderedDict[tuple[str, str], WarmChild]" = field(default_factory=OrderedDict)

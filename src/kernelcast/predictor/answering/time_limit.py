@@ -14,15 +14,7 @@ Lock: TypeAlias = "threading.Lock | threading.RLock"
 
 
 class TimeLimit:
-    """Counts the time that a caller waits, from now on.
-
-    Parameters
-    ----------
-    within_s : float
-        The time in all, in seconds.
-    goes_on : bool
-        Whether work goes on in the background after it; it ends at its next step otherwise.
-    """
+    """Counts the time that a caller waits, from now on."""
 
     def __init__(self, within_s: float, *, goes_on: bool = False) -> None:
         self.within_s, self.goes_on = within_s, goes_on
@@ -45,13 +37,7 @@ class TimeLimit:
         self._is_stopped = True
 
     def note(self, stage: str) -> None:
-        """Take note of the stage that begins.
-
-        Raises
-        ------
-        NoAnswerYetError
-            If the work is to end.
-        """
+        """Take note of the stage that begins."""
         is_over = self._is_stopped or not threading.main_thread().is_alive()
         if is_over or (not self.goes_on and not self.left_s):
             raise NoAnswerYetError(self.explain())
@@ -63,13 +49,7 @@ class TimeLimit:
 
     @contextmanager
     def hold(self, lock: Lock, stage: str) -> Iterator[None]:
-        """Hold a lock, for which no one waits longer than for the answer.
-
-        Raises
-        ------
-        NoAnswerYetError
-            If the work is to end before.
-        """
+        """Hold a lock, for which no one waits longer than for the answer."""
         wait_s = 0.0
         while not lock.acquire(timeout=wait_s):
             self.note(stage)

@@ -35,18 +35,12 @@ _POINTERS = "versions.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """What a search for a model has led to.
-
-    Parameters
-    ----------
-    stored : StoredModel or None
-        The first that can be used.
-    failures : tuple of str
-        Why models before it, or all there are, cannot; empty where there simply is none.
-    """
+    """What a search for a model has led to."""
 
     stored: "StoredModel | None"
+    """The first that can be used."""
     failures: tuple[str, ...] = ()
+    """Why models before it, or all there are, cannot; empty where there simply is none."""
 
 
 @dataclass(slots=True)
@@ -67,24 +61,16 @@ def find_shipped() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoundEvidence:
-    """What weighs evidence on a device.
-
-    Parameters
-    ----------
-    model : EvidenceModel
-        Variances and intervals.
-    origin : str
-        Whose they are.
-    facts : ModelFacts
-        Name, version and origin of a correction.
-    failures : tuple of str
-        Why better ones cannot be used.
-    """
+    """What weighs evidence on a device."""
 
     model: EvidenceModel
+    """Variances and intervals."""
     origin: str
+    """Whose they are."""
     facts: ModelFacts
+    """Name, version and origin of a correction."""
     failures: tuple[str, ...] = ()
+    """Why better ones cannot be used."""
 
 
 _ORIGINS = (
@@ -97,19 +83,6 @@ _ORIGINS = (
 class TrainedModels:
     """Finds models in a registry, then among those that come with the package.
 
-    Parameters
-    ----------
-    url : str, optional
-        The registry; see `choose_registry`.
-    shipped : str, optional
-        Models of last resort, laid out as a registry; see `find_shipped`.
-    recheck_s : float
-        A registry is asked for new versions at most so often, in seconds.
-    clock : callable
-        Gives seconds; for tests.
-
-    Notes
-    -----
     Threads share one trained_models. A model of a version is loaded once per process.
     """
 

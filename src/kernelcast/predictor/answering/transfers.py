@@ -10,39 +10,18 @@ from kernelcast.records.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfers:
-    """Time of moving buffers, each in a copy of its own.
-
-    Parameters
-    ----------
-    to_device_s, from_device_s : float
-        Buffers that the kernel may read, to the device, and those it may write, from it, in
-        seconds.
-    """
+    """Time of moving buffers, each in a copy of its own."""
 
     to_device_s: float
     from_device_s: float
+    """Buffers that the kernel may read, to the device, and those it may write, from it, in
+    seconds."""
 
 
 def estimate_transfers(
     problem: Problem, accesses: Sequence[Access | None], machine: MachineDescription | None
 ) -> Transfers | None:
-    """Estimate how long a launch's buffers take to the device and back.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    accesses : sequence of Access or None
-        What the kernel does with each argument; of what is not known both ways are counted. May be
-        empty: then the problem's own words count.
-    machine : MachineDescription or None
-        Of the device.
-
-    Returns
-    -------
-    Transfers or None
-        None without a description that tells the costs, unless there is nothing to move.
-    """
+    """Estimate how long a launch's buffers take to the device and back."""
     known = accesses or [getattr(one, "access", None) for one in problem.arguments]
     pairs = [
         (one.bytes, access or Access.READ_WRITE)

@@ -29,13 +29,6 @@ class ObservationLostError(KernelcastError):
 class ObservationWriter:
     """Takes observations at once and writes them in batches from a thread of its own.
 
-    Parameters
-    ----------
-    open_store : callable
-        Gives the store; called from the thread.
-
-    Notes
-    -----
     What was taken is written by `flush`, by `close`, and when the interpreter ends, also after
     Ctrl-C or `sys.exit`. A store that does not answer is tried again; meanwhile observations wait.
     Only a killed process loses what it took within the last `_PAUSE_S`: `flush` first where that
@@ -52,13 +45,7 @@ class ObservationWriter:
         self._thread: threading.Thread | None = None
 
     def add(self, one: "Observation") -> None:
-        """Take an observation.
-
-        Raises
-        ------
-        ObservationLostError
-            If the writer is closed, or too many are waiting already: this one is not taken.
-        """
+        """Take an observation."""
         with self._changed:
             if self._is_closed:
                 msg = "the predictor is closed: it takes no observations any more"
@@ -77,13 +64,7 @@ class ObservationWriter:
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float = 30.0) -> None:
-        """Wait until all that was taken so far is in the store.
-
-        Raises
-        ------
-        ObservationLostError
-            If the store has not taken it within the time; it goes on waiting.
-        """
+        """Wait until all that was taken so far is in the store."""
         deadline_s = time.monotonic() + timeout_s
         with self._changed:
             goal = self._taken
@@ -100,13 +81,7 @@ class ObservationWriter:
                 self._changed.wait(left_s)
 
     def close(self, timeout_s: float = 30.0) -> None:
-        """Write what waits, and take nothing more.
-
-        Raises
-        ------
-        ObservationLostError
-            If the store has not taken all within the time: the rest is lost.
-        """
+        """Write what waits, and take nothing more."""
         try:
             self.flush(timeout_s)
         finally:
