@@ -7,9 +7,11 @@ from functools import cached_property
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.touched_bytes import compare_touched
 from kernelcast.features.vector.catalogue import Source, combine
 from kernelcast.features.vector.compiler import CompilerSource
-from kernelcast.features.vector.sampled import SampledSource
+from kernelcast.features.vector.sampled import SampledSource, find_longest
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.counting import count_from_source
@@ -22,6 +24,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.records.samples import SampleRun
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.records.source_lines import LineFacts
 from kernelcast.workers import Task, run_isolated
@@ -193,10 +196,19 @@ def compose_vector(features: KernelFeatures, found: DeviceFindings) -> FeatureVe
         sources.append(SampledSource(
             run=found.run, linear_s=found.linear_s, compute_units=found.compute_units,
             issued_per_work_item=counters.warp.issued if counters.warp else None,
+            touched=compare_with_launch(features.facts, problem, found.run),
         ))  # fmt: skip
     if found.analytic is not None:
         sources.append(found.analytic)
     return combine(*sources).select(features.settings.groups)
+
+
+def compare_with_launch(
+    facts: KernelFacts, problem: Problem, run: SampleRun
+) -> tuple[float, float] | None:
+    """Compare lines and pages of the largest sampled launch with those of the whole one."""
+    scalars = bind_scalars(facts, problem.arguments)
+    return compare_touched(facts, run.ndrange, scalars, find_longest(run).box)
 
 
 def _ask(

@@ -258,7 +258,12 @@ def fit_regression(
     squares = _square_distances(place, place[points])
     foreign = np.where(groups[:, None] == groups[points], np.inf, squares).min(axis=1)
     nearest = np.sqrt(np.where(np.isfinite(foreign), foreign, squares.max(axis=1)))
-    reach = float(np.quantile(nearest, _REACH_QUANTILE)) or 1.0
+    # Where launches of other groups coincide, the domain still holds what lies between launches.
+    apart = np.sqrt(np.where(squares > _TINY, squares, np.inf).min(axis=1))
+    reach = max(
+        (float(np.quantile(one, _REACH_QUANTILE)) for one in (nearest, apart[apart < np.inf])
+         if len(one)), default=0.0,
+    ) or 1.0  # fmt: skip
     rough = FittedRegression(
         learner=learner, names=names, fill=scaling[0], centre=scaling[1], scale=scaling[2],
         balance=scaling[3], points=place[points], reach=reach, weights=np.zeros(len(names)),
@@ -303,6 +308,8 @@ def _fit(
     distance: float,
 ) -> FittedRegression:  # fmt: skip
     """Let scikit-learn fit one setting, and take its numbers over."""
+    from threadpoolctl import threadpool_limits
+
     made = LEARNERS[rough.learner].make(setting, len(place), distance)
     if rough.learner == "mixture":
         made.set_params(fit_intercept=False)
@@ -310,7 +317,9 @@ def _fit(
         return replace(
             rough, weights=fitted.coef_[:-1], intercept=float(fitted.coef_[-1]), setting=setting
         )
-    fitted = made.fit(place, targets)
+    # Of so few rows threads gain nothing, and on a busy machine they wait for each other.
+    with threadpool_limits(1 if len(place) <= EXACT_ROWS else None):
+        fitted = made.fit(place, targets)
     if rough.learner == "gradient_boosting":
         return _take_trees(replace(rough, setting=setting), fitted)
     if rough.learner == "ridge":

@@ -21,7 +21,7 @@ from kernelcast.models.regression import (
     refine_groups,
 )
 from kernelcast.records.errors import InputError
-from kernelcast.records.feature_vector import FeatureSchema
+from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 COVERAGE: Final = 0.9
@@ -93,6 +93,11 @@ class TimeModel:
     """Whether it learns from all devices at once, to serve those that were never seen."""
     remembers: bool = False
     """Whether it answers launches that were measured by what they took."""
+
+    @property
+    def uses_samples(self) -> bool:
+        """Whether samples of another sampler would mislead it."""
+        return FeatureGroup.SAMPLED in self.feature_groups
 
     def fit(self, table: TrainingTable, groups: Texts | None = None) -> "FittedModel":
         """Learn from measured launches; the order of the rows does not matter."""

@@ -521,7 +521,7 @@ class Answers:
         if asks_static:
             basis = self._add_static(basis, device.id, outcome.values)
         if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
-            raise refuse_unsampled(device.id, is_wanted=is_wanted)
+            raise refuse_unsampled(device.id, basis.estimate.warnings, is_wanted=is_wanted)
         return replace(basis, estimate=replace(basis.estimate, ndrange=outcome.ndrange))
 
     def _add_static(self, basis: Basis, device_id: str, values: Mapping[str, float]) -> Basis:

@@ -35,6 +35,8 @@ _UNITS = "sampled.issued_instructions_per_s_per_compute_unit"
 _RATE = "sampled.issued_instructions_per_s"
 _ISSUED = "counters.issued_instructions_per_work_item"
 _ANALYTIC = "analytic.estimate_s"
+# Of samples, but of the source as well, which rows do not hold.
+_OF_SOURCE = ("sampled.lines_per_work_group_ratio", "sampled.pages_per_work_group_ratio")
 
 
 def load_training_table(
@@ -235,7 +237,11 @@ def _list_features(one: Observation, run: SampleRun | None) -> dict[str, float]:
         compute_units=round(_divide(stored.get(_RATE), stored.get(_UNITS)) or 1),
         issued_per_work_item=stored.get(_ISSUED),
     )
-    others = {name: value for name, value in stored.items() if not name.startswith("sampled.")}
+    others = {
+        name: value
+        for name, value in stored.items()
+        if not name.startswith("sampled.") or name in _OF_SOURCE
+    }
     return {**others, **compute_features(FEATURES, source)}
 
 

@@ -109,7 +109,7 @@ class _Part:
             kernels=tuple(list_names(self.table.kernels)),
             rows=cast("int", fitted.facts["rows"]),
             data_digest=str(fitted.facts["data_digest"]),
-            samplers=_list_samplers(self.table),
+            samplers=_list_samplers(self.table) if self.model.uses_samples else (),
             report=found,
         )
 

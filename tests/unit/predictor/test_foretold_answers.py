@@ -194,6 +194,7 @@ def test_a_model_of_rows_without_samples_answers_with_its_interval(
     table = make_table(schema, [[size] for _ in range(6) for size in sizes], {
         "kernels": [f"k{kernel}" for kernel in range(6) for _ in sizes],
         "devices": [DEVICE.id] * 24,
+        "samplers": [1.0] * 24,
         "seconds": [1e-6 * size * (1 + 0.02 * kernel) for kernel in range(6) for size in sizes],
     })  # fmt: skip
     registry = ModelRegistry(url=str(tmp_path / "own"))

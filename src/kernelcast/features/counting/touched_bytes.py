@@ -1,9 +1,10 @@
-"""How many different bytes of its buffers a launch touches, at least."""
+"""How many different bytes of its buffers a launch touches, at least, and a part of it."""
 
 from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import MemoryAccess
@@ -11,11 +12,13 @@ from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.evaluation import BoolArray, evaluate_where
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import bind_ids
-from kernelcast.records.ndrange import NDRange
+from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
 _MOST_ITEMS: Final = 1 << 16
 _MOST_GROUPS: Final = 64
+_MOST_COMPARED: Final = 1 << 17  # work-items: a few milliseconds for each access
+_UNITS_BYTES: Final = (64, 4096)
 _SPACES: Final = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT})
 
 
@@ -52,20 +55,78 @@ def count_touched_bytes(
     return sum(most.values())
 
 
+def compare_touched(
+    facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], box: GroupBox
+) -> tuple[float, float] | None:
+    """Compare what a box of work-groups touches, for each of them, with what the launch does.
+
+    Work-groups beside each other share cache lines and pages: a small box, such as a sampled
+    launch, pays for each of its work-groups what the launch pays once for many.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The launch; the local size is chosen.
+    box : GroupBox
+        The work-groups.
+
+    Returns
+    -------
+    (float, float) or None
+        Lines and pages per work-group of the box over those of the launch, of each buffer by the
+        access that touches most of it in the first iteration of its loops. Of a large launch, the
+        work-groups around the box that run one after the other stand for all. None where an address
+        of global memory is not known.
+    """
+    accesses = [one for one in facts.accesses if one.space in _SPACES]
+    if not accesses or not all(one.is_exact and one.buffer for one in accesses):
+        return None
+    total, counts = ndrange.work_group_count, ndrange.group_counts
+    most = max(1, _MOST_COMPARED // ndrange.work_group_size)
+    strides = np.cumprod([1, *counts[:-1]])
+    places = np.indices(box.shape).reshape(len(counts), -1).T + np.array(box.start)
+    own = np.sort(places @ strides)[:most]
+    first = min(max(int(own[0]) - most // 2, 0), max(total - most, 0))
+    per_group = []
+    for groups in (own, np.arange(first, min(first + most, total))):
+        items = bind_ids(ndrange, groups.tolist())
+        known = items.bindings | bind_names(scalars)
+        touched: dict[str, npt.NDArray[np.float64]] = {}
+        for access in accesses:
+            offsets = _find_offsets(access, known, items.is_present)
+            if offsets is None:
+                return None
+            name = str(access.buffer)
+            counted = [np.unique(offsets // unit).size / len(groups) for unit in _UNITS_BYTES]
+            touched[name] = np.maximum(touched.get(name, np.zeros(len(_UNITS_BYTES))), counted)
+        per_group.append(sum(touched.values()))
+    lines, pages = np.asarray(per_group[0]) / np.asarray(per_group[1])
+    return (float(lines), float(pages)) if np.isfinite([lines, pages]).all() else None
+
+
 def _count(access: MemoryAccess, known: Mapping[Symbol, Value], mask: BoolArray) -> int:
     """Count the different bytes that an access touches in the first iterations of its loops."""
+    offsets = _find_offsets(access, known, mask)
+    return 0 if offsets is None else int(np.unique(offsets).size) * access.bytes
+
+
+def _find_offsets(
+    access: MemoryAccess, known: Mapping[Symbol, Value], mask: BoolArray
+) -> npt.NDArray[np.int64] | None:
+    """Find the offsets of an access in the first iterations of its loops; None if not known."""
     assert access.offset_bytes is not None
     bindings = dict(known)
     runs = mask
     try:
         for loop in access.loops:
             if loop.trip_count is None:
-                return 0
+                return None
             trips = np.asarray(evaluate_where(loop.trip_count, runs, bindings))
             runs = np.logical_and(runs, trips > 0)
             bindings[Symbol(SymbolKind.LOOP, loop.name)] = 0
         runs = np.logical_and(runs, evaluate_where(access.guard, runs, bindings))
         offsets = np.asarray(evaluate_where(access.offset_bytes, runs, bindings))
     except EvaluationError:
-        return 0
-    return int(np.unique(np.broadcast_to(offsets, runs.shape)[runs]).size) * access.bytes
+        return None
+    found: npt.NDArray[np.int64] = np.broadcast_to(offsets, runs.shape)[runs]
+    return found

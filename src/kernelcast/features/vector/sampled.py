@@ -19,6 +19,8 @@ class SampledSource:
     compute_units: int
     issued_per_work_item: float | None = None
     """Instructions issued per work-item, by software counters; None without them."""
+    touched: tuple[float, float] | None = None
+    """Of the largest launch, see `kernelcast.features.counting.touched_bytes.compare_touched`."""
 
 
 def _windows(source: SampledSource) -> list[TimedLaunch]:
@@ -27,9 +29,10 @@ def _windows(source: SampledSource) -> list[TimedLaunch]:
     return [one for one in launches if one.window != PILOT_WINDOW] or list(launches)
 
 
-def _longest(source: SampledSource) -> TimedLaunch:
-    """Give the launch at the second sampling point: the one with the most work-groups."""
-    return max(_windows(source), key=lambda one: one.box.work_group_count)
+def find_longest(run: SampleRun) -> TimedLaunch:
+    """Find the launch at the second sampling point: the one with the most work-groups."""
+    launches = [one for one in run.launches if one.window != PILOT_WINDOW] or list(run.launches)
+    return max(launches, key=lambda one: one.box.work_group_count)
 
 
 def _work_items(source: SampledSource) -> float:
@@ -55,9 +58,9 @@ def _issue_rate_per_unit(source: SampledSource) -> float | None:
 
 FEATURES: tuple[Feature[SampledSource], ...] = (
     Feature("sampled.run_s", "device time of the largest sampled launch",
-            lambda s: _longest(s).duration_s, table_1="execution time"),
+            lambda s: find_longest(s.run).duration_s, table_1="execution time"),
     Feature("sampled.run_work_groups_count", "work-groups of the largest sampled launch (P2)",
-            lambda s: _longest(s).box.work_group_count),
+            lambda s: find_longest(s.run).box.work_group_count),
     Feature("sampled.work_items_count", "work-items of all sampled launches, pilots aside",
             _work_items, table_1="work-items"),
     Feature("sampled.work_groups_count", "work-groups of all sampled launches, pilots aside",
@@ -81,5 +84,11 @@ FEATURES: tuple[Feature[SampledSource], ...] = (
             lambda s: s.run.is_even),
     Feature("sampled.launch_overhead_s", "time of a launch that does nothing",
             lambda s: s.run.launch_overhead_s),
+    Feature("sampled.lines_per_work_group_ratio",
+            "cache lines that the largest sampled launch touches per work-group, over those of the "
+            "whole launch; absent where addresses depend on data",
+            lambda s: None if s.touched is None else s.touched[0]),
+    Feature("sampled.pages_per_work_group_ratio", "the same of pages of 4 KiB",
+            lambda s: None if s.touched is None else s.touched[1]),
 )  # fmt: skip
 """In the order of the schema."""

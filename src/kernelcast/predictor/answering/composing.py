@@ -138,14 +138,15 @@ def _hold_place(coverage: float) -> Interval:
     return Interval(seconds=1.0, low=1.0, high=1.0, coverage=coverage)
 
 
-def refuse_unsampled(device_id: str, *, is_wanted: bool) -> DeviceError:
+def refuse_unsampled(device_id: str, notes: Sequence[str] = (), *, is_wanted: bool) -> DeviceError:
     """Say what is missing for an answer without samples."""
     if not is_wanted:
         return DeviceError(
             f"{device_id}: nothing may be sampled, and the analytic model is not wanted"
         )
+    told = "".join(f"{one}; " for one in notes)
     return DeviceError(
-        f"{device_id}: no estimate without sampling: the device was not calibrated; "
+        f"{device_id}: no estimate without sampling: {told}the device was not calibrated; "
         f"`kernelcast calibrate --device {device_id}` makes the description that the analytic "
         "model needs, or allow sampling"
     )

@@ -302,15 +302,20 @@ def _add_facts(
     outcome = replace(
         outcome, estimate=estimate, facts=found, moments=read_moments(sampled.runs, found)
     )
-    row = _find_row(sampled, found)
+    row = _find_row(sampled, found, problem)
     if isinstance(row, str):
         return replace(outcome, row_failure=row)
     return replace(outcome, row=row)
 
 
-def _find_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow | str:
+def _find_row(sampled: SampledEstimate, facts: LaunchFacts, problem: Problem) -> LaunchRow | str:
+    from kernelcast.features.analysis import analyse
+    from kernelcast.launches.features import compare_with_launch
+
     try:
-        return make_row(sampled, facts)
+        run = join_moments(sampled.runs)
+        touched = compare_with_launch(analyse(problem.kernel).facts, problem, run)
+        return make_row(sampled, facts, touched)
     except KernelcastError as error:
         return str(error)
 
@@ -340,7 +345,9 @@ def _gather(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> L
     return gather_facts(session, launch, problem)
 
 
-def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
+def make_row(
+    sampled: SampledEstimate, facts: LaunchFacts, touched: tuple[float, float] | None = None
+) -> LaunchRow:
     """Put samples and facts together into what learned models see."""
     estimate, fit = sampled.estimate, sampled.fit
     source = SampledSource(
@@ -348,6 +355,7 @@ def make_row(sampled: SampledEstimate, facts: LaunchFacts) -> LaunchRow:
         linear_s=fit.seconds,
         compute_units=estimate.compute_units,
         issued_per_work_item=facts.issued_per_work_item,
+        touched=touched,
     )
     return LaunchRow(
         vector=combine(source, analytic=facts.values),
