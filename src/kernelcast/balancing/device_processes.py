@@ -121,13 +121,7 @@ class _Device:
 
 
 class DeviceProcesses:
-    """Devices in child processes.
-
-    Parameters
-    ----------
-    timeout_s : float
-        Silence that counts as failure, in seconds.
-    """
+    """Devices in child processes."""
 
     def __init__(self, places: Sequence[DevicePlace], *, timeout_s: float) -> None:
         self._timeout_s = timeout_s

@@ -55,11 +55,6 @@ def read_host_arguments(
         vector such as an int4 is an array that cannot be written, a structure a ``numpy.void``.
     elements : mapping of int to ElementType, optional
         What the kernel takes, by position, where that is known.
-
-    Raises
-    ------
-    InputError
-        If a value is of another kind, or not contiguous, or two arrays overlap.
     """
     held = [_view_structures(one) for one in values]
     described = tuple(

@@ -21,12 +21,8 @@ class LaunchBuffers:
 
     Parameters
     ----------
-    sizes : mapping of int to int
-        Bytes of each buffer by its position.
     ranges : mapping of int to callable
         For buffers that merge by ranges: gives the bytes that some slabs write.
-    compared : sequence of int
-        Buffers that merge by comparing.
     """
 
     def __init__(
@@ -68,11 +64,6 @@ class LaunchBuffers:
         dict[int, int]
     ):  # fmt: skip
         """Put compared copies together, where the first device's copy is.
-
-        Parameters
-        ----------
-        devices : sequence of int
-            Those that have handed copies over, at least one.
 
         Returns
         -------
@@ -152,8 +143,6 @@ def merge_changes(
     ----------
     element_bytes : int
         Size of an element: 1, 2, 4 or 8, a divisor of the sizes.
-    into : ndarray of uint8
-        Takes the result; may be one of the copies.
 
     Returns
     -------

@@ -14,13 +14,7 @@ from kernelcast.sampling.partial_launch_cores import read_cores
 
 
 def choose_places(devices: Sequence[str | DevicePlace]) -> list[DevicePlace]:
-    """Find the devices and give CPU devices cores of their own.
-
-    Parameters
-    ----------
-    devices : sequence of str or DevicePlace
-        Ids or beginnings of ids; all devices when empty.
-    """
+    """Find the devices and give CPU devices cores of their own."""
     known = {one.id: one for one in list_descriptions()}
     wanted = [
         one if isinstance(one, DevicePlace) else DevicePlace(device_id=one)

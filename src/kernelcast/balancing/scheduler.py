@@ -226,15 +226,7 @@ class Scheduler:
         self._has_begun = False
 
     def run(self) -> Execution:
-        """Run the launch.
-
-        Raises
-        ------
-        InputError
-            If every device refuses the launch itself.
-        DeviceError
-            If no device is left to do the work; says which failed and why.
-        """
+        """Run the launch."""
         for number, state in enumerate(self.execution.states):
             if state.can_work:
                 state.begun_s = self._devices.now_s()

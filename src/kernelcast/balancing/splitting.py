@@ -28,11 +28,6 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
     ----------
     unit : int
         Work-groups that a slab shall be a multiple of, where it can: what the devices run at once.
-
-    Raises
-    ------
-    InputError
-        If the launch may not be split, or provably leaves a buffer; says why.
     """
     facts = analyse(problem.kernel).facts
     if len(facts.parameters) != len(problem.arguments):

@@ -15,18 +15,7 @@ _MOST = 3
 
 
 def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
-    """Refuse a launch of which the source proves that it leaves a buffer.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its launch; the local size is chosen.
-
-    Raises
-    ------
-    OverrunError
-        Names the first few places: the line, a work-item and the buffer's size.
-    """
+    """Refuse a launch of which the source proves that it leaves a buffer."""
     found = _find(kernel, ndrange, arguments)
     if not found:
         return

@@ -74,22 +74,7 @@ def count_launch(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> Counted:
-    """Count what a few work-groups of a prepared launch execute.
-
-    Parameters
-    ----------
-    launch : CountingLaunch
-        The launch, its device locked.
-    report : callable, optional
-        Is told of each stage.
-
-    Raises
-    ------
-    InputError
-        If the kernel cannot be rewritten.
-    DeviceError
-        If the device cannot run the copy.
-    """
+    """Count what a few work-groups of a prepared launch execute."""
     groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
     boxes = [_box_of(launch.ndrange, group) for group in groups]
     report(COUNTING)
@@ -177,13 +162,6 @@ def _box_of(ndrange: NDRange, group: int) -> GroupBox:
 def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) -> SoftwareCounters:
     """Derive counters from the source, for a few work-groups spread over the index space.
 
-    Parameters
-    ----------
-    problem : Problem
-        For its arguments.
-    ndrange : NDRange
-        The launch; the local size is chosen.
-
     Returns
     -------
     SoftwareCounters
@@ -200,11 +178,6 @@ def count_exactly(
     facts: KernelFacts, problem: Problem, derived: SoftwareCounters
 ) -> SoftwareCounters | None:
     """Give what an instrumented run would count, where the source tells all of it.
-
-    Parameters
-    ----------
-    derived : SoftwareCounters
-        What `count_from_source` gave for it.
 
     Returns
     -------

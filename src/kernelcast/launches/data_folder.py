@@ -21,11 +21,6 @@ def data_folder() -> Path:
         What ``KERNELCAST_DATA`` names; else ``kernelcast`` in the place that the platform has for
         users' data: ``XDG_DATA_HOME`` or ``~/.local/share``, ``~/Library/Application Support``,
         ``%LOCALAPPDATA%``.
-
-    Raises
-    ------
-    InputError
-        If the user has no home.
     """
     chosen = os.environ.get(_VARIABLE)
     return Path(chosen) if chosen else _users_data() / "kernelcast"
@@ -56,13 +51,7 @@ def default_store() -> Path:
 
 
 def choose_store() -> str | Path:
-    """Give the place of the store in use: what `STORE_VARIABLE` names, else the user's own file.
-
-    Raises
-    ------
-    InputError
-        If the user has no home to keep data in.
-    """
+    """Give the place of the store in use: what `STORE_VARIABLE` names, else the user's own file."""
     return os.environ.get(STORE_VARIABLE) or default_store()
 
 

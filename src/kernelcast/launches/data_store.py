@@ -15,17 +15,8 @@ def open_data_store(place: str | Path | None = None, *, must_exist: bool = False
 
     Parameters
     ----------
-    place : str or Path, optional
-        A file, or a URL such as ``postgresql://user@host/database``.
     must_exist : bool
         Whether to refuse a file that is not there instead of making it.
-
-    Raises
-    ------
-    InputError
-        If the place cannot be a store, or nothing is there.
-    StoreError
-        If the store does not answer or is of a newer version.
     """
     with contextlib.suppress(InputError):  # a user without a home has no such folder
         protect_data_folder()

@@ -53,23 +53,10 @@ class LaunchSampling:
 
     Parameters
     ----------
-    launch : PreparedLaunch
-        The launch, built, on its device.
     kernel : Kernel or str
         Its kernel; a name alone tells nothing of the work, and work-groups count as equal.
-    settings : EstimateSettings
-        Budget, coverage, measurement.
-    arguments : sequence of Argument
-        Of the launch.
     started_s : float, optional
         `time.perf_counter` at which preparation began, so that the overhead counts it.
-    turn : callable, optional
-        Gives what is held while work-groups are timed.
-
-    Raises
-    ------
-    PersistentKernelError
-        If work-groups fetch their work.
     """
 
     def __init__(
@@ -95,13 +82,7 @@ class LaunchSampling:
         return tuple(self._runs)
 
     def take_moment(self) -> bool:
-        """Sample once more; tell whether there was anything left to sample.
-
-        Raises
-        ------
-        DeviceError
-            If the device fails.
-        """
+        """Sample once more; tell whether there was anything left to sample."""
         with self._turn():
             run = self._sampler.take_moment()
         self._ended_s = time.perf_counter()
@@ -110,13 +91,7 @@ class LaunchSampling:
         return run is not None
 
     def take_rest(self, *, wait: Callable[[float], None] = time.sleep) -> None:
-        """Sample as often as the plan says.
-
-        Parameters
-        ----------
-        wait : callable, optional
-            Lets so many seconds pass between two moments.
-        """
+        """Sample as often as the plan says."""
         while len(self._runs) < self._settings.plan.moments:
             if self._runs and not self._sampler.has_more:
                 return
@@ -144,24 +119,7 @@ def sample_launch(
     report: ReportProgress = lambda _: None,
     wait: Callable[[float], None] = time.sleep,
 ) -> SampledEstimate:
-    """Predict the time of a whole launch from samples, and measure it where that is asked for.
-
-    Parameters
-    ----------
-    launch, kernel, settings, arguments
-        As of `LaunchSampling`.
-    report : callable, optional
-        Is told of each stage.
-    wait : callable, optional
-        Lets so many seconds pass between two moments.
-
-    Raises
-    ------
-    PersistentKernelError
-        If work-groups fetch their work.
-    DeviceError
-        If the device fails.
-    """
+    """Predict the time of a whole launch from samples, and measure it where that is asked for."""
     sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
     report("sampling")
     sampling.take_rest(wait=wait)
@@ -188,19 +146,7 @@ def _open_sampler(
 def estimate_runs(
     sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun], coverage: float
 ) -> SampledEstimate:
-    """Lay a line through the samples of each moment, and put the lines together.
-
-    Parameters
-    ----------
-    sampled : Sampled
-        Launch or recording.
-    kernel_name : str
-        Of its kernel.
-    runs : sequence of SampleRun
-        One per moment, weighed.
-    coverage : float
-        Share of true times that the interval shall hold.
-    """
+    """Lay a line through the samples of each moment, and put the lines together."""
     fit = fit_moments(runs)
     contention = combine_contention([one.contention for one in runs if one.contention])
     sampling_s = sum(one.sampling_s for one in runs)
@@ -245,21 +191,10 @@ def measure(
 
     Parameters
     ----------
-    launch : PreparedLaunch
-        The launch.
-    runs : int
-        How many at most.
-    report : callable, optional
-        Is told of each.
     expected_s : float
         What one takes, as far as is known, in seconds.
     ends_s : float
         `time.monotonic` at which all have to be over; a run that does not fit is not begun.
-
-    Returns
-    -------
-    Measurement or None
-        None where not one fits.
     """
     durations_s: list[float] = []
     slowdowns: list[float] = []

@@ -85,13 +85,7 @@ def read_device_features(task: FeatureTask, report: ReportProgress) -> DeviceFin
 def read_in_session(
     session: DeviceSession, task: FeatureTask, *, report: ReportProgress = lambda _: None
 ) -> DeviceFindings:
-    """Ask a device that is open already.
-
-    Raises
-    ------
-    KernelcastError
-        If the device cannot run the launch. That counters cannot be measured is only noted.
-    """
+    """Ask a device that is open already."""
     problem, groups, recorded = task.problem, task.groups, None
     found = DeviceFindings(ndrange=problem.ndrange, compute_units=session.description.compute_units)
     if FeatureGroup.COMPILER in groups:

@@ -40,13 +40,7 @@ _READ = Task(entry="kernelcast.launches.feature_task:read_device_features", retu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSettings:
-    """Which features are wanted, and what they may cost.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-    """
+    """Which features are wanted, and what they may cost."""
 
     groups: frozenset[FeatureGroup] = DEFAULT_GROUPS
     """Which features; those that need a device are absent without one."""
@@ -129,19 +123,8 @@ def read_source_features(
 
     Parameters
     ----------
-    problem : Problem
-        Kernel, index space, arguments.
-    settings : FeatureSettings
-        Which features.
     with_lines : bool
         Whether they are told line by line, too; answers do without.
-
-    Raises
-    ------
-    CompileError
-        If the text is nothing that can be parsed as a source.
-    KernelNotFoundError
-        If it defines no kernel of that name.
     """
     costs_s: dict[str, float] = {}
     started_s = time.perf_counter()
@@ -170,13 +153,7 @@ def read_on_devices(
     *,
     report: ReportProgress = lambda _: None,
 ) -> Iterator[DeviceFeatures]:
-    """Add what devices tell, one after the other, each in a process of its own.
-
-    Yields
-    ------
-    DeviceFeatures
-        As soon as a device has answered.
-    """
+    """Add what devices tell, one after the other, each in a process of its own."""
     wanted = features.settings.groups & _NEEDS_DEVICE
     for device in devices if wanted else ():
         yield _ask(features, device, wanted, report)

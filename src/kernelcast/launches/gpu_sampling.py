@@ -67,21 +67,11 @@ def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> floa
     Samples find room in the L2 cache for what they store. The whole launch must write it back, as
     the cache is full of what it and launches before it have stored.
 
-    Parameters
-    ----------
-    machine : MachineDescription
-        The GPU, calibrated or by a shipped description.
-
     Returns
     -------
     float, in seconds
         0 where the launch stores nothing or fits into the L2 cache, where data decide what it
         touches, and where the machine's bandwidths were not measured.
-
-    Raises
-    ------
-    InputError
-        If the model cannot tell the volumes.
     """
     from kernelcast.analytic.gpu.machine import DramRoof, read_machine
     from kernelcast.analytic.gpu.volumes import compute_volumes

@@ -47,13 +47,7 @@ def recall_devices() -> list[DeviceDescription] | None:
 
 
 def refuse_unknown_ids(wanted: Sequence[str]) -> None:
-    """Refuse ids that no device has, where the list tells that: before anything slow is done.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If there is no device of an id.
-    """
+    """Refuse ids that no device has, where the list tells that: before anything slow is done."""
     held = _read_list() if wanted else None
     if held is not None:
         for one in wanted:

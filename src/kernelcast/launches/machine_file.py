@@ -43,13 +43,7 @@ _LAST = ("not_obtained", "curves")
 
 
 def machine_to_plain(machine: MachineDescription) -> dict[str, Any]:
-    """Turn a description into dictionaries, lists, texts and numbers; leaves out what is empty.
-
-    Returns
-    -------
-    dict
-        What `kernelcast calibrate --json` prints, and what files hold.
-    """
+    """Turn a description into dictionaries, lists, texts and numbers; leaves out what is empty."""
     plain = _plain_fields(machine)
     last = {name: plain.pop(name) for name in _LAST if name in plain}
     return {"schema": SCHEMA, **plain, **last}
@@ -114,24 +108,12 @@ class MachineEntry(Located):
 
 
 def read_machine(path: Path) -> MachineDescription:
-    """Read a machine description file.
-
-    Raises
-    ------
-    MachineFileError
-        If it cannot be read or says something that cannot be used.
-    """
+    """Read a machine description file."""
     return parse_machine(read_text(path, "machine description", MachineFileError), path)
 
 
 def parse_machine(text: str, path: Path) -> MachineDescription:
-    """Read a machine description from its text; `path` is for messages.
-
-    Raises
-    ------
-    MachineFileError
-        If it is no machine description.
-    """
+    """Read a machine description from its text; `path` is for messages."""
     loader = yaml.SafeLoader
     if _is_flat(text):
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -303,13 +285,7 @@ _READABLE, _OPEN = 0o644, 0o755
 
 
 def dump_machine(machine: MachineDescription) -> str:
-    """Give the text of a machine description file; `parse_machine` reads it back unchanged.
-
-    Raises
-    ------
-    MachineFileError
-        If a number is not finite.
-    """
+    """Give the text of a machine description file; `parse_machine` reads it back unchanged."""
     text = _HEADER
     for key, value in machine_to_plain(machine).items():
         section = yaml.dump(
@@ -320,13 +296,7 @@ def dump_machine(machine: MachineDescription) -> str:
 
 
 def write_machine(path: Path, machine: MachineDescription) -> None:
-    """Write a description so that the file is there whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a description so that the file is there whole or not at all."""
     text = dump_machine(machine)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:

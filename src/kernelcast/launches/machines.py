@@ -50,13 +50,6 @@ def find_machine(wanted: str | Path) -> MachineDescription:
         The id of a device that was calibrated here, the name of a shipped description, the
         unique beginning of either (case, blanks and dashes do not matter), or a file.
 
-    Raises
-    ------
-    UnknownMachineError
-        If there is none of that name; lists those there are.
-    MachineFileError
-        If the file cannot be read or used.
-
     Examples
     --------
     >>> find_machine("V100").compute_units.value

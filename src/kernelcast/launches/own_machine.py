@@ -23,11 +23,6 @@ def find_own_machine(device_id: str, *, stand_in: str = "") -> MachineDescriptio
     ----------
     stand_in : str
         Name of the shipped description that is given instead of None.
-
-    Raises
-    ------
-    MachineFileError
-        If the file is damaged.
     """
     path = machine_path(device_id)
     try:
@@ -66,27 +61,11 @@ def model_own_launch(
 
     Parameters
     ----------
-    ndrange : NDRange
-        Its index space, local size chosen.
     counters : SoftwareCounters, optional
         Counted on the device; derived from the source when left out.
-    recorded : RecordedAddresses, optional
-        Addresses of sampled work-groups, where they depend on data.
     with_rivals : bool
         Whether to add what other models say, for rows that validations compare: the quantity
         ``mwp_cwp_s``, Hong and Kim's time. An answer does without.
-    stand_in : str
-        As of `find_own_machine`.
-
-    Returns
-    -------
-    AnalyticEstimate or None
-        None if the device was not calibrated.
-
-    Raises
-    ------
-    KernelcastError
-        If the model has no answer.
     """
     machine = find_own_machine(device_id, stand_in=stand_in)
     if machine is None:

@@ -13,11 +13,6 @@ def refuse_persistent(kernel: Kernel) -> None:
 
     A source that is not understood is not refused: the device's compiler says what is wrong, or
     runs it.
-
-    Raises
-    ------
-    PersistentKernelError
-        If it has such a loop; says which, and what can be done.
     """
     found = _find_queue(kernel)
     if found:

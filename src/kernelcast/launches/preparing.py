@@ -14,23 +14,7 @@ from kernelcast.sampling.session import DeviceSession
 def prepared_launch(
     session: DeviceSession, problem: Problem, launch_type: type[Launch], *, seed: int
 ) -> Iterator[Launch]:
-    """Build a problem and keep its buffers, the device locked, for the length of the block.
-
-    Parameters
-    ----------
-    launch_type : type
-        What can be done with it, see `kernelcast.sampling.problems.prepared_problem`.
-    seed : int
-        Seed of random buffer contents.
-
-    Raises
-    ------
-    InputError
-        If source, kernel name or arguments do not fit together, or the source proves that the
-        launch leaves a buffer.
-    DeviceError
-        If the device cannot hold or run the launch.
-    """
+    """Build a problem and keep its buffers, the device locked, for the length of the block."""
     inferred = infer_accesses(problem.kernel, len(problem.arguments))
     with (
         session.lock,

@@ -51,13 +51,7 @@ class RecordedAnswer:
 
 
 def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
-    """Write recordings so that the file is there whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write recordings so that the file is there whole or not at all."""
     try:
         if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
             write_recordings(path, recordings)
@@ -80,13 +74,7 @@ def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
 
 
 def read_recordings(path: Path) -> list[Recording]:
-    """Read recordings.
-
-    Raises
-    ------
-    RecordingError
-        If the file cannot be read, is no recording, or is of a newer version.
-    """
+    """Read recordings."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         version = content["format"]

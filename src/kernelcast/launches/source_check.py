@@ -26,15 +26,6 @@ def refuse_misfits(problem: Problem) -> None:
 
     A source that cannot be read without errors here is left to the device's compiler, and so are
     types that only it knows.
-
-    Raises
-    ------
-    KernelNotFoundError
-        Names the kernels that there are.
-    SignatureError
-        Names the parameters that arguments do not fit, in number, kind or type.
-    InputError
-        If a file of a buffer's content is not what it should be.
     """
     parameters = list_parameters(problem.kernel)
     if parameters is not None:

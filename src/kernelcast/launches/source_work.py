@@ -24,11 +24,6 @@ _OF_LAUNCHES = _OF_SIZES | {SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID}
 def count_work(problem: Problem, ndrange: NDRange) -> float | None:
     """Count the instructions of a launch without running it.
 
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its index space; the local size is chosen.
-
     Returns
     -------
     float or None

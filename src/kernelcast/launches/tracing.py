@@ -39,13 +39,7 @@ _TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
-    """How a trace is made.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-    """
+    """How a trace is made."""
 
     method: TraceMethod = TraceMethod.AUTO
     """By a clock, by steps, or whichever the device offers."""
@@ -171,27 +165,7 @@ def trace_on_devices(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TraceAnswer]:
-    """Trace one problem on devices one after the other.
-
-    Parameters
-    ----------
-    settings : TraceSettings
-        Method, number of work-groups.
-    timeout_s : float
-        Time limit of each device, in seconds.
-    report : callable, optional
-        Is told of each device and stage.
-
-    Yields
-    ------
-    TraceAnswer
-        A device that fails has its error in it.
-
-    Raises
-    ------
-    InputError
-        If the time limit is out of its range.
-    """
+    """Trace one problem on devices one after the other."""
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
         raise InputError(msg)

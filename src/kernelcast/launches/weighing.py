@@ -66,13 +66,7 @@ _LEAST_WEIGHT = 0.02
 
 
 class SourceSampler:
-    """Samples a launch moment by moment where its source says, and weighs by that what it timed.
-
-    Raises
-    ------
-    PersistentKernelError
-        If work-groups fetch their work.
-    """
+    """Samples a launch moment by moment where its source says, and weighs by that what it timed."""
 
     def __init__(
         self,
@@ -103,15 +97,7 @@ class SourceSampler:
 def sample_by_source(
     launch: PreparedLaunch, plan: SamplingPlan, kernel: Kernel, arguments: Sequence[Argument]
 ) -> SampleRun:
-    """Time a few work-groups in one moment, for the whole of a plan's budget.
-
-    Raises
-    ------
-    PersistentKernelError
-        If work-groups fetch their work.
-    DeviceError
-        If the device fails.
-    """
+    """Time a few work-groups in one moment, for the whole of a plan's budget."""
     sampler = SourceSampler(launch, replace(plan, moments=1), kernel, arguments)
     run = sampler.moments.take_moment()
     if run is None:  # the first moment of a launch has work-groups
@@ -124,11 +110,6 @@ def plan_by_source(
     plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
 ) -> SamplingPlan:
     """Plan no search for uneven work where the source tells how work-groups differ, if at all.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its launch; the local size is chosen.
 
     Returns
     -------

@@ -8,13 +8,7 @@ _CONNECT_TIMEOUT_S = 10.0
 
 
 def connect(scheduler: str) -> Any:  # noqa: ANN401 - the library ships no types
-    """Connect to a cluster.
-
-    Raises
-    ------
-    InputError
-        If the library is missing, or nobody answers at the address.
-    """
+    """Connect to a cluster."""
     try:
         import distributed
     except ImportError as error:

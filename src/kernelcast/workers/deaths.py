@@ -23,12 +23,6 @@ def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "")
 
     Parameters
     ----------
-    status : int
-        As of `subprocess.Popen.returncode`.
-    errors : file
-        Its standard error.
-    subject : str
-        The device's id.
     stage : str
         The last that it told; empty where it tells none.
     """

@@ -52,12 +52,6 @@ class ChildProcess:
             What it does before it looks for its first order: modules that it imports, functions
             that it calls with a text, ``module:function:text``; what begins with `BESIDE` is done
             while it does orders already.
-        confinement : Confinement or None
-            What it may see; None: what we see.
-        variables : mapping of str to str, optional
-            Environment variables beside ours.
-        descriptors : sequence of int
-            Files that it inherits under the same numbers.
         """
         ours, theirs = socket.socketpair()
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process

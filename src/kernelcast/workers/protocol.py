@@ -66,8 +66,6 @@ class Channel:
     ----------
     connected : socket
         One of a pair; belongs to the channel from now on.
-    most_bytes : int
-        Longest frame that is taken.
     """
 
     def __init__(self, connected: socket.socket, *, most_bytes: int = MOST_BYTES) -> None:
@@ -85,17 +83,7 @@ class Channel:
             raise ClosedError from None
 
     def receive(self, *, within_s: float | None = None) -> bytes:
-        """Take the next frame.
-
-        Raises
-        ------
-        TimeoutError
-            If it is not there in time as a whole.
-        ClosedError
-            If the other end has closed.
-        NotDecodableError
-            If it is longer than allowed.
-        """
+        """Take the next frame."""
         ends_s = None if within_s is None else time.monotonic() + within_s
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, ends_s))
         if length > self._most_bytes:

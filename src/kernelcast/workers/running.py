@@ -31,38 +31,7 @@ def run_isolated(
     report: Callable[[str], None] = lambda _: None,
     confinement: Confinement | None = None,
 ) -> R:
-    """Run a task in a child process of its own.
-
-    Parameters
-    ----------
-    task : Task
-        The function.
-    arguments : object
-        What it is given; must be picklable.
-    timeout_s : float
-        The child is killed after so many seconds.
-    subject : str
-        What messages call it: the device's id.
-    report : callable, optional
-        Is told of each stage.
-    confinement : Confinement or None
-        What the child may see; None: what we see.
-
-    Returns
-    -------
-    object
-        What the task returned.
-
-    Raises
-    ------
-    KernelcastError
-        What the task raised.
-    KernelRunError
-        If the child died, for instance because the kernel wrote out of bounds, or sent something
-        that is no answer.
-    EstimateTimeoutError
-        If it did not end in time.
-    """
+    """Run a task in a child process of its own."""
     messages = stream_isolated(
         task, arguments, timeout_s=timeout_s, subject=subject, confinement=confinement
     )

@@ -78,20 +78,7 @@ def is_access_file(path: Path) -> bool:
 def read_access_file(
     path: Path | str, *, parameters: Mapping[str, Number] | None = None
 ) -> WrittenLaunch:
-    """Read an access file.
-
-    Parameters
-    ----------
-    path : Path or str
-        The file; docs/how-to/model-a-gpu.md explains its keys.
-    parameters : mapping of str to number, optional
-        Values that replace those of the file's `parameters`.
-
-    Raises
-    ------
-    ProblemFileError
-        If it cannot be read or used; the message begins with file and line.
-    """
+    """Read an access file."""
     path = Path(path)
     bare = load(path, read_text(path, "access file"), AccessEntry)
     section = pairs_of(bare.mapping(KEYS).get("parameters"))

@@ -107,22 +107,8 @@ def compile_loop(
 
     Parameters
     ----------
-    source : str
-        The listing that `nest` was read from.
-    nest : LoopNest
-        Tells how far an iteration moves each address.
     machine : CpuMachine
         Its name tells the micro-architecture, unless it is this machine or `choice` says.
-    constants : mapping of str to int
-        The compiler knows them.
-    choice : CompilerChoice
-        Compiler, flags, micro-architecture.
-
-    Raises
-    ------
-    InputError
-        If OSACA or a compiler is missing, the micro-architecture is not known, the loop cannot be
-        compiled, or is not found again; says what to do.
     """
     require_osaca()
     bound = LayerConditions(nest, machine).bind(constants)
@@ -163,13 +149,7 @@ def compile_loop(
 
 
 def choose_architecture(machine: CpuMachine, wanted: str = "") -> tuple[MicroArchitecture, str]:
-    """Choose a machine's micro-architecture, and the compiler's flag for it.
-
-    Raises
-    ------
-    InputError
-        If neither the machine's name nor this processor tells it.
-    """
+    """Choose a machine's micro-architecture, and the compiler's flag for it."""
     processor = read_processor()
     own = find_by_generation(processor.generation)
     is_here = bool(processor.name) and processor.name in machine.name
@@ -209,20 +189,9 @@ def find_loop(
 
     Parameters
     ----------
-    assembly : str
-        Of the file that holds the loop.
-    strides : sequence of int
-        Bytes by which an iteration moves each address.
     flops : float
         Floating-point operations of an iteration. Twice as many and more are of several iterations
         of an outer loop, which the compiler joined.
-    name : str
-        Of the listing, for messages.
-
-    Raises
-    ------
-    InputError
-        If no loop of the assembly moves addresses as the innermost loop of the source.
     """
     loops = list_inner_loops(assembly, RUN)
     counted = [(one, one.count_iterations(strides)) for one in loops]

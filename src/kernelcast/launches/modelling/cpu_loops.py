@@ -95,13 +95,7 @@ class LoopPrediction:
 
 @dataclass(slots=True, kw_only=True)
 class LoopModel:
-    """A loop nest on a machine.
-
-    Raises
-    ------
-    InputError
-        If there is no such predictor, or an index is not affine.
-    """
+    """A loop nest on a machine."""
 
     nest: LoopNest
     """The loop."""
@@ -127,14 +121,7 @@ class LoopModel:
             self.in_core = InstructionTable(self.machine)
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> LoopPrediction:
-        """Predict one size.
-
-        Raises
-        ------
-        InputError
-            If a constant is missing or no size, the machine has not so many cores, or lacks a
-            number without which there is no prediction.
-        """
+        """Predict one size."""
         trips = self._conditions.bind(constants).trips
         mean = self._weigh(constants, has_masks=False)
         volumes = self.traffic(constants, cores)
@@ -210,13 +197,7 @@ class LoopModel:
     def transitions(
         self, size: str, constants: Mapping[str, int], cores: int = 1
     ) -> tuple[Transition, ...]:
-        """List where traffic changes with a size (paper, Listing 5).
-
-        Raises
-        ------
-        InputError
-            If there is no formula for it.
-        """
+        """List where traffic changes with a size (paper, Listing 5)."""
         others = {name: value for name, value in constants.items() if name != size}
         return list_transitions(self.nest, self.machine, constants=others, size=size, cores=cores)
 
@@ -234,18 +215,7 @@ class LoopModel:
 
 
 def read_loop_file(path: Path, constants: Mapping[str, int]) -> tuple[str, LoopNest]:
-    """Read a file with a C99 listing.
-
-    Returns
-    -------
-    (str, LoopNest)
-        Its text, and what was read of it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or is no such listing.
-    """
+    """Read a file with a C99 listing."""
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

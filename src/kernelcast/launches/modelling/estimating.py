@@ -114,16 +114,8 @@ def estimate_analytically(
 
     Parameters
     ----------
-    launch : Problem or ModelledLaunch
-        A problem is analysed first, from its source alone.
     problem : Problem, optional
         What a `ModelledLaunch` was made of, for the code that a compiler makes of it for a GPU.
-
-    Raises
-    ------
-    InputError
-        If there is no model of such a machine, it lacks a number, or an address depends on data
-        and was not recorded.
     """
     if isinstance(launch, Problem):
         problem = launch

@@ -254,13 +254,6 @@ class Transition:
 def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transition | None:
     """Find where a volume climbs as sizes grow.
 
-    Parameters
-    ----------
-    sizes : sequence of float
-        Ascending.
-    volumes : sequence of float
-        Bytes per update at each size.
-
     Returns
     -------
     Transition or None

@@ -104,12 +104,6 @@ class ModelledKernel:
             The index space; `USUAL_WORK_GROUP` is assumed where its local size is not chosen.
         executed : OperationCounts, optional
             Mean per work-item; counted from the source, with `warps`, when left out.
-        warps : tuple of WarpCounters
-            How work-items that run in step share instructions.
-        registers : int, optional
-            32-bit registers per work-item.
-        recorded : RecordedAddresses, optional
-            Addresses of sampled work-groups.
         """
         chosen, notes = choose_local_size(ndrange)
         unjumped = NOTHING
@@ -137,20 +131,7 @@ class ModelledKernel:
 
 
 def model_kernel(problem: Problem, facts: KernelFacts | None = None) -> ModelledKernel:
-    """Analyse a problem's kernel and bind its arguments.
-
-    Parameters
-    ----------
-    facts : KernelFacts, optional
-        What is known of its kernel already.
-
-    Raises
-    ------
-    SignatureError
-        If the problem gives another number of arguments than the kernel takes.
-    CompileError
-        If the source cannot be parsed.
-    """
+    """Analyse a problem's kernel and bind its arguments."""
     facts = analyse(problem.kernel).facts if facts is None else facts
     if len(facts.parameters) != len(problem.arguments):
         names = ", ".join(one.name for one in facts.parameters) or "none"
@@ -174,13 +155,7 @@ def model_kernel(problem: Problem, facts: KernelFacts | None = None) -> Modelled
 
 
 def model_written(kernel: WrittenKernel) -> ModelledKernel:
-    """Give a kernel that somebody wrote down.
-
-    Raises
-    ------
-    InputError
-        If an array has no positive size.
-    """
+    """Give a kernel that somebody wrote down."""
     facts = kernel.facts()
     sizes = {
         one.name: one.count_bytes(kernel.scalars)
@@ -213,16 +188,6 @@ def model_launch(
         Counted on a device; derived from the source when left out.
     recorded : RecordedAddresses, optional
         Addresses of sampled work-groups, for accesses that depend on data.
-
-    Returns
-    -------
-    ModelledLaunch
-        What could not be known stands in its notes.
-
-    Raises
-    ------
-    InputError
-        If the source or the arguments cannot be used, or work-groups fetch their work.
     """
     refuse_persistent(problem.kernel)
     kernel = model_kernel(problem)

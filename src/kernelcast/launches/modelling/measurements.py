@@ -351,27 +351,7 @@ class Comparison:
 def compare_with_measured(
     source: LaunchSource, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
 ) -> list[Comparison]:
-    """Predict launches that were measured.
-
-    Parameters
-    ----------
-    source : LaunchSource
-        The kernel that was measured.
-    machine : MachineDescription
-        The device it was measured on.
-    launches : sequence of MeasuredLaunch
-        Local sizes with volumes and rates.
-
-    Returns
-    -------
-    list of Comparison
-        One per quantity that was measured.
-
-    Raises
-    ------
-    InputError
-        If a launch cannot be modelled, or there is none.
-    """
+    """Predict launches that were measured."""
     if not launches:
         msg = "no launch was measured; expected rows with local_size"
         raise InputError(msg)

@@ -78,17 +78,8 @@ def read_scratchpad_kernel(
 
     Parameters
     ----------
-    path : Path or str
-        The file; docs/how-to/model-a-scratchpad.md explains its keys.
     active_cpes : int, optional
         Replaces the file's number. Values may be formulas with ``{active_cpes}``.
-    parameters : mapping of str to number, optional
-        Values that replace those of the file's `parameters`.
-
-    Raises
-    ------
-    ProblemFileError
-        If it cannot be read or used; the message begins with file and line.
     """
     path = Path(path)
     what = "scratchpad kernel"
@@ -177,13 +168,6 @@ def list_scratchpads() -> dict[str, Path]:
 def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
     """Find and read a scratchpad processor: a shipped one by its name, or a file (.yaml).
 
-    Raises
-    ------
-    UnknownMachineError
-        If there is none of that name; lists those there are.
-    MachineFileError
-        If the file cannot be read or used.
-
     Examples
     --------
     >>> find_scratchpad("sw26010").base_latency_cycles
@@ -203,13 +187,7 @@ def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
 
 
 def read_scratchpad(path: Path) -> ScratchpadMachine:
-    """Read a description of a scratchpad processor.
-
-    Raises
-    ------
-    MachineFileError
-        If it cannot be read or says something that cannot be used.
-    """
+    """Read a description of a scratchpad processor."""
     text = read_text(path, _ROOT, MachineFileError)
     root = replace(load(path, text, ScratchpadMachineEntry), key=_ROOT)
     entries = root.mapping(MACHINE_KEYS, required=MACHINE_KEYS)

@@ -76,10 +76,6 @@ def derive_scratchpad_kernel(
 
     Parameters
     ----------
-    problem : Problem
-        Kernel, index space, arguments.
-    machine : ScratchpadMachine
-        The processor.
     active_cpes : int, optional
         CPEs in use; one core group, or as many as there are work-groups, when left out.
     average_ilp : float, optional
@@ -89,11 +85,6 @@ def derive_scratchpad_kernel(
     -------
     ScratchpadKernel
         What is assumed or left out stands in its notes.
-
-    Raises
-    ------
-    InputError
-        If the source cannot be used, or a work-group's local memory exceeds the scratchpad.
     """
     model = model_kernel(problem)
     launch = model.launch(problem.ndrange)

@@ -35,13 +35,6 @@ def simplify_accesses(
 
     An access behind "one of these borders" becomes one access per border, disjoint, if each then
     lies in a box of global ids; they keep the site they share.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The launch; its local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments.
     """
     found: list[MemoryAccess] = []
     boxes: dict[Condition, list[Condition]] = {}

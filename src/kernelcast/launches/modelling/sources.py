@@ -60,13 +60,7 @@ class LaunchSource:
     def launch(
         self, local_size: tuple[int, ...] | None = None, folds: Folds | None = None
     ) -> ModelledLaunch:
-        """Give the launch with a local size and a folding; the source's own when left out.
-
-        Raises
-        ------
-        InputError
-            If the kernel cannot be launched so.
-        """
+        """Give the launch with a local size and a folding; the source's own when left out."""
         given, _ = choose_local_size(self.ndrange)
         ndrange = self.ndrange if local_size is None else self._reshape(local_size)
         is_own = ndrange.local_size in {None, given.local_size}
@@ -111,13 +105,7 @@ class LaunchSource:
 def read_launch_source(
     path: Path, *, parameters: Mapping[str, Number] | None = None
 ) -> LaunchSource:
-    """Read a problem file or an access file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or used.
-    """
+    """Read a problem file or an access file."""
     if is_access_file(path):
         return use_written(read_access_file(path, parameters=parameters))
     problem = read_problem(path, parameters=parameters)
@@ -178,20 +166,11 @@ def record_accesses(
     device_id : str, optional
         Id of an OpenCL device, or its beginning; the first one when left out. It need not be the
         machine that is modelled: addresses are the same everywhere.
-    report : callable, optional
-        Is told of each stage.
 
     Returns
     -------
     LaunchSource
         With the local size that the device chose, if none was given.
-
-    Raises
-    ------
-    InputError
-        If the source was written down, so that no device can run it.
-    DeviceError
-        If there is no device, or it cannot run the kernel.
     """
     # Drivers take a moment to load; most models need none.
     from kernelcast.features.analysis import analyse

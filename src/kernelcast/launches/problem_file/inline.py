@@ -26,15 +26,7 @@ _TOO_MUCH = (
 
 
 class InlineProblemError(ProblemFileError):
-    """Is raised for a value that cannot be used; tells which one.
-
-    Parameters
-    ----------
-    message : str
-        What is wrong.
-    key : str
-        Of the value: ``global_size``, ``args[0]``, ``count``.
-    """
+    """Is raised for a value that cannot be used; tells which one."""
 
     def __init__(self, message: str, key: str = "") -> None:
         super().__init__(message)
@@ -72,11 +64,6 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
         The keys of a problem file; the source is given as `code`.
     name : str, optional
         What answers call the problem; the kernel's name when left out.
-
-    Raises
-    ------
-    ProblemFileError
-        If a value cannot be used, or a file is named.
 
     Examples
     --------

@@ -197,22 +197,7 @@ Entry = TypeVar("Entry", bound=Located)
 
 
 def load(path: Path, text: str, kind: type[Entry], *, loader: Any = yaml.SafeLoader) -> Entry:  # noqa: ANN401
-    """Parse YAML text.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    kind : type
-        `Located`, or its subclass for files of another kind.
-    loader : type
-        A safe loader of PyYAML.
-
-    Raises
-    ------
-    InputError
-        If it is no YAML, or nested too deeply; gives line and column where they are known.
-    """
+    """Parse YAML text."""
     try:
         node = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:

@@ -254,11 +254,6 @@ def write_model(model: CodeletModel) -> str:
     model : CodeletModel
         The codelet's times. One text serves codelets of the types STARPU_HISTORY_BASED,
         STARPU_REGRESSION_BASED and STARPU_NL_REGRESSION_BASED.
-
-    Returns
-    -------
-    str
-        `read_model` is the inverse, up to the digits written.
     """
     kinds = groupby(sorted(model.entries), key=lambda one: (one.kind, one.device))
     by_device = [(kind, device, list(workers)) for (kind, device), workers in kinds]
@@ -277,13 +272,6 @@ def write_model(model: CodeletModel) -> str:
 
 def read_model(text: str, *, symbol: str) -> CodeletModel:
     """Read the history of a performance model, ours or one that StarPU has calibrated.
-
-    Parameters
-    ----------
-    text : str
-        Content of the file.
-    symbol : str
-        The codelet's, which the text does not hold.
 
     Returns
     -------

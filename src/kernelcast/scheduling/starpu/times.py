@@ -325,8 +325,6 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
     ----------
     samples : sequence of (int, int, float)
         Of each stretch: its first pass, its number of passes, its time in seconds.
-    units : int
-        Passes of the whole loop.
 
     Examples
     --------
