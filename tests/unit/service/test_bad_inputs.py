@@ -116,6 +116,23 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
     (JOBS, {"kind": "collect", "options": {"sizes": 0}}, 422, "invalid_request", "sizes"),
     (JOBS, {"kind": "calibrate", "options": {"effort": "none"}}, 422, "invalid_request", "quick"),
     (JOBS, {"kind": "train", "options": {"model": "no"}}, 422, "invalid_input", "linear"),
+    *(
+        (JOBS, {"kind": kind, "options": options}, status, "", told)
+        for kind, options, status, told in (
+            ("collect", {"devices": ["no-such"]}, 404, "no-such"),
+            ("collect", {"store": "/etc/passwd"}, 422, "store"),
+            ("collect", {"shortest_seconds": 2, "longest_seconds": 1}, 422, "longest"),
+            ("calibrate", {"only": ["no-such"]}, 422, "no-such"),
+            ("validate", {"models": ["no-such"]}, 422, "no-such"),
+            ("compare", {}, 422, "first"),
+        )
+    ),
+    ("PATCH /v1/observations/none", {"seconds": 1.0}, 404, "unknown_observation", "none"),
+    ("PATCH /v1/observations/none", {}, 422, "invalid_request", "say what shall be different"),
+    ("PATCH /v1/observations/none", {"seconds": 1.0, "durations_seconds": [1.0]}, 422,
+     "invalid_request", "give either"),
+    ("GET /v1/observations?measured_from=2026-01-01T00:00:00", None, 422, "invalid_request",
+     "zone"),
     ("POST /v1/comparisons", {"first": "linear", "second": "linear"}, 422, "invalid_input",
      "name two different models"),
     ("GET /v1/jobs?most=0", None, 422, "invalid_request", "most"),

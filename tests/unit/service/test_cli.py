@@ -40,15 +40,6 @@ def test_a_token_is_made_listed_and_revoked(folder: Path) -> None:
     assert json.loads(_run("token", "list", "--json").stdout)[0]["revoked_at"] is not None
 
 
-def test_tables_for_people(folder: Path) -> None:
-    """With the token alone on standard output, so that it can be kept in a file."""
-    del folder
-    assert "no tokens yet" in _run("token", "list").stdout
-    made = _run("token", "create", "me")
-    assert parse_token(made.stdout.strip()) is not None
-    assert "me" in _run("token", "list").stdout
-
-
 def test_unknown_tokens_are_told(folder: Path) -> None:
     """As bad input."""
     del folder
@@ -68,12 +59,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServiceSettings]:
 
     monkeypatch.setattr(process, "serve", keep)
     return found
-
-
-def test_the_address_is_told(folder: Path, served: list[ServiceSettings]) -> None:
-    """Whoever starts the service reads where it is."""
-    assert "serving at http://127.0.0.1:8372/" in _run("--database", str(folder / "x")).stdout
-    assert served
 
 
 def test_options_become_settings(folder: Path, served: list[ServiceSettings]) -> None:

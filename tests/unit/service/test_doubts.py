@@ -71,16 +71,6 @@ def test_a_wrong_observation_changes_no_answer_and_is_told(
     assert backend.calls["sample"] == 1
 
 
-def test_a_wrong_observation_of_a_launch_nobody_asked_for(
-    client: TestClient, problem: Plain
-) -> None:
-    """Physics suffices where nothing was sampled."""
-    _send(client, problem, WRONG_S)
-    found = _ask(client, problem)
-    assert found["tier"] == "linear"
-    assert "1e-09 s" in found["warnings"][0]
-
-
 def test_another_process_believes_it_no_more(
     client: TestClient, settings: ServiceSettings, problem: Plain
 ) -> None:
@@ -105,15 +95,6 @@ def test_what_repeats_is_believed_and_says_what_it_contradicts(
     assert "have repeated" in found["warnings"][0]
 
 
-def test_a_batch_sent_again_is_as_doubtful(client: TestClient, problem: Plain) -> None:
-    """Else a caller that repeats its request would be told that all is well."""
-    _ask(client, problem)
-    first = _send(client, problem, 1.0)
-    again = _send(client, problem, 1.0)
-    assert (again["added"], again["known"]) == (0, 1)
-    assert again["doubted"] == first["doubted"]
-
-
 def test_an_observation_can_be_corrected(client: TestClient, problem: Plain) -> None:
     """Milliseconds that were taken for seconds; the audit log keeps what was there."""
     _ask(client, problem)
@@ -127,26 +108,6 @@ def test_an_observation_can_be_corrected(client: TestClient, problem: Plain) -> 
     (entry,) = client.get("/v1/audit").json()["entries"]
     assert entry["action"] == "correct_observation"
     assert entry["detail"]["before"]["seconds"] == 0.03
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status"),
-    [
-        ("DELETE", "/v1/observations", None, 422),
-        ("DELETE", "/v1/observations?dry_run=true", None, 422),
-        ("DELETE", "/v1/observations?measured_from=2026-01-01T00:00:00", None, 422),
-        ("PATCH", "/v1/observations/none", {"seconds": 1.0}, 404),
-        ("PATCH", "/v1/observations/none", {}, 422),
-        ("PATCH", "/v1/observations/none", {"seconds": 1.0, "durations_seconds": [1.0]}, 422),
-    ],
-)
-def test_what_means_nothing_or_everything_is_refused(
-    client: TestClient, problem: Plain, method: str, path: str, body: Plain | None, status: int
-) -> None:
-    """A slip of the pen removes no observation."""
-    _send(client, problem, 3e-5)
-    assert client.request(method, path, json=body).status_code == status
-    assert client.get("/v1/observations").json()["count"] == 1
 
 
 def test_what_is_removed_at_a_terminal_is_noticed(

@@ -58,17 +58,6 @@ def test_the_description_names_every_field(client: TestClient, problem: Plain) -
     assert set(answer) <= set(EstimateOut.model_fields)
 
 
-def test_a_digest_works_after_a_restart(
-    settings: ServiceSettings, backend: FakeBackend, problem: Plain
-) -> None:
-    """Problems are kept by the database, not by the process."""
-    with TestClient(create_app(settings, backend=backend), base_url="http://localhost") as client:
-        digest = client.post("/v1/problems", json=problem).json()["problem_digest"]
-    with TestClient(create_app(settings, backend=backend), base_url="http://localhost") as client:
-        answer = client.post("/v1/estimates", json={"problem_digest": digest})
-    assert answer.status_code == 200
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -89,19 +78,6 @@ def test_one_device_that_fails_does_not_take_the_others_answers(
     assert second["seconds"] > 0
 
 
-def test_where_no_device_answers_the_status_says_so(
-    client: TestClient, backend: FakeBackend, problem: Plain
-) -> None:
-    """The service stays up: what a kernel does to a driver is no failure of ours."""
-    backend.before = failing(KernelRunError("the process died"))
-    answer = client.post("/v1/estimates", json={"problem": problem})
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "kernel_crashed"
-    assert len(answer.json()["error"]["detail"]["estimates"]) == 2
-    backend.before = lambda _: None
-    assert _ask(client, problem)["estimates"][0]["seconds"] > 0
-
-
 def test_one_sampling_at_a_time_on_a_device(
     client: TestClient, backend: FakeBackend, problem: Plain
 ) -> None:
@@ -112,16 +88,6 @@ def test_one_sampling_at_a_time_on_a_device(
         list(pool.map(lambda one: _ask(client, one), problems))
     assert backend.calls["sample"] == 12
     assert backend.most_at_once == {FIRST: 1, SECOND: 1}
-
-
-def test_equal_questions_at_once_are_sampled_once(
-    client: TestClient, backend: FakeBackend, problem: Plain
-) -> None:
-    """The second waits for the first's answer."""
-    backend.pause_s = 0.2
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: _ask(client, problem, devices=[FIRST]), range(4)))
-    assert backend.calls["sample"] == 1
 
 
 def test_a_full_queue_says_when_to_come_again(
@@ -187,13 +153,6 @@ def test_without_the_right_to_run_nothing_runs(
     assert refused.status_code == 403
     assert refused.json()["error"]["code"] == "missing_scope"
     assert answer["tier"] == "analytic"
-    assert backend.calls["sample"] == 0
-
-
-def test_sampling_can_be_declined(client: TestClient, backend: FakeBackend, problem: Plain) -> None:
-    """A caller who may run kernels need not."""
-    backend.is_calibrated = True
-    assert _ask(client, problem, sampling="never")["estimates"][0]["tier"] == "analytic"
     assert backend.calls["sample"] == 0
 
 

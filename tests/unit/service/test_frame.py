@@ -38,14 +38,6 @@ def test_every_kind_of_error_has_a_code_of_its_own() -> None:
     assert len(codes) == len(kinds)
 
 
-def test_a_request_has_an_id(client: TestClient) -> None:
-    """A caller's id is used if it is one, else another is made."""
-    assert client.get("/health", headers={"x-request-id": "a-1"}).headers["x-request-id"] == "a-1"
-    made = client.get("/health", headers={"x-request-id": "a b\tc"}).headers["x-request-id"]
-    assert made != "a b\tc"
-    assert len(made) == 16
-
-
 def test_a_large_body_is_refused(settings: ServiceSettings, backend: FakeBackend) -> None:
     """The limit holds whether the length is told or not."""
     small = replace(settings, limits=Limits(body_bytes=1000))
@@ -93,19 +85,6 @@ def test_without_a_device_the_service_is_not_ready(settings: ServiceSettings) ->
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "no_device"
     assert "retry-after" in answer.headers
-
-
-def test_what_is_no_json_is_refused_by_name(client: TestClient) -> None:
-    """The caller is told the type that was sent and the one that is read; a form likewise."""
-    headers = {"content-type": "text/plain"}
-    answer = client.post("/v1/estimates", content="{}", headers=headers)
-    assert answer.status_code == 415
-    assert "'text/plain'" in answer.json()["error"]["message"]
-    assert "application/json" in answer.json()["error"]["message"]
-    sent = {"origin": "http://127.0.0.1", "accept": "text/html", **headers}
-    answer = client.post("/lab/estimate", content="code=1", headers=sent)
-    assert answer.status_code == 415
-    assert "x-www-form-urlencoded" in answer.text
 
 
 def test_a_changed_description_needs_another_version() -> None:

@@ -1,7 +1,6 @@
 """Jobs are asked for, done, followed, cancelled, and survive whoever does them."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,6 @@ from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service import ServiceSettings, jobs
-from kernelcast.service.device_lock import host_name
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.routes import jobs as routes
 from kernelcast.service.service import Service
@@ -110,17 +108,6 @@ def test_a_job_is_done(state: ServiceState, folder: Path) -> None:
     assert job.ended_at is not None
 
 
-def test_a_job_that_says_why_it_fails(state: ServiceState, folder: Path) -> None:
-    """Its error is kept and it is not tried again."""
-    job_id = _add(state)
-    script = "tell('error', {'code': 'invalid_input', 'message': 'too few', 'detail': None})\n"
-    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
-    job = _find(state, job_id)
-    assert job.state is JobState.FAILED
-    assert job.error is not None
-    assert job.error["message"] == "too few"
-
-
 def test_a_job_whose_database_was_away_goes_on(state: ServiceState, folder: Path) -> None:
     """That is no fault of the job."""
     job_id = _add(state)
@@ -193,13 +180,6 @@ def test_the_end_of_the_service_leaves_the_job_waiting(state: ServiceState, fold
     _run(state, folder, "tell('result', 1)\n", lambda: _find(state, job_id).state is JobState.DONE)
 
 
-def test_a_job_whose_process_is_gone_is_resumed(state: ServiceState, folder: Path) -> None:
-    """Found running at the start, though nobody of this host can be at it."""
-    job_id = _add(state)
-    assert state.jobs.claim(host_name(), ()) is not None
-    _run(state, folder, "tell('result', 1)\n", lambda: _find(state, job_id).state is JobState.DONE)
-
-
 def test_jobs_go_to_the_host_with_their_devices(state: ServiceState) -> None:
     """And what another host does is left to it while it gives signs of life."""
     job_id = _add(state, devices=("somewhere-else",))
@@ -211,51 +191,6 @@ def test_jobs_go_to_the_host_with_their_devices(state: ServiceState) -> None:
     assert not state.jobs.report(job_id, "there", None)
     state.jobs.finish(job_id, "there", JobState.DONE)
     assert _find(state, job_id).state is JobState.QUEUED
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"kind": "dance"}, 422),
-        ({"kind": "collect", "options": {"kernels": ["no-such-kernel"]}}, 422),
-        ({"kind": "collect", "options": {"sizes": 0}}, 422),
-        ({"kind": "collect", "options": {"devices": ["no-such"]}}, 404),
-        ({"kind": "collect", "options": {"store": "/etc/passwd"}}, 422),
-        ({"kind": "collect", "options": {"shortest_seconds": 2, "longest_seconds": 1}}, 422),
-        ({"kind": "calibrate", "options": {"only": ["no-such"]}}, 422),
-        ({"kind": "train", "options": {"model": "no-such"}}, 422),
-        ({"kind": "validate", "options": {"models": ["no-such"]}}, 422),
-        ({"kind": "compare", "options": {"first": "linear", "second": "linear"}}, 422),
-        ({"kind": "compare"}, 422),
-    ],
-)
-def test_jobs_that_cannot_be_done_are_refused_at_once(
-    client: TestClient, body: Plain, status: int
-) -> None:
-    """Not after minutes in a queue."""
-    assert client.post("/v1/jobs", json=body).status_code == status
-    assert client.get("/v1/jobs").json()["jobs"] == []
-
-
-def test_a_job_is_followed_until_it_ends(client: TestClient, state: ServiceState) -> None:
-    """Each change is an event with the whole job; the last one ends the stream."""
-    job_id = client.post("/v1/jobs", json={"kind": "train"}).json()["id"]
-    events: list[tuple[str, Plain]] = []
-    with client.stream("GET", f"/v1/jobs/{job_id}/events") as answer:
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        name = ""
-        for line in answer.iter_lines():
-            key, _, content = line.partition(": ")
-            if key == "event":
-                name = content
-            elif key == "data":
-                events.append((name, json.loads(content)))
-                _advance(state, job_id)
-    names = [name for name, _ in events]
-    assert names[-1] == "end"
-    assert set(names[:-1]) == {"job"}
-    assert events[-1][1]["state"] == "done"
-    assert [one["revision"] for _, one in events] == sorted({one["revision"] for _, one in events})
 
 
 def test_only_so_many_jobs_are_followed_at_once(client: TestClient, state: ServiceState) -> None:
@@ -271,14 +206,3 @@ def test_only_so_many_jobs_are_followed_at_once(client: TestClient, state: Servi
     state.jobs.cancel(job_id)
     assert client.get(f"/v1/jobs/{job_id}/events").status_code == 200
     assert service.streams == 0
-
-
-def _advance(state: ServiceState, job_id: str) -> None:
-    """Do the next thing that happens to a job."""
-    job = _find(state, job_id)
-    if job.state is JobState.QUEUED:
-        assert state.jobs.claim("here", ()) is not None
-    elif job.state is JobState.RUNNING and not job.progress:
-        assert state.jobs.report(job_id, "here", {"done": 1})
-    elif job.state is JobState.RUNNING:
-        state.jobs.finish(job_id, "here", JobState.DONE, result=[1])

@@ -93,26 +93,6 @@ def test_a_device_at_work_for_others_is_left_alone(
     assert ask(quiet_client, problem)["high"] == before["high"]
 
 
-def test_an_observed_launch_is_not_sampled_again(
-    quiet_client: TestClient, problem: dict[str, Any]
-) -> None:
-    """Refines nothing that no longer stands."""
-    ask(quiet_client, problem)
-    versions = service_of(quiet_client).watcher._versions
-    versions.models += 1
-    assert not refine(quiet_client)
-
-
-def test_nothing_is_refined_where_nothing_was_sampled(
-    client: TestClient, backend: FakeBackend, problem: dict[str, Any]
-) -> None:
-    """Takes no answer of a model that a caller without samples has got."""
-    backend.is_calibrated = True
-    asked = {"problem": problem, "devices": [DEVICE], "sampling": "never"}
-    assert client.post("/v1/estimates", json=asked).status_code == 200
-    assert not service_of(client).estimating.refinable
-
-
 def test_the_service_refines_by_itself_and_counts_it(
     settings: ServiceSettings, backend: FakeBackend, problem: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
@@ -129,13 +109,6 @@ def test_the_service_refines_by_itself_and_counts_it(
         else:
             pytest.fail("it was never refined")
         assert client.get("/health").json()["refine_share"] == 1.0
-
-
-def test_it_can_be_turned_off(quiet_client: TestClient, problem: dict[str, Any]) -> None:
-    """Says so, and does nothing."""
-    ask(quiet_client, problem)
-    assert quiet_client.get("/health").json()["refine_share"] == 0.0
-    assert "kernelcast_refinements_total{" not in read_metrics(quiet_client)
 
 
 def test_pauses_keep_to_the_share(monkeypatch: pytest.MonkeyPatch) -> None:

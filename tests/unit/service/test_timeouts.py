@@ -88,20 +88,6 @@ def test_a_changed_launch_is_run(
     assert _post(client, problem).status_code == 422
 
 
-def test_what_runs_nothing_still_answers(
-    client: TestClient, backend: FakeBackend, problem: Plain
-) -> None:
-    """The analytic model where it is asked for, and observations of the launch."""
-    backend.before = failing(EstimateTimeoutError("no answer within 60 s"))
-    _post(client, problem)
-    backend.is_calibrated = True
-    modelled = _post(client, problem, sampling="never").json()["estimates"][0]
-    _observe(client, problem, modelled["seconds"])
-    observed = _post(client, problem).json()["estimates"][0]
-    assert (modelled["tier"], observed["tier"]) == ("analytic", "history")
-    assert backend.calls["sample"] == 1
-
-
 def test_all_processes_know_and_a_longer_limit_is_tried(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
@@ -180,21 +166,6 @@ def test_who_waits_is_answered_from_what_was_observed_meanwhile(
         (found,) = waiting.result().json()["estimates"]
     assert found["tier"] == "history"
     assert found["seconds"] == 0.25
-
-
-def test_without_any_other_answer_the_wait_ends_with_503(
-    settings: ServiceSettings, backend: FakeBackend, problem: Plain
-) -> None:
-    """Says what was before it, why nothing else answers, and when to come again."""
-    with (
-        _open(settings, backend, wait_seconds=_WAIT_S) as client,
-        _hang(client, backend, problem),
-    ):
-        refused = _post(client, {**problem, "global_size": [128]})
-    assert refused.status_code == 503
-    assert refused.json()["error"]["code"] == "device_busy"
-    assert "was not calibrated" in refused.json()["error"]["message"]
-    assert int(refused.headers["retry-after"]) >= 1
 
 
 def test_the_same_launch_in_the_queue_is_not_run_after_the_first_hung(

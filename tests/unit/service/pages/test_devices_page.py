@@ -1,8 +1,6 @@
 """The page of devices, with and without calibrations."""
 
-import shutil
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 import httpx
@@ -17,27 +15,6 @@ from support.service_backend import FakeBackend
 Check = Callable[[httpx.Response], str]
 DEVICE = "fake-device-0000"
 FIGURE = "/devices/machines/a100/figures/saturation"
-
-
-@pytest.fixture
-def calibrated(folder: Path) -> None:
-    """Give the first fake device the description of a shipped machine."""
-    shipped = Path(str(files("kernelcast"))) / "data" / "machines" / "a100.yaml"
-    (folder / "machines").mkdir(parents=True)
-    shutil.copy(shipped, folder / "machines" / f"{DEVICE}.yaml")
-
-
-@pytest.mark.usefixtures("calibrated")
-def test_a_calibrated_device(client: TestClient, check_page: Check) -> None:
-    """Its numbers have their sources, its curves their pictures with PNG and CSV."""
-    assert "9.75 Top/s" in check_page(client.get("/devices"))
-    text = check_page(client.get(f"/devices/{DEVICE}"))
-    for word in ("Computations", "Caches", "published", "Random walk through global memory"):
-        assert word in text
-    place = f"/devices/machines/{DEVICE}/figures/walk"
-    assert f'srcset="{place}.svg?theme=dark"' in text
-    assert f'href="{place}.png"' in text
-    assert f'href="{place}.csv"' in text
 
 
 def test_a_damaged_calibration_is_told(client: TestClient, check_page: Check, folder: Path) -> None:
@@ -105,16 +82,3 @@ def test_the_button_starts_a_calibration(
     text = check_page(client.get("/devices"))
     assert f'href="/jobs/{job.id}"' in text
     assert text.count('action="/devices/calibrate"') == 1
-
-
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [({"device": DEVICE, "effort": "heroic"}, 422), ({"device": "no-such"}, 404)],
-)
-def test_a_calibration_that_cannot_be(
-    post: Callable[..., httpx.Response], check_page: Check, fields: dict[str, str], status: int
-) -> None:
-    """Wrong efforts and devices are told."""
-    answer = post("/devices/calibrate", fields)
-    assert answer.status_code == status
-    check_page(answer)
