@@ -9,10 +9,10 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.launches.settings import (
-    DEFAULT_COVERAGE,
     DEFAULT_TIMEOUT_S,
     EstimateSettings,
 )
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.reports.targets import check_target
 from kernelcast.sampling.plan import SamplingPlan
 

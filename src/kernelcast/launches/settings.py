@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.plan import SamplingPlan
 
-DEFAULT_COVERAGE = 0.9
 DEFAULT_TIMEOUT_S = 300.0
 DEFAULT_LEAST_GAIN = 1.0
 LONGEST_WITHIN_S = 60.0

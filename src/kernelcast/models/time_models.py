@@ -20,12 +20,11 @@ from kernelcast.models.regression import (
     number_groups,
     refine_groups,
 )
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
-COVERAGE: Final = 0.9
-"""Share of true times that intervals hold unless another is asked for."""
 SPREAD: Final = "sampled.spread_ratio"
 """The feature that tells how samples differ."""
 SMALLEST_CORRECTION: Final = 0.01
@@ -171,7 +170,7 @@ class FittedModel:
         """Give the time of every launch, in seconds."""
         return self._predict(table)[0]
 
-    def forecast(self, table: TrainingTable, coverage: float = COVERAGE) -> Forecast:
+    def forecast(self, table: TrainingTable, coverage: float = DEFAULT_COVERAGE) -> Forecast:
         """Give times with intervals."""
         check_coverage(coverage)
         seconds, corrections, distances = self._predict(table)
@@ -280,7 +279,7 @@ def _quantile(coverage: float) -> float:
 def check_coverage(coverage: float) -> None:
     """Refuse a coverage that is no share."""
     if not 0 < coverage < 1:
-        msg = f"coverage {coverage}: give a share between 0 and 1, such as {COVERAGE}"
+        msg = f"coverage {coverage}: give a share between 0 and 1, such as {DEFAULT_COVERAGE}"
         raise InputError(msg)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from kernelcast.launches.live import Launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import (
-    DEFAULT_COVERAGE,
     DEFAULT_TIMEOUT_S,
     EstimateSettings,
 )
@@ -16,14 +15,15 @@ from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.plan import DEFAULT_BUDGET, SamplingPlan
 from kernelcast.sampling.user_objects import UserDevice, UserEvent, UserKernel, UserQueue
 
 _MOST_PREDICTORS = 16
-_USUAL = (0.02, DEFAULT_COVERAGE, 0, False)
+_USUAL = (DEFAULT_BUDGET, DEFAULT_COVERAGE, 0, False)
 
 
 def estimate(  # noqa: PLR0913 - a launch has that many parts
@@ -34,7 +34,7 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
     *,
     queue: UserQueue,
     global_offset: Sequence[int] | None = None,
-    budget: float = 0.05,
+    budget: float = DEFAULT_BUDGET,
     coverage: float = DEFAULT_COVERAGE,
     measure: bool = False,
     seed: int = 0,

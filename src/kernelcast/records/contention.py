@@ -8,6 +8,8 @@ from statistics import NormalDist, mean
 
 from kernelcast.records.errors import InputError, KernelcastError
 
+DEFAULT_COVERAGE = 0.9
+"""Share of true times that intervals hold unless another is asked for."""
 NOTICEABLE = 1.15
 """Below this factor a machine counts as idle."""
 HOLDS_S = 30.0

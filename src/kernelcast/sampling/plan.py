@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from kernelcast.records.errors import InputError
 
+DEFAULT_BUDGET = 0.05
+"""Share of the predicted time that sampling may take unless another is asked for."""
 SAMPLER = 5
 """Revision of how launches are sampled: grows when samples of the same launch, and the linear
 model's time from them, come to be of another size. Observations keep it under this name among
@@ -51,7 +53,7 @@ class SamplingPlan:
         If a number is out of its range.
     """
 
-    budget: float = 0.05
+    budget: float = DEFAULT_BUDGET
     min_launch_s: float = 100e-6
     moments: int = 1
     seed: int = 0

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kernelcast.models.time_models import COVERAGE
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
 
 DEFAULT_MODEL = "hybrid"
@@ -82,7 +82,7 @@ class ValidationSettings:
     """Names of the catalogue; none means the usual rivals of the split."""
     rows: RowFilter = field(default_factory=RowFilter)
     """Launches that are learned from and judged: others have no part in either."""
-    coverage: float = COVERAGE
+    coverage: float = DEFAULT_COVERAGE
     """Share of rows that intervals shall hold."""
     folds: int | None = None
     """Groups are held out in so many parts at most; None holds out one at a time."""
@@ -101,7 +101,7 @@ class TrainingSettings:
 
     with_validation: bool = True
     """Whether each model is validated too, which takes many times longer than to train it."""
-    coverage: float = COVERAGE
+    coverage: float = DEFAULT_COVERAGE
     """Share of rows that intervals shall hold in the validation."""
     jobs: int = -1
     """Processes of the validation; -1 takes one per processor."""

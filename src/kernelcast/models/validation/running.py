@@ -11,9 +11,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.time_models import COVERAGE, Forecast, check_coverage
+from kernelcast.models.time_models import Forecast, check_coverage
 from kernelcast.models.validation.report import ModelRows, ValidationReport
 from kernelcast.models.versioned_files import list_versions
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
@@ -52,7 +53,7 @@ class ValidationPlan:
     """What the labels are, for the report: ``kernel``, ``application`` or ``device``."""
     is_per_device: bool = True
     """Whether each device has models of its own; False for models that learn from all devices."""
-    coverage: float = COVERAGE
+    coverage: float = DEFAULT_COVERAGE
     """Share of rows that intervals shall hold."""
     folds: int | None = None
     """Groups are held out in so many parts at most; None holds out one at a time."""

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.estimates import Interval
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.training_data.store import Selection, Store
@@ -28,7 +29,6 @@ MOST_LAUNCHES: Final = 1000
 """Launches of a kernel that are looked at, those that were measured last."""
 MOST_TIMES: Final = 100
 """Times of each launch that its history is drawn of, the newest."""
-_COVERAGE: Final = 0.9
 # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting shift
 # is seen after three to six.
 _REPLAYED: Final = 12
@@ -136,7 +136,7 @@ def _replay(rows: Sequence[Any]) -> _Replay:
     history, found = LaunchHistory(), _Replay()
     for place, one in enumerate(rows, 1):
         when = load_time(one.measured_at_us)
-        if place == len(rows) and (answer := history.answer(_COVERAGE)) is not None:
+        if place == len(rows) and (answer := history.answer(DEFAULT_COVERAGE)) is not None:
             found.remembered = Remembered(answer=answer, measured_s=one.seconds)
         noise = one.noise if one.run_count > 1 else None
         if history.add(Seen(seconds=one.seconds, noise=noise, when=when)).has_shifted:

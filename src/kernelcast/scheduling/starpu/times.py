@@ -11,6 +11,7 @@ from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import fit_linear, make_interval
 from kernelcast.predictor.estimates import estimate_on_devices
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval
@@ -28,8 +29,6 @@ from kernelcast.scheduling.starpu.models import (
     parse_worker,
 )
 from kernelcast.training_data.store import Selection, Store
-
-_COVERAGE = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,7 +357,7 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
     except KernelcastError as error:
         msg = f"samples of a loop: {error}"
         raise InputError(msg) from error
-    return make_interval(fit_linear(run), coverage=_COVERAGE)
+    return make_interval(fit_linear(run), coverage=DEFAULT_COVERAGE)
 
 
 def deviation_of(low: float, high: float, coverage: float) -> float:

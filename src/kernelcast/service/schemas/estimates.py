@@ -4,9 +4,12 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.service.estimating import Sampling
 from kernelcast.service.schemas.common import ErrorBody, Open, Text
 from kernelcast.service.schemas.problems import EXAMPLE, ProblemRef
+
+_USUAL = EstimateSettings()
 
 
 class EstimateRequest(ProblemRef):
@@ -21,11 +24,17 @@ class EstimateRequest(ProblemRef):
         default=[], description="Ids or their beginnings; all devices when left out."
     )
     budget: float = Field(
-        default=0.05, gt=0, le=1, description="Share of the predicted time for sampling."
+        default=_USUAL.plan.budget,
+        gt=0,
+        le=1,
+        description="Share of the predicted time for sampling.",
     )
     # Beyond that an interval says nothing, and its quantiles are no numbers any more.
     coverage: float = Field(
-        default=0.9, ge=0.001, le=0.9999, description="Share of times in the interval."
+        default=_USUAL.coverage,
+        ge=0.001,
+        le=0.9999,
+        description="Share of times in the interval.",
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Of random buffer contents.")
     sampling: Sampling = Field(
