@@ -166,10 +166,12 @@ def fit_rate(base: HitRates, function: str, cases: Sequence[Case], quantity: str
 
     def measure(x: Sequence[float]) -> float:
         rates = change(x)
-        errors = [
-            abs(ask(one, rates).volumes[quantity] / one.measured[quantity] - 1) for one in cases
-        ]
-        return statistics.fmean(errors)
+        errors: dict[str, list[float]] = defaultdict(list)
+        for one in cases:  # each family weighs the same
+            predicted = compute_volumes(one.launch, read_machine(describe(one.device)), rates)
+            loaded = {"l2_load": predicted.l2_load_bytes, "dram_load": predicted.dram_load_bytes}
+            errors[one.family].append(abs(loaded[quantity] / one.measured[quantity] - 1))
+        return statistics.fmean(map(statistics.fmean, errors.values()))
 
     first = (np.log(start.b), np.log(start.c))
     best = minimize(measure, first, method="Nelder-Mead", options={"maxfev": EVALUATIONS})

@@ -128,7 +128,10 @@ def test_folding_saves_loads_per_update() -> None:
     """Work-items that compute neighbours along z share their halo: fewer bytes per update."""
     plain, folded = (
         compute_volumes(
-            make_star(array=(264, 264, 264), radius=4, local_size=(32, 4, 4), fold=fold), V100
+            make_star(
+                array=(264, 264, 264), radius=4, local_size=(32, 4, 4), fold=fold, registers=64
+            ),
+            V100,
         )
         for fold in ((1, 1, 1), (1, 1, 2))
     )

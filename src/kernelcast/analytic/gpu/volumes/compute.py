@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
 from kernelcast.analytic.gpu.machine import GpuMachine
@@ -19,8 +19,10 @@ from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave
 from kernelcast.analytic.gpu.volumes.families import group_families
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, SumFootprint
 from kernelcast.analytic.gpu.volumes.l1 import (
+    USABLE_SHARE,
     FamilyCosts,
     cost_family,
+    is_spread,
     keep_common,
     list_reloads,
     sum_l1,
@@ -28,14 +30,13 @@ from kernelcast.analytic.gpu.volumes.l1 import (
 from kernelcast.analytic.gpu.volumes.listed import (
     ListedAccess,
     Scatter,
+    cost_listed,
     divide_by_buffer,
     list_access,
     share_windows,
 )
 from kernelcast.analytic.gpu.volumes.ordered import order_loads
-from kernelcast.analytic.gpu.volumes.record import GpuVolumes, Reload
-from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE, is_spread, lose_in_l1
-from kernelcast.analytic.gpu.volumes.work_groups import list_classes
+from kernelcast.analytic.gpu.volumes.record import GpuVolumes
 from kernelcast.expressions import Condition
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -96,7 +97,7 @@ class _Accesses:
         families = group_families(self.boxes)
         return [
             *(cost_family(one, grid, machine, is_kept=is_kept) for one in families),
-            *(one.cost(machine) for one in self.listed),
+            *cost_listed(self.listed, machine),
         ]
 
 
@@ -125,12 +126,8 @@ def compute_volumes(
     loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
     load_costs = _cost_loads(loads, grid, machine, occupancy)
     store_costs = stores.cost(grid, machine, is_kept=False)
-    if not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes):
-        reloads: tuple[Reload, ...] = (
-            _spread_reload(loads.boxes, load_costs, grid, machine, occupancy),
-        )
-    else:
-        reloads = list_reloads(load_costs, occupancy, machine, rates)
+    spreads = not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes)
+    reloads = list_reloads(load_costs, occupancy, machine, rates, is_spread=spreads)
     l1 = sum_l1(load_costs, store_costs, occupancy, machine, reloads)
     parts = loads.footprint(grid), stores.footprint(grid)
     whole: Footprint = SumFootprint(parts=parts)
@@ -149,6 +146,7 @@ def compute_volumes(
         scattered_loads=loads.scatter(grid),
         scattered_stores=stores.scatter(grid),
         are_stores_listed=bool(stores.listed),
+        is_spread=spreads,
         ordered=order_loads(loads.boxes, stores.boxes, grid)
         if machine.architecture.spreads_loads and not accesses.listed
         else None,
@@ -187,23 +185,6 @@ def _cost_loads(
         (keep_common(one, occupancy, machine, grid.work_groups) for one in (windows, costs)),
         key=lambda kept: sum(one.sectors[-1] for one in kept),
     )
-
-
-def _spread_reload(
-    loads: Sequence[BoxAccess],
-    costs: Sequence[FamilyCosts],
-    grid: Grid,
-    machine: GpuMachine,
-    occupancy: Occupancy,
-) -> Reload:
-    """Give what an average work-group loads again of loads that are spread over time."""
-    full = max(list_classes(loads, grid), key=lambda one: one.work_groups)
-    lost = lose_in_l1(loads, full.box, grid, machine, occupancy.work_groups)
-    # Work-groups that are cut ask for less, and so lose less.
-    most = sum(one.requested_sectors - one.sectors[-1] for one in costs)
-    active = sum(one.instructions for one in costs)
-    share = active / (len(loads) * occupancy.warps_per_work_group)
-    return replace(lost, bytes=min(share * lost.bytes, most * machine.l1_sector_bytes))
 
 
 def _count_updates(launch: ModelledLaunch, grid: Grid, stores: Sequence[BoxAccess]) -> int:

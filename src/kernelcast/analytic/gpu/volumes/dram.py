@@ -12,17 +12,17 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.analytic.gpu.hit_rates import HitRate, HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.footprints import Footprint, Level
 from kernelcast.analytic.gpu.volumes.listed import Scatter
 from kernelcast.analytic.gpu.volumes.ordered import OrderedLoads
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Overlap, WaveVolumes
-from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE, exceed_room
 
 RELOAD_DISTANCE = 1.5
 """Work-groups per compute unit between two loads of a line that a full L1 cache evicts; of 1, 1.25
-to 2 the one with which V100 counters are predicted best, see benchmarks/v100_volumes.py."""
+to 2 the one with which V100 counters are predicted best."""
+_STEPS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ class Traffic:
     """Those whose data any work-group may have touched before."""
     are_stores_listed: bool = False
     """Whether stores are known from addresses of some work-groups only."""
+    is_spread: bool = False
+    """Whether loads are spread over the lives of work-items, which do not fit into registers."""
     ordered: OrderedLoads | None = None
     """The loads in their order, where that decides what is lost."""
 
@@ -104,12 +106,16 @@ def _meet_again(
     rates: HitRates,
     l1: L1Volumes,
 ) -> tuple[list[Overlap], float]:
-    """Give what work-groups of a wave share with others, and what it loads again beside that."""
+    """List what work-groups of a wave share with others, and add up what it loads again."""
     waves = traffic.work_groups / wave
-    overlaps = [
-        _overlap(nearer, level, wave, traffic, machine, rates)
-        for nearer, level in itertools.pairwise(levels)
-    ]
+
+    def list_overlaps(lead: float) -> list[Overlap]:
+        return [
+            _overlap(nearer, level, wave, lead, traffic, machine, rates)
+            for nearer, level in itertools.pairwise(levels)
+        ]
+
+    overlaps = list_overlaps(0.0)
     row_bytes = levels[0].bytes / waves if levels else 0.0
     if rates.l2_reload is not None:
         reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
@@ -123,20 +129,39 @@ def _meet_again(
         )  # fmt: skip
         most = max(l1.loaded_bytes * traffic.work_groups - levels[-1].bytes, 0.0)
         return _lose_in_order(overlaps, min(again, most) / waves)
-    ahead = 0.0
-    if any(one.is_spread for one in l1.reloads):
+    lead = 0.0
+    if traffic.is_spread:  # Work-groups of a wave run ahead of one another.
         moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
-        moved += stored_bytes / waves
-        room = USABLE_SHARE * machine.l2_total_bytes / max(moved, 1.0)
-        overlaps = [_run_ahead(one, room, wave) for one in overlaps]
-        ahead = float(exceed_room(room))
-    return overlaps, _reload(l1, traffic, machine, rates, ahead) * wave
+        lead = RELOAD_DISTANCE * (moved + stored_bytes / waves) / machine.l2_total_bytes
+        overlaps = list_overlaps(lead)
+    lost = 0.0
+    for one in l1.reloads:
+        # Between two loads of a line lies the more of a work-group's life, the more it
+        # oversubscribes its L1 cache; meanwhile every unit loads that share of a work-group.
+        skew = traffic.oversubscribe(machine.compute_units, machine, loops=one.loops)
+        over = 0.0 if lead else RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
+        lost += one.bytes * (1 - _hit_ahead(rates.l2_overlap, over, lead))
+    return overlaps, lost * wave
+
+
+def _hit_ahead(rate: HitRate, over: float, lead: float) -> float:
+    """Average a hit rate where the second of two work-items may be ahead or behind.
+
+    Two of which each may stand anywhere in its life are apart by a triangularly distributed share
+    of what is loaded meanwhile, the lead.
+    """
+    if not lead:
+        return rate.at(over)
+    shares = [(2 * place + 1) / _STEPS - 1 for place in range(_STEPS)]
+    hits = sum((1 - abs(one)) * rate.at(abs(over + one * lead)) for one in shares)
+    return hits / sum(1 - abs(one) for one in shares)
 
 
 def _overlap(
     nearer: Level,
     level: Level,
     wave: int,
+    lead: float,
     traffic: Traffic,
     machine: GpuMachine,
     rates: HitRates,
@@ -151,26 +176,14 @@ def _overlap(
     near = min(over, traffic.oversubscribe(nearer.work_groups, machine, loops=0))
     together = max(0.0, 1 - nearer.work_groups / wave)
     rate = rates.find_overlap(level.name)
+    hits = together * _hit_ahead(rate, near, lead) + (1 - together) * _hit_ahead(rate, over, lead)
     return Overlap(
         name=level.name,
         work_groups=nearer.work_groups,
         oversubscription=over,
         shared_bytes=(nearer.bytes - level.bytes) / (traffic.work_groups / wave),
-        hit_rate=together * rate.at(near) + (1 - together) * rate.at(over),
+        hit_rate=hits,
     )
-
-
-def _run_ahead(overlap: Overlap, room: float, wave: int) -> Overlap:
-    """Lower a hit rate where some work-groups of a wave run ahead of others.
-
-    Neighbours of one wave stand anywhere in their lives; those of two waves are a life further
-    apart. Rows that are longer than a wave meet in other waves anyway.
-    """
-    across = min(1.0, overlap.work_groups / wave)
-    lost = (1 - across) * exceed_room(room)
-    if overlap.work_groups < wave:
-        lost = lost + across * exceed_room(room, 1.0)
-    return replace(overlap, hit_rate=overlap.hit_rate * (1 - float(lost)))
 
 
 def _lose_in_order(overlaps: Sequence[Overlap], again: float) -> tuple[list[Overlap], float]:
@@ -178,26 +191,6 @@ def _lose_in_order(overlaps: Sequence[Overlap], again: float) -> tuple[list[Over
     shared = sum(one.shared_bytes for one in overlaps)
     hit = max(0.0, 1 - again / shared) if shared > 0 else 0.0
     return [replace(one, hit_rate=hit) for one in overlaps], max(0.0, again - shared)
-
-
-def _reload(
-    l1: L1Volumes, traffic: Traffic, machine: GpuMachine, rates: HitRates, ahead: float
-) -> float:
-    """Give what a work-group loads from DRAM again, since neither cache has kept it.
-
-    Between two loads of a line lies the more of a work-group's life, the more it oversubscribes
-    its L1 cache; meanwhile every compute unit loads the data of that share of a work-group. Where
-    loads are spread over time, the lead of one work-item over another decides.
-    """
-    total = 0.0
-    for one in l1.reloads:
-        if one.is_spread:
-            total += one.bytes * ahead
-        elif one.bytes:
-            skew = traffic.oversubscribe(machine.compute_units, machine, loops=one.loops)
-            over = RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
-            total += one.bytes * (1 - rates.l2_overlap.at(over))
-    return total
 
 
 def _count_pages(traffic: Traffic, wave: int) -> float:

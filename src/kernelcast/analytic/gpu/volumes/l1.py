@@ -3,18 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.occupancy import Occupancy
-from kernelcast.analytic.gpu.volumes.affine import Clip, Grid
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, GroupRange
 from kernelcast.analytic.gpu.volumes.families import Family
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
-from kernelcast.analytic.gpu.volumes.spread import USABLE_SHARE, share_reused_lines
+from kernelcast.analytic.gpu.volumes.unions import IntArray, divide
 from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps
 from kernelcast.analytic.gpu.volumes.work_groups import (
     count_per_group,
     list_classes,
+    spread_alignments,
 )
+from kernelcast.expressions.modelled_launch import ModelledLaunch
+
+USABLE_SHARE = 0.75
+"""Share of a cache within which data that is met all the time is found again."""
+_BETWEEN = {False: 1 / 2, True: 3 / 4}
+"""Share of another work-group's loads that lies between two of a work-group: where all its loads
+are on their way at once, and where they are spread over its life. Both from V100 counters."""
+_ALIGNMENTS = 4
+_REGISTER_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +47,8 @@ class FamilyCosts:
     stores, which L1 does not keep."""
     reused_share: float
     """Share of an iteration's lines that several instructions need."""
+    warp_sectors: float
+    """Sectors of a work-group if data were shared within one warp's iteration of all loops only."""
     is_common: bool = False
     """Whether every work-group loads the same."""
 
@@ -71,15 +85,78 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
         if is_kept:
             # Work-groups that are cut fill less; full ones decide what the cache loses.
             lines.append(count_per_group(own, [full], grid, machine.l1_line_bytes))
+    instructions = warps * sum(one.executions * shares[one.clip] for one in family)
+    reused_share, warp_sectors = (
+        _examine_reuse(family, full.box, grid, machine) if is_kept else (0.0, 0.0)
+    )
     return FamilyCosts(
         buffer=family[0].access.buffer or "",
         costs=cost_warps(family, full.box, grid, machine),
-        instructions=warps * sum(one.executions * shares[one.clip] for one in family),
+        instructions=instructions,
         sectors=tuple(sectors),
         lines=tuple(lines),
-        reused_share=share_reused_lines(family, full.box, grid, machine) if is_kept else 0.0,
+        reused_share=reused_share,
+        warp_sectors=warp_sectors * instructions / (warps * len(family)),
         is_common=is_kept and not any(family[0].group_strides),
     )
+
+
+def _examine_reuse(
+    accesses: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine
+) -> tuple[float, float]:
+    """Measure the share of a work-group's lines that several instructions need, and its sectors.
+
+    Sectors count once in each warp. Loops run once: what an iteration shares with the next is
+    looked at elsewhere.
+    """
+    line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
+    lanes = _list_lanes(accesses, grid, machine.warp_width)
+    shifts, _ = spread_alignments(accesses[0].group_strides, box, line)
+    chosen = shifts[:: max(1, -(-shifts.size // _ALIGNMENTS))]
+    parts = np.arange(0, max(accesses[0].access.bytes, 1), sector)
+    reused = lines = sectors = 0
+    for shift in chosen:
+        touched = np.sort(_drop_repeated(divide(lanes + shift, line)))
+        again = touched[1:] == touched[:-1]
+        lines += touched.size - int(again.sum())
+        # Of a line's repetitions, the first says that it is needed again.
+        reused += int(again[:1].sum()) + int((again[1:] & ~again[:-1]).sum())
+        by_warp = (lanes[..., None] + shift + parts).swapaxes(0, 1).reshape(lanes.shape[1], -1)
+        sectors += _drop_repeated(divide(by_warp, sector)).size
+    return reused / lines, sectors / chosen.size
+
+
+def _list_lanes(accesses: Sequence[BoxAccess], grid: Grid, width: int) -> IntArray:
+    """List addresses by access, warp and lane; the last warp repeats its last work-item."""
+    first = accesses[0]
+    size = grid.local[0] * grid.local[1] * grid.local[2]
+    items = np.minimum(np.arange(-(-size // width) * width, dtype=np.int64), size - 1)
+    x, rest = items % grid.local[0], items // grid.local[0]
+    strides = first.local_strides
+    own = x * strides[0] + rest % grid.local[1] * strides[1] + rest // grid.local[1] * strides[2]
+    bases = np.array([one.base_bytes for one in accesses], dtype=np.int64)
+    lanes: IntArray = (bases[:, None] + own).reshape(len(accesses), -1, width)
+    return lanes
+
+
+def _drop_repeated(units: IntArray) -> IntArray:
+    """List the units of all rows, each once per row (the last axis)."""
+    if (units[..., 1:] < units[..., :-1]).any():
+        units = np.sort(units, axis=-1)
+    is_new = np.ones(units.shape, dtype=np.bool_)
+    is_new[..., 1:] = units[..., 1:] != units[..., :-1]
+    kept: IntArray = units[is_new]
+    return kept
+
+
+def is_spread(launch: ModelledLaunch, loads: Sequence[BoxAccess]) -> bool:
+    """Tell whether what a work-item loads outside loops exceeds its registers.
+
+    Then it loads some, computes, and loads others: loads are spread over its life.
+    """
+    if launch.registers is None or any(one.loops for one in loads):
+        return False
+    return sum(one.access.bytes for one in loads) > launch.registers * _REGISTER_BYTES
 
 
 def keep_common(
@@ -150,23 +227,34 @@ def sum_l1(
 
 
 def list_reloads(
-    loads: Sequence[FamilyCosts], occupancy: Occupancy, machine: GpuMachine, rates: HitRates
+    loads: Sequence[FamilyCosts],
+    occupancy: Occupancy,
+    machine: GpuMachine,
+    rates: HitRates,
+    *,
+    is_spread: bool,
 ) -> tuple[Reload, ...]:
     """List what is loaded again since L1 has not kept it, by the loop across which it is reused.
 
-    Within an iteration, only lines that several instructions of a work-group need compete: the
-    others stream. From one iteration to the next, all lines of an iteration lie in between, and
-    those of the other work-groups of the compute unit.
+    A warp finds what it has just loaded itself. What other warps load as well is found by how much
+    competes for the cache: lines that only one instruction needs stream through; the others are
+    those of the work-group, and a share of what the other work-groups of the compute unit load: see
+    `_BETWEEN`. From one iteration to the next, all lines of an iteration lie in between, and those
+    of the other work-groups.
     """
     line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
     depth = max((len(one.sectors) for one in loads), default=1) - 1
-    wanted = sum(one.costs.sectors * one.instructions for one in loads)
+    wanted = sum(max(one.warp_sectors, one.sectors_at(0)) for one in loads)
     found = []
     for level in range(depth + 1):
         if level:
             touched = occupancy.work_groups * sum(one.lines_at(level - 1) for one in loads)
         else:
-            touched = sum(one.lines_at(0) * one.reused_share for one in loads)
+            others = _BETWEEN[is_spread] * (occupancy.work_groups - 1)
+            touched = sum(
+                one.lines_at(0) * one.reused_share * (1 if one.is_common else 1 + others)
+                for one in loads
+            )
         over = touched * line / machine.l1_bytes
         shared = sum(one.sectors_at(level) for one in loads)
         redundant = max(0.0, wanted - shared) * sector

@@ -197,7 +197,8 @@ class ListedAccess:
         costs = measure_addresses(rows, self.access.bytes, machine)
         unique = self.count_group(machine.l1_sector_bytes)
         lines = self.count_group(machine.l1_line_bytes)
-        unshared = max(unique, costs.sectors * instructions / count)
+        warp_sectors = costs.sectors * instructions / count
+        unshared = max(unique, warp_sectors)
         return FamilyCosts(
             buffer=self.access.buffer or "",
             costs=costs,
@@ -205,6 +206,7 @@ class ListedAccess:
             sectors=(unshared, unique) if self.access.loops else (unique,),
             lines=(lines / self._iterations(), lines) if self.access.loops else (lines,),
             reused_share=self._share_reused(machine.l1_line_bytes),
+            warp_sectors=warp_sectors,
         )
 
     def count_group(self, granularity: int) -> float:
@@ -396,6 +398,32 @@ class Scatter:
         every = sum(one.count_stretch(self.work_groups, granularity) for one in self.accesses)
         own = sum(one.count_stretch(work_groups, granularity) for one in self.accesses)
         return min(1.0, own / every)
+
+
+def cost_listed(listed: Sequence[ListedAccess], machine: GpuMachine) -> list[FamilyCosts]:
+    """Cost accesses for an average work-group; a warp finds what others of a buffer have loaded."""
+    costs = [one.cost(machine) for one in listed]
+    sector = machine.l1_sector_bytes
+    for name in {one.access.buffer for one in listed}:
+        places = [number for number, one in enumerate(listed) if one.access.buffer == name]
+        tables = [
+            np.concatenate([listed[place].groups[group] for group in sorted(listed[place].groups)])
+            for place in places
+        ]
+        if len({one.shape for one in tables}) > 1 or len(places) == 1:
+            continue  # other warps, or other iterations, take part in each
+        units = [np.where(one == ABSENT, ABSENT, one // sector) for one in tables]
+        alone = sum(_count_by_warp(one) for one in units)
+        share = _count_by_warp(np.concatenate(units, axis=1)) / max(alone, 1)
+        for place in places:
+            costs[place] = replace(costs[place], warp_sectors=costs[place].warp_sectors * share)
+    return costs
+
+
+def _count_by_warp(units: IntArray) -> int:
+    ordered = np.sort(units, axis=1)
+    is_new = (ordered[:, 1:] != ordered[:, :-1]) & (ordered[:, 1:] != ABSENT)
+    return int(is_new.sum() + (ordered[:, 0] != ABSENT).sum())
 
 
 def share_windows(

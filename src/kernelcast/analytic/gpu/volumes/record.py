@@ -16,8 +16,6 @@ class Reload:
     """What competes for the cache over its capacity."""
     loops: int
     """Innermost loops that run completely between two loads."""
-    is_spread: bool = False
-    """Whether work-groups run ahead of one another meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
