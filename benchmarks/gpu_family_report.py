@@ -169,11 +169,11 @@ def write_summary(
         f"{count} records, {seconds:.1f} s of CPU time. Errors are predicted over measured less "
         "one. The hit rate of L1 comes from every second record of the four V100 families with "
         "counters, the other fitted constants from every second local size of the 25-point star; "
-        "the V100's rate of starting work-groups comes from box2d_l1. That loads spread over time meet "
-        "more of other work-groups' was found on star3d13_2z, the form of loads in the program's "
-        "order on laplace7_amdlab, and that L1 overlaps the DRAM in full units on box2d_mem. How "
-        "arithmetic and memory overlap comes from microbenchmarks; that it counts at all was decided with the "
-        "times of box2d_l1 and the others in view.",
+        "the V100's rate of starting work-groups comes from box2d_l1. That loads spread over time "
+        "meet more of other work-groups' was found on star3d13_2z, the form of loads in the "
+        "program's order on laplace7_amdlab, and that L1 overlaps the DRAM in full units on "
+        "box2d_mem. How arithmetic and memory overlap comes from microbenchmarks; that it counts "
+        "at all was decided with the times of box2d_l1 and the others in view.",
         "",
     ]
     for device, families in tables.items():
