@@ -25,7 +25,7 @@ from kernelcast.records.private_files import write_private
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.contention_meter import count_others
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.probes import TRIAL_SOURCE
+from kernelcast.sampling.probes import TRIAL_SOURCE, set_trial
 
 _WORK_ITEMS, _LOCAL_SIZE = 4096, 64
 _FIRST_STEPS = 64
@@ -156,7 +156,7 @@ def prepare_trial(
     target = buffer or cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4 * _WORK_ITEMS)
 
     def run(steps: int) -> TrialTimes:
-        kernel.set_args(target, np.int32(steps))
+        set_trial(kernel, target, steps)
         queue.finish()
         start_s, start_worked_s = time.perf_counter(), time.process_time()
         # Enough work-groups for all threads; PoCL left to choose would make one of them all.
@@ -231,7 +231,8 @@ def _try(
     empty = [run(0) for _ in range(_EMPTY_LAUNCHES)]
     last = run(steps)
     while last.host_s < _LONG_ENOUGH_S and steps < _MOST_STEPS:
-        steps *= 4
+        # What others disturbed may have been shorter than it seemed: at least twice as many.
+        steps = int(steps * min(max(1.2 * _LONG_ENOUGH_S / last.host_s, 2.0), 16.0))
         last = run(steps)
     cl.enqueue_copy(queue, out, buffer)
     if not np.allclose(out, 2.0, rtol=1e-4):

@@ -13,7 +13,6 @@ from kernelcast.calibration.calibration import (
     Effort,
     Progress,
     calibrate_device,
-    list_benchmarks,
 )
 from kernelcast.calibration.task import BenchmarkTask
 from kernelcast.launches.machine_file import read_machine, write_machine
@@ -141,18 +140,6 @@ def test_joins_what_the_benchmarks_found_and_writes_it() -> None:
     ]
 
 
-def test_expects_as_long_as_last_time() -> None:
-    """Knows the remaining time from the second calibration on."""
-    seen: list[Progress] = []
-    calibrate_device(DEVICE, CalibrationSettings(), report=seen.append)
-    assert seen[0].remaining_s is None
-    seen.clear()
-    calibrate_device(DEVICE, CalibrationSettings(), report=seen.append)
-    remaining = [one.remaining_s for one in seen]
-    assert None not in remaining
-    assert remaining == sorted(remaining, reverse=True)  # type: ignore[type-var]  # no None in it
-
-
 @pytest.mark.parametrize(
     "error", [KernelRunError("it died"), EstimateTimeoutError("it hangs"), InputError("it cannot")]
 )
@@ -193,17 +180,6 @@ def test_ctrl_c_keeps_what_is_done_and_the_next_call_goes_on(fake: FakeSuite) ->
     assert "launch_s" in done.machine.costs
     calibrate_device(DEVICE, CalibrationSettings())
     assert fake.asked == ["two", "one", "two"]
-
-
-def test_failures_are_remembered_over_an_interrupt(fake: FakeSuite) -> None:
-    """Does not run into the same crash again, and still reports it."""
-    fake.outcomes = {"one": KernelRunError("it died"), "two": KeyboardInterrupt()}
-    with pytest.raises(KeyboardInterrupt):
-        calibrate_device(DEVICE, CalibrationSettings())
-    fake.outcomes["two"] = RESULTS["two"]
-    done = calibrate_device(DEVICE, CalibrationSettings())
-    assert done.failed == {"one": "it died"}
-    assert fake.asked == ["one", "two", "two"]
 
 
 @pytest.mark.parametrize("change", ["driver", "kernelcast", "effort", "fresh", "damage"])
@@ -300,13 +276,3 @@ def test_a_crash_of_a_real_child_is_contained(
     assert list(done.failed) == ["one"]
     assert "SIGSEGV" in done.machine.not_obtained["one"]
     assert done.machine.not_obtained["x"] == "why"
-
-
-def test_the_real_suite_has_names_that_are_file_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names each microbenchmark once, so that it can be a file and an option."""
-    from kernelcast.sampling.microbenchmarks.suite import suite
-
-    monkeypatch.setattr(calibration, "suite", suite)
-    names = [one.name for one in suite()]
-    assert len(set(names)) == len(names) == len(list_benchmarks())
-    assert all(name.replace("-", "").replace("_", "").isalnum() for name in names)

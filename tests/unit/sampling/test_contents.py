@@ -1,6 +1,3 @@
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +7,6 @@ from hypothesis import strategies as st
 
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError
-from kernelcast.sampling import contents
 from kernelcast.sampling.contents import RANDOM_PERIOD, draw_ahead, make_array
 from support import strategies
 
@@ -130,50 +126,12 @@ def test_random_contents_are_those_of_numpys_generator(seed: int, counts: tuple[
             assert np.array_equal(make_array(described, seed=seed), expected)
 
 
-def test_contents_given_out_are_the_callers() -> None:
-    """Writing into a content that was given changes none that is given later."""
-    described = BufferArgument(element=ElementType("float32"), count=64, init=Init.UNIFORM)
-    given = make_array(described, seed=5)
-    first = given.copy()
-    given.fill(-1.0)
-    assert np.array_equal(make_array(described, seed=5), first)
-
-
 def test_counts_over_lanes_and_wraps() -> None:
     """Counts on over the lanes of vectors, and from zero again where the type ends."""
     vectors = BufferArgument(element=ElementType("float32", 2), count=100_000, init=Init.ARANGE)
     assert np.array_equal(make_array(vectors, seed=0).reshape(-1), np.arange(200_000))
     small = BufferArgument(element=ElementType("uint8"), count=100_000, init=Init.ARANGE)
     assert np.array_equal(make_array(small, seed=0), np.arange(100_000) % 256)
-
-
-def test_numbers_that_are_drawn_ahead_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who fills meanwhile waits for them; small buffers and others are left to who fills."""
-    large, small = (
-        BufferArgument(
-            element=ElementType.parse("float32"), count=count, init=Init.UNIFORM, low=0.25
-        )
-        for count in (1 << 20, 100)
-    )
-    begun, may_go_on = threading.Event(), threading.Event()
-    drawn: list[int] = []
-    draw = contents._draw
-
-    def spy(argument: BufferArgument, count: int, rng: np.random.Generator) -> contents.Array:
-        drawn.append(count)
-        begun.set()
-        assert may_go_on.wait(60)
-        return draw(argument, count, rng)
-
-    monkeypatch.setattr(contents, "_draw", spy)
-    draw_ahead([(large, 4101), (small, 4102)])
-    assert begun.wait(60)
-    with ThreadPoolExecutor(1) as pool:
-        filling = pool.submit(make_array, large, seed=4101)
-        may_go_on.set()
-        found = filling.result()
-    assert drawn == [1 << 20]
-    assert np.array_equal(found[:100], make_array(replace(large, count=100), seed=4101))
 
 
 def test_what_cannot_be_drawn_ahead_is_told_to_who_fills() -> None:

@@ -71,15 +71,6 @@ def test_a_device_on_another_processor_is_another_device(monkeypatch: pytest.Mon
     assert mesa[0] == _describe(monkeypatch, "llvmpipe (LLVM 19.1.0)", milan)
 
 
-def test_a_processor_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device whose name says the processor's is not given it again."""
-    xeon = Processor(name="Intel(R) Xeon(R) Processor", generation="6 207")
-    named = _describe(monkeypatch, "pthread-Intel(R) Xeon(R) Processor", xeon)
-    assert named.startswith("rusticl-intel-xeon-processor-")
-    unknown = _describe(monkeypatch, "llvmpipe", Processor(name="", generation=""))
-    assert unknown.startswith("rusticl-llvmpipe-")
-
-
 def _make_gpu(name: str, platform: str, **answers: object) -> SimpleNamespace:
     """Make a GPU of which only what its id needs is known."""
     numbers = dict.fromkeys(

@@ -1,12 +1,7 @@
 """The rows of the microbenchmarks, and what is read from their curves, without a device."""
 
-import math
-import time
-from collections import Counter
 from dataclasses import replace
-from itertools import count, product
 from pathlib import Path
-from unittest.mock import Mock, create_autospec
 
 import numpy as np
 import pytest
@@ -15,23 +10,21 @@ from hypothesis import strategies as st
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
-from kernelcast.records.machine import SPACES, CacheFacts
+from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks import caches, instructions
-from kernelcast.sampling.microbenchmarks.bench import Launch, read_host_caches
+from kernelcast.sampling.microbenchmarks import caches
+from kernelcast.sampling.microbenchmarks.bench import read_host_caches
 from kernelcast.sampling.microbenchmarks.findings import Effort, summarise
 from kernelcast.sampling.microbenchmarks.fits import CacheLevel
 from kernelcast.sampling.microbenchmarks.instructions import (
     INSTRUCTIONS,
     Instruction,
-    InstructionRuns,
     Shape,
     find_ridge,
     make_loop,
     plan_roofline,
 )
 from kernelcast.sampling.microbenchmarks.loops import infer_width, judge_clock
-from kernelcast.sampling.microbenchmarks.streams import LOOPS, ORDERS, TYPES, Stream
 from kernelcast.sampling.microbenchmarks.suite import suite
 from support.builders import make_description
 
@@ -83,47 +76,6 @@ def test_ridge_of_a_planted_roof(steps: int, peak: float) -> None:
     assert find_ridge(counts, [peak * min(1.0, one / 2**steps) for one in counts]) == 2**steps
 
 
-@pytest.mark.parametrize("proven", [0, 1, 3, None])
-def test_a_peak_is_the_fastest_whose_work_is_proven(
-    proven: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A kernel whose work cannot be proven, for noise or a clever compiler, leaves its place."""
-    shapes, launches = (Shape(1), Shape(2)), (Launch(2, 1), Launch(1, 1))
-    fast_first = [(shape, launch) for shape in shapes[::-1] for launch in launches]
-    monkeypatch.setattr(instructions, "screen_shapes", lambda *_: dict.fromkeys(shapes, 1.0))
-    runs = create_autospec(InstructionRuns)
-    runs.kind = INSTRUCTIONS[0]
-    runs.measure = lambda shape, launch: (summarise([1.0]), 10 * shape.chains + launch.global_size)
-
-    def prove(shape: Shape, launch: Launch) -> None:
-        if proven is None or (shape, launch) != fast_first[proven]:
-            raise MeasurementError(str(shape))
-
-    runs.prove = prove
-    if proven is None:
-        with pytest.raises(MeasurementError, match="chains=1"):
-            instructions.measure_peak(runs, launches, "test")
-    else:
-        shape, launch = fast_first[proven]
-        found = instructions.measure_peak(runs, launches, "test")
-        assert found.value == pytest.approx(10 * shape.chains + launch.global_size)
-
-
-@pytest.mark.parametrize("clock", ["perf_counter", "process_time"])
-def test_only_builds_that_take_a_processor_long_end_the_search_for_a_peak(
-    clock: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A machine in use makes builds long by the clock, and the widest kernels alone reach it."""
-    runs = create_autospec(InstructionRuns)
-    runs.bench = Mock(launch_overhead_s=0.0)
-    runs.build.return_value.time.return_value = runs.count_steps.return_value = 1.0
-    seconds = count(step=100)
-    monkeypatch.setattr(time, clock, lambda: float(next(seconds)))
-    shapes = instructions.screen_shapes(runs, Launch(64, 64))
-    assert (Shape(8, 16) in shapes) == (clock == "perf_counter")
-    assert shapes
-
-
 @pytest.mark.parametrize("kind", INSTRUCTIONS, ids=lambda kind: kind.name)
 def test_results_depend_on_start_and_iterations(kind: Instruction) -> None:
     """What numpy expects differs between work-items, and stays finite and bounded."""
@@ -158,15 +110,6 @@ def test_drawn_order_is_one_cycle(length: int, seed: int) -> None:
     order, successors = caches.draw_cycle(length, np.random.default_rng(seed))
     assert successors[order].tolist() == [*order[1:].tolist(), order[0]]
     assert sorted(order.tolist()) == list(range(length))
-
-
-def test_all_cycles_are_drawn_alike() -> None:
-    """Each of the six cycles of four elements is as likely."""
-    generator = np.random.default_rng(1)
-    cycles = (caches.draw_cycle(4, generator)[1].tolist() for _ in range(3000))
-    counts = Counter(map(tuple, cycles))
-    assert len(counts) == math.factorial(3)
-    assert all(400 < count < 600 for count in counts.values())
 
 
 def test_host_caches(tmp_path: Path) -> None:
@@ -222,32 +165,3 @@ def test_unmatched_levels_and_steps() -> None:
     assert set(remarks) == {"caches/L3/latency_s", "caches/step at 16384 bytes"}
     unknown, _ = caches.match_caches([_level(2**14, 1e-9), _level(2**22, 1e-8)], [])
     assert [cache.name for cache in unknown] == ["L1", "L2"]
-
-
-def test_large_pages() -> None:
-    """Memory in large pages is zero, aligned and long enough."""
-    memory = caches.allocate_large_pages(caches.LARGE_PAGE_BYTES + 1)
-    assert memory.nbytes >= caches.LARGE_PAGE_BYTES + 1
-    assert memory.ctypes.data % caches.LARGE_PAGE_BYTES == 0
-    assert not memory.any()
-
-
-@given(least=st.integers(64, 4096), octaves=st.integers(1, 12), per_octave=st.integers(1, 6))
-def test_array_sizes(least: int, octaves: int, per_octave: int) -> None:
-    """Sizes of arrays increase, in whole strides."""
-    sizes = caches.make_sizes(least, least * 2**octaves, per_octave, caches.STRIDE_BYTES)
-    assert all(size % caches.STRIDE_BYTES == 0 for size in sizes)
-    assert sizes == sorted(set(sizes))
-
-
-def test_kernels_have_no_double_and_balanced_braces() -> None:
-    """Every memory kernel is for devices without fp64, with as many braces opened as closed."""
-    sources = [caches.make_walk_source(space, 512) for space in SPACES]
-    sources += [caches.make_set_source(words) for words in (1, 2, 4, 8, 16)]
-    sources += [
-        Stream(size, order, is_copy, loop, 4).source
-        for size, order, loop, is_copy in product(TYPES, ORDERS, LOOPS, (False, True))
-    ]
-    for source in sources:
-        assert "double" not in source
-        assert source.count("{") == source.count("}")

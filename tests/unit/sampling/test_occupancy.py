@@ -155,22 +155,6 @@ def test_intels_units_hold_the_calculators_threads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "assumed"),
-    [
-        ("cc 8.0", ("registers_per_work_item",)),
-        ("gfx900", ("registers_per_work_item", "scalar_registers_per_sub_group")),
-        ("gfx1100", ("registers_per_work_item", "sub_group_size")),
-        ("Xe-HPG", ("registers_per_work_item", "sub_group_size")),
-    ],
-)
-def test_unknowns_are_named(name: str, assumed: tuple[str, ...]) -> None:
-    """Names what was unknown and could have lowered the number on this architecture."""
-    result = compute(name, 256)
-    assert (result.assumed, result.limiter is REGISTERS) == (assumed, False)
-    assert "uses_barriers" in compute("Xe-HPG", 16).assumed  # more fit than there are barriers
-
-
-@pytest.mark.parametrize(
     ("name", "size", "demand", "message"),
     [
         ("cc 1.3", 513, {"registers": 8}, "work-group size is 513, the device allows 512"),

@@ -104,14 +104,6 @@ def test_constants_tell_of_the_whole_launch(ndrange: NDRange) -> None:
     }
 
 
-@given(ndrange=strategies.ndranges())
-def test_every_corrected_function_is_redefined(ndrange: NDRange) -> None:
-    """Redefines each function that tells of the launch, once, and no other."""
-    text = add_prelude(USES_ALL, ndrange, source_name="k.cl")
-    defined = re.findall(r"^#define (get_\w+) kc_\w+$", text, re.MULTILINE)
-    assert sorted(defined) == sorted(CORRECTED)
-
-
 def test_hands_numbers_on_to_all_who_ask() -> None:
     """Kernels and functions that ask take them, callers give them, others stay as they are."""
     source = """/* get_num_groups(0) */
@@ -164,8 +156,3 @@ def test_tells_what_functions_answer(ndrange: NDRange, data: st.DataObject) -> N
 def test_names_are_safe_in_a_directive(name: str, printed: str) -> None:
     """Writes a file name so that it cannot end the directive's text."""
     assert mark_line(name) == f'#line 1 "{printed}"\n'
-
-
-def test_names_never_break_the_line() -> None:
-    """Keeps a name with a line break on one line."""
-    assert mark_line("a\nb\r.cl\ud800") == '#line 1 "a b .cl "\n'

@@ -103,14 +103,6 @@ def test_a_folder_is_no_library(prefix: Path, content: str) -> None:
     assert listed(ensure_vendors()) == {"embedded-cpu.icd": str(library)}
 
 
-def test_right_paths_stay(prefix: Path, tmp_path: Path) -> None:
-    """Keeps a path that is right already."""
-    elsewhere = tmp_path / "libelsewhere.so"
-    elsewhere.write_bytes(b"\x7fELF")
-    embed(prefix, "cpu", content=f"{elsewhere}\n")
-    assert listed(ensure_vendors()) == {"embedded-cpu.icd": str(elsewhere)}
-
-
 def test_nothing_embedded_changes_nothing(prefix: Path, tmp_path: Path) -> None:
     """Leaves the loader alone where no runtime is embedded."""
     (tmp_path / "system" / "pocl.icd").write_text("libpocl.so.2\n")
@@ -138,21 +130,6 @@ def test_the_folder_follows_what_is_installed(prefix: Path) -> None:
     assert listed(first) == {"embedded-new.icd": str(library)}
 
 
-def test_environments_do_not_share_a_folder(
-    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Gives two environments of Python two folders."""
-    embed(prefix, "cpu")
-    first = ensure_vendors()
-    other = tmp_path / "other"
-    (other / "lib").mkdir(parents=True)
-    (other / "etc" / "OpenCL" / "vendors").mkdir(parents=True)
-    embed(other, "cpu")
-    monkeypatch.setattr(sys, "prefix", str(other))
-    monkeypatch.delenv(VENDORS_VARIABLE)
-    assert ensure_vendors() not in {first, None}
-
-
 def test_a_cache_that_cannot_be_written_is_no_crash(
     prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,11 +152,3 @@ def test_nowhere_to_write_changes_nothing(
     monkeypatch.setattr(runtimes.tempfile, "tempdir", str(tmp_path / "file"))
     assert ensure_vendors() is None
     assert VENDORS_VARIABLE not in runtimes.os.environ
-
-
-def test_unreadable_files_of_the_system_are_left_out(prefix: Path, tmp_path: Path) -> None:
-    """Leaves out a runtime of the system whose file is empty or no text."""
-    library = embed(prefix, "cpu")
-    (tmp_path / "system" / "empty.icd").write_text("\n")
-    (tmp_path / "system" / "bytes.icd").write_bytes(b"\xff\xfe")
-    assert listed(ensure_vendors()) == {"embedded-cpu.icd": str(library)}

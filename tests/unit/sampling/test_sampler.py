@@ -16,7 +16,6 @@ from support.fakes import (
     Coordinates,
     Cost,
     Disturbance,
-    RepeatedWorkGroupError,
     SyntheticLaunch,
     sample,
 )
@@ -68,13 +67,6 @@ def test_smooth_work_is_predicted(
     assert abs(error_of(launch, seed)) <= tolerance
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_a_blob_is_predicted(seed: int) -> None:
-    """Predicts work that sits in one spot of a 2-D index space within 25 % without noise."""
-    launch = SyntheticLaunch(SQUARE, scaled(SQUARE, _blob))
-    assert abs(error_of(launch, seed)) <= 0.25
-
-
 def test_a_blob_is_predicted_on_the_whole() -> None:
     """Predicts work in one spot within 12 % on average over seeds."""
     launches = [SyntheticLaunch(SQUARE, scaled(SQUARE, _blob)) for _ in range(12)]
@@ -88,16 +80,6 @@ def test_noise_and_spikes_stay_outside(seed: int) -> None:
     disturbance = Disturbance(noise=0.03, spike_share=0.1, spike_factor=3.0, seed=seed)
     launch = SyntheticLaunch(LINE, EVEN["1-D"], disturbance=disturbance)
     assert abs(error_of(launch, seed)) <= 0.05
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_boxes_of_whole_layers_may_not_grow(seed: int) -> None:
-    """Samples where the next larger box of the pilot is the same again."""
-    layers = NDRange(global_size=(64, 64, 2000), local_size=(16, 16, 1))
-    disturbance = Disturbance(noise=0.1, spike_share=0.2, spike_factor=3.0, seed=seed)
-    each_s = 0.1 / layers.work_group_count
-    launch = SyntheticLaunch(layers, lambda at: each_s + 0.0 * at[0], disturbance=disturbance)
-    assert fit_linear(sample(launch, SamplingPlan(seed=seed))).seconds > 0
 
 
 @pytest.mark.parametrize("budget", [0.01, 0.02, 0.05])
@@ -160,14 +142,6 @@ def test_the_same_seed_asks_for_the_same_work_groups() -> None:
         sample(launch, SamplingPlan(seed=seed))
         asked.append(launch.asked)
     assert asked[0] == asked[1] != asked[2]
-
-
-def test_the_fake_refuses_a_work_group_twice() -> None:
-    """Makes the judge of these tests refuse a work-group that ran before."""
-    launch = SyntheticLaunch(SQUARE, EVEN["2-D"])
-    run = sample(launch, SamplingPlan())
-    with pytest.raises(RepeatedWorkGroupError):
-        launch.time_boxes([run.launches[0].box])
 
 
 @pytest.mark.parametrize("hidden_s", [0.0, 5e-4, 2.3e-3])

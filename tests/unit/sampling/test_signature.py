@@ -72,14 +72,6 @@ def test_refuses_what_does_not_fit(parameter: Parameter, argument: Argument, mes
         check_arguments("k", [parameter], [argument])
 
 
-def test_collects_every_complaint() -> None:
-    """Complains of all arguments that do not fit at once."""
-    with pytest.raises(SignatureError) as caught:
-        check_arguments("k", [FLOATS, COUNT], [buffer("int8"), scalar("float32")])
-    assert "float* a" in str(caught.value)
-    assert "uint n" in str(caught.value)
-
-
 @pytest.mark.parametrize("given", [0, 1, 3])
 def test_refuses_another_count(given: int) -> None:
     """Refuses another number of arguments, showing both numbers and the signature."""

@@ -10,7 +10,6 @@ from kernelcast.sampling.trace_analysis import (
     count_active,
     find_concurrency,
     find_p_sat,
-    find_run_length,
     find_staircase,
     find_steps,
     find_waves,
@@ -84,20 +83,6 @@ def test_one_at_a_time_has_no_staircase_to_speak_of() -> None:
     assert find_staircase(starts, finishes, waves, units) is Staircase.NOT_APPLICABLE
 
 
-def test_two_threads_become_two_lanes() -> None:
-    """Gives two threads that run blocks of numbers back as two lanes and one block each."""
-    starts = np.array([0.0, 1.0, 2.0, 0.0, 1.0, 2.0])
-    lanes = pack_lanes(starts, starts + 1)
-    assert lanes.tolist() == [0, 0, 0, 1, 1, 1]
-    assert find_run_length(starts, lanes) == 3
-
-
-def test_interleaved_numbers_have_short_runs() -> None:
-    """Counts a run per work-group where two lanes take turns."""
-    starts = np.array([0.0, 0.0, 1.0, 1.0])
-    assert find_run_length(starts, np.array([0, 1, 0, 1])) == 1
-
-
 @given(times_of_groups)
 def test_lanes_hold_no_overlap(times: Times) -> None:
     """Never puts two work-groups on one lane at once, and uses no more lanes than needed."""
@@ -120,16 +105,6 @@ def test_activity_adds_up(times: Times) -> None:
     assert active[-1] == 0
     edges, mean = average_active(starts, finishes, bins=7)
     assert np.sum(mean * np.diff(edges)) == pytest.approx(np.sum(finishes - starts), rel=1e-6)
-
-
-@given(times_of_groups)
-def test_every_wave_has_work_groups(times: Times) -> None:
-    """Numbers waves without gaps, and none has more work-groups than were active at once."""
-    starts, finishes = times
-    sizes = np.bincount(find_waves(starts, finishes))
-    assert (sizes > 0).all()
-    if (finishes > starts).all():
-        assert sizes.max() <= find_concurrency(starts, finishes)
 
 
 @pytest.mark.parametrize("width", [2, 3, 5, 8])

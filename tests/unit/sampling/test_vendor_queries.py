@@ -15,7 +15,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling import compiled_code, compiler_facts, saturation
 from kernelcast.sampling.clocks import list_clocks
 from kernelcast.sampling.compiled_code import (
-    make_unique,
     parse_build_log,
     parse_code_object,
     parse_ptx,
@@ -239,16 +238,6 @@ def test_reads_each_form_of_declaration(
     assert tuple(parse_ptx(ptx.encode(), "k").values()) == (private_bytes, registers, 1)
 
 
-def test_unique_sources_keep_their_lines() -> None:
-    """Adds a kernel of its own after whatever a source may end in, and moves no line of it."""
-    for end in ("}", "} // remark", "}\n#define X \\", "}\n"):
-        source = f"kernel void k(void) {{{end}"
-        unique = make_unique(source, "0a1b")
-        assert unique.startswith(source)
-        assert unique.splitlines()[-2:] == ["", "kernel void kc_unique_0a1b(void) {}"]
-        assert make_unique(source, "2c3d") != unique
-
-
 def write_code_object(*kernels: dict[str, object], before: bytes = b"\x7fELF...") -> bytes:
     """Write a binary with a note as LLVM does."""
     held = msgpack.packb({"amdhsa.version": [1, 2], "amdhsa.kernels": list(kernels)})
@@ -330,33 +319,6 @@ def test_registers_of_code_objects_limit_occupancy(
     assert found is not None
     assert found.p_sat == p_sat
     assert found.assumed == ()
-
-
-def test_without_a_code_object_registers_are_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Says what is not known where the driver gives no binary."""
-    monkeypatch.setattr(compiled_code, "read_binary", lambda *_: b"")
-    session = make_session(AMD, device_name="gfx942", vendor="Advanced Micro Devices, Inc.")
-    compiled: Any = Compiled(multiple=64)
-    found = saturation.compute_for_kernel(session, compiled, KERNEL, NDRANGE)
-    assert found is not None
-    assert "registers_per_work_item" in found.assumed
-
-
-@pytest.mark.parametrize(("registers", "p_sat"), [(32, 8), (64, 4), (128, 2)])
-def test_registers_of_build_logs_limit_occupancy(
-    monkeypatch: pytest.MonkeyPatch, registers: int, p_sat: int
-) -> None:
-    """Computes P_sat on an H100 with the registers of the build log."""
-    told = {"registers_per_work_item": registers}
-    monkeypatch.setattr(saturation, "read_compiler_statistics", lambda *_: told)
-    session = make_session(
-        NVIDIA, device_name="NVIDIA H100", vendor="NVIDIA Corporation",
-        compute_capability_major_nv=9, compute_capability_minor_nv=0,
-    )  # fmt: skip
-    compiled: Any = Compiled(multiple=32)
-    found = saturation.compute_for_kernel(session, compiled, KERNEL, NDRANGE)
-    assert found is not None
-    assert found.p_sat == p_sat
 
 
 def test_what_fits_nowhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

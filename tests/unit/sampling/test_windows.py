@@ -18,24 +18,6 @@ def is_inside(box: GroupBox, counts: tuple[int, ...]) -> bool:
 
 
 @given(data=st.data(), counts=COUNTS)
-def test_boxes_lie_inside(data: st.DataObject, counts: tuple[int, ...]) -> None:
-    """Gives a box inside the index space for any place and any size."""
-    position = data.draw(st.integers(0, math.prod(counts) - 1))
-    work_groups = data.draw(st.integers(1, 2 * math.prod(counts)))
-    assert is_inside(box_near(position, work_groups, counts), counts)
-
-
-@given(data=st.data(), counts=COUNTS)
-def test_boxes_are_about_as_large_as_asked_for(
-    data: st.DataObject, counts: tuple[int, ...]
-) -> None:
-    """Gives between half and twice the work-groups asked for, where there are so many."""
-    work_groups = data.draw(st.integers(1, math.prod(counts)))
-    box = box_near(0, work_groups, counts)
-    assert work_groups / 2 <= box.work_group_count <= 2 * work_groups
-
-
-@given(data=st.data(), counts=COUNTS)
 def test_runs_begin_where_they_are_asked_to(data: st.DataObject, counts: tuple[int, ...]) -> None:
     """Begins a single work-group's box at the place asked for, whose number it gives back."""
     position = data.draw(st.integers(0, math.prod(counts) - 1))
@@ -59,20 +41,6 @@ def test_free_boxes_never_overlap(data: st.DataObject, counts: tuple[int, ...]) 
         assert not any(box.overlaps(other) for other in taken)
         taken.append(box)
     assert taken
-
-
-def test_no_room_gives_no_box() -> None:
-    """Gives None where every work-group is taken."""
-    everything = GroupBox(start=(0, 0), shape=(20, 10))
-    assert find_free_box(37, 3, (20, 10), [everything]) is None
-
-
-def test_a_neighbour_is_preferred() -> None:
-    """Gives the place beside the one asked for where that one is taken."""
-    taken = [GroupBox(start=(500,), shape=(10,))]
-    box = find_free_box(500, 10, (1000,), taken)
-    assert box is not None
-    assert abs(box.start[0] - 500) <= 20
 
 
 @given(
