@@ -193,6 +193,20 @@ def test_written_documents_are_up_to_date(script: str) -> None:
     assert found.returncode == 0, found.stderr
 
 
+def test_the_files_of_frequent_changes_are_there() -> None:
+    """Names files that exist, two at most for each change."""
+    section = _read(ROOT / "CONTRIBUTING.md").split("## Where to change what")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 10
+    for _, opened, *_ in rows:
+        paths = re.findall(r"`([^`]+)`", opened)
+        assert 1 <= len(paths) <= 2
+        for path in paths:
+            assert any((folder / path).is_file() for folder in (ROOT / "src/kernelcast", ROOT)), (
+                path
+            )
+
+
 def test_every_key_of_an_answer_is_documented() -> None:
     """Has a row for each key that `--json` prints, and for no other."""
     table = _read(DOCS / "reference/command-line.md").split("## Objects of `estimate --json`")[1]
