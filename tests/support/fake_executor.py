@@ -10,7 +10,6 @@ import numpy as np
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
-from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (
@@ -20,6 +19,7 @@ from kernelcast.predictor.answering.tasks import (
     LaunchRow,
     ModelOutcome,
     ModelTask,
+    read_moments,
 )
 from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor

@@ -29,11 +29,15 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.learned import KnownCorrection, Learned, ask, list_sizes
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.moments import MOST_MOMENTS, append_moments
 from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.samples_store import SamplesStore
-from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.tasks import (
+    MOST_MOMENTS,
+    EstimateOutcome,
+    EstimateTask,
+    append_moments,
+)
 from kernelcast.predictor.answering.time_limit import BUSY, hold
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.known_launches import Answer, KnownLaunch, KnownLaunches

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import NormalDist
 
-from kernelcast.predictor.answering.transfers import estimate_transfers
-from kernelcast.records.arguments import Access
+from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.machine import MachineDescription
@@ -161,11 +160,11 @@ def add_costs(
     estimate : Estimate
         Its answer.
     accesses : sequence of Access or None
-        As of `kernelcast.predictor.answering.transfers.estimate_transfers`.
+        As of `estimate_transfers`.
     machine : MachineDescription or None
         Of the device, as far as it was calibrated.
     """
-    transfers = estimate_transfers(problem, accesses, machine)
+    to_device_s, from_device_s = estimate_transfers(problem, accesses, machine) or (None, None)
     launch_s = estimate.launch_seconds
     if launch_s is None and machine is not None and "launch_s" in machine.costs:
         launch_s = machine.costs["launch_s"].value
@@ -175,9 +174,44 @@ def add_costs(
         estimate=estimate,
         compile_s=estimate.compile_seconds,
         launch_s=launch_s,
-        to_device_s=transfers.to_device_s if transfers else None,
-        from_device_s=transfers.from_device_s if transfers else None,
+        to_device_s=to_device_s,
+        from_device_s=from_device_s,
     )
+
+
+def estimate_transfers(
+    problem: Problem, accesses: Sequence[Access | None], machine: MachineDescription | None
+) -> tuple[float, float] | None:
+    """Estimate how long a launch's buffers take to the device and back, each in a copy of its own.
+
+    Of arguments whose access is not known both ways are counted; without `accesses` the problem's
+    own words count. None without a description that tells the costs, unless nothing is to move.
+    """
+    known = accesses or [getattr(one, "access", None) for one in problem.arguments]
+    pairs = [
+        (one.bytes, access or Access.READ_WRITE)
+        for one, access in zip(problem.arguments, known, strict=True)
+        if isinstance(one, BufferArgument)
+    ]
+    read = [size for size, access in pairs if access is not Access.WRITE]
+    written = [size for size, access in pairs if access is not Access.READ]
+    to_device_s = _sum(machine, "transfer_to_device", read)
+    from_device_s = _sum(machine, "transfer_from_device", written)
+    if to_device_s is None or from_device_s is None:
+        return None
+    return to_device_s, from_device_s
+
+
+def _sum(machine: MachineDescription | None, way: str, sizes: Sequence[int]) -> float | None:
+    if not sizes:
+        return 0.0
+    if machine is None:
+        return None
+    start = machine.costs.get(f"{way}_s")
+    rate = machine.costs.get(f"{way}_bytes_per_s")
+    if start is None or rate is None:
+        return None
+    return sum(start.value + size / rate.value for size in sizes)
 
 
 def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:

@@ -10,7 +10,6 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering.measuring import make_row, put_analytic
-from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -19,6 +18,7 @@ from kernelcast.predictor.answering.tasks import (
     ModelOutcome,
     ModelTask,
     read_facts,
+    read_moments,
 )
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions

@@ -11,8 +11,7 @@ from typing import Final
 from kernelcast.launches.devices import list_descriptions, pick_devices
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.doubts import update_doubts
-from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.launch_history import LaunchHistory, update_doubts
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.processes import (
     CallerProcesses,

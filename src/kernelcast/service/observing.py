@@ -20,7 +20,7 @@ from kernelcast.collection.data_editing import (
 )
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
-from kernelcast.predictor.answering.judging import Judge
+from kernelcast.predictor.answering.launch_history import Judge
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import (

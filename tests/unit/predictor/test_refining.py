@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.predictor.answering.moments import MOST_MOMENTS
 from kernelcast.predictor.answering.processes import ReportProgress
-from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
+from kernelcast.predictor.answering.tasks import MOST_MOMENTS, EstimateOutcome, EstimateTask
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.predictor.refining import Refiner

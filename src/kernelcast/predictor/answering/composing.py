@@ -11,8 +11,8 @@ from statistics import median
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.model import ASSUMED_ERRORS, move, name_situation
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
-from kernelcast.predictor.answering.doubts import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.kernel_sizes import Work
+from kernelcast.predictor.answering.launch_history import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.learned import Learned
 from kernelcast.predictor.answering.policy import MethodChoice
 from kernelcast.predictor.answering.trained_models import FoundEvidence

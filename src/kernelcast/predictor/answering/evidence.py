@@ -15,7 +15,6 @@ from kernelcast.models.evidence.model import BUILT_IN, SAMPLER, EvidenceModel, f
 from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment
 from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
-from kernelcast.predictor.answering.doubts import NOT_BELIEVED
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.kernel_sizes import (
     KernelSizes,
@@ -23,7 +22,7 @@ from kernelcast.predictor.answering.kernel_sizes import (
     count_items,
     name_kernel,
 )
-from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.launch_history import NOT_BELIEVED, LaunchHistory
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts

@@ -1,46 +1,59 @@
 """What was observed of one launch: its usual time, what is not believed, and whether it shifted.
 
-Observations that contradict what is known are believed once they repeat independently. Runs of one
-moment share its error, and a caller that reports wrong times reports a batch of them. So
-observations count as repeats of each other only if they agree within a quarter and lie at least a
-second apart. Three such make a belief, if nothing that was believed was observed since: as many in
-a row that stick out and agree say that a launch takes another time. Where nothing but observations
-is known and they contradict each other, more moments outvote fewer; within one moment, more
-observations do.
+An observation that contradicts what is known, or sticks out of what is believed by more than 3.5
+deviations, is set aside until it repeats: three that agree within a quarter, with nothing between
+them that was believed, say that the launch takes another time. Runs of one moment share its error,
+and a caller that reports wrong times reports a batch of them, so that contradictions count as
+repeated only if they lie at least a second apart. Where nothing but observations is known and they
+contradict each other, more moments outvote fewer; within one moment, more observations do.
 """
 
 import math
 from collections import deque
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from statistics import median, median_high, median_low
+from statistics import NormalDist, median, median_high, median_low
+from typing import Final
+
+from cachetools import TTLCache
 
 from kernelcast.models.linear import student_quantile
 from kernelcast.predictor.answering.plausibility import FAR, Plausible
-from kernelcast.predictor.answering.spread import (
-    DEVIATION_TO_NOISE,
-    LEAST_DEVIATION,
-    MAD_TO_DEVIATION,
-    measure_deviation,
-)
-from kernelcast.records.estimates import Interval
+from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.explanation import HistoryFacts, SetAside
-from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.observation import Observation, ObservationFlag
 
-RECENT = 20
+RECENT: Final = 20
 """Observations that an answer rests on at most."""
-_REPEATS = 3
-"""Moments that a contradicting time must be seen in."""
-_APART_S = 1.0
-_AGREEMENT = 1.25
+NO_HISTORY: Final = "this launch was not observed before"
+NOT_BELIEVED: Final = "what was observed of this launch is not believed"
+_REPEATS: Final = 3
+"""Times that one which is set aside must be seen to be believed."""
+_APART_S: Final = 1.0
+_AGREEMENT: Final = 1.25
 """Factor within which times repeat each other; whole runs differ by 3 to 10 %."""
-_FEWEST_TO_JUDGE = 4
+_FEWEST_TO_JUDGE: Final = 4
 # Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect and
 # Handle Outliers", 1993).
-_STICKS_OUT = 3.5
-# A deviation of fewer than five runs says little: sticking out of it is no disturbance yet.
-_LEAST_TO_STICK_OUT = 2 * LEAST_DEVIATION
+_STICKS_OUT: Final = 3.5
+_MAD_TO_DEVIATION: Final = 1.4826
+_LEAST_DEVIATION: Final = 0.01
+"""Repeats on another day differ by at least so much, as a standard deviation of logarithms."""
+_USUAL_DEVIATION: Final = 0.05
+"""What single runs differ by where nothing is known of a launch: whole runs were found to differ by
+3 to 10 %, half their 10-90 % spread, which is 1.28 deviations."""
+_DEVIATION_TO_NOISE: Final = NormalDist().inv_cdf(0.9)
+"""Half the 10-90 % spread of normal logarithms, in deviations."""
+_PRIOR_OBSERVATIONS: Final = 3
+"""So many observations' worth is the prior knowledge of the deviation."""
+_MOST_NAMED: Final = 3
+_KEY_LETTERS: Final = 12
+_MOST_JUDGED: Final = 4096
+_STANDS_S: Final = 5.0
+"""Other processes observe the same launches, and estimate them."""
+_KEPT_APART: Final = frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,34 +100,27 @@ class Usual:
 
 
 _SOUND = Verdict(frozenset())
-_FIRST = Verdict(frozenset({ObservationFlag.FIRST_LAUNCH}))
-_CAME_DOUBTED = "it contradicted what was known of the launch when it came"
 
 
 @dataclass(slots=True)
 class LaunchHistory:
-    """Observations of one launch, newest last; not for several threads at once.
-
-    One that contradicts what is known is set aside until it repeats; one that is impossible, for
-    good. One that sticks out is not counted. If times have shifted for good, what was before the
-    shift is forgotten.
-    """
+    """Observations of one launch, newest last; not for several threads at once."""
 
     known: Plausible = field(default_factory=Plausible)
     """What is known of the launch beside its observations; see `hold_against`."""
     instructions: object = None
     """How many it executes, where the store tells that."""
     _all: deque[Seen] = field(default_factory=lambda: deque(maxlen=2 * RECENT))
-    _recent: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _believed: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
     _aside: deque[tuple[Seen, str]] = field(default_factory=lambda: deque(maxlen=RECENT))
+    """With what each contradicts; empty of those that only stick out."""
     _contradiction: str = ""
-    _sticking: list[Seen] = field(default_factory=list)
     _middle_s: float = 0.0
     _deviation: float = 0.0
     _degrees: int = 0
 
     def __len__(self) -> int:
-        return len(self._recent)
+        return len(self._believed)
 
     @property
     def is_empty(self) -> bool:
@@ -127,13 +133,13 @@ class LaunchHistory:
 
     def agrees_with(self, seconds: float) -> bool:
         """Tell whether a time contradicts nothing, since observations near it are believed."""
-        is_near = bool(self._recent) and _is_near(seconds, self._middle_s)
+        is_near = bool(self._believed) and _are_within(FAR, seconds, self._middle_s)
         return is_near and not self.known.exclude(seconds)
 
     def add(self, one: Seen) -> Verdict:
         """Take the newest observation and judge it."""
         if one.is_first:
-            return _FIRST
+            return Verdict(frozenset({ObservationFlag.FIRST_LAUNCH}))
         if one.key and any(one.key == known.key for known in self._all):
             reason = next((why for known, why in self._aside if known.key == one.key), "")
             return _doubt(reason) if reason else _SOUND
@@ -143,19 +149,18 @@ class LaunchHistory:
     def hold_against(self, known: Plausible) -> None:
         """Judge everything anew by what is known now."""
         self.known, before = known, self.known
-        is_calm = not (self._aside or self._contradiction)
+        is_calm = not self._contradiction and not any(why for _, why in self._aside)
         if known == before or (is_calm and not any(known.contradict(x.seconds) for x in self._all)):
             return
-        self._recent.clear()
+        self._believed.clear()
         self._aside.clear()
         self._contradiction = ""
-        self._sticking.clear()
         for one in self._all:
             self._judge(one)
 
     def answer(self, coverage: float) -> Interval | None:
         """Give the usual time and the interval that the next run will lie in; None without any."""
-        count = len(self._recent)
+        count = len(self._believed)
         if not count:
             return None
         spread = student_quantile(coverage, self._degrees) * self._deviation
@@ -169,132 +174,129 @@ class LaunchHistory:
     @property
     def usual(self) -> Usual | None:
         """What observations that are believed say; None without any."""
-        if not self._recent:
+        if not self._believed:
             return None
-        times_s = [one.when.timestamp() for one in self._recent if one.when is not None]
+        times_s = [one.when.timestamp() for one in self._believed if one.when is not None]
         return Usual(
             seconds=self._middle_s,
-            noise=DEVIATION_TO_NOISE * self._deviation,
-            moments=_count_moments(self._recent),
-            repeats=len(self._recent),
+            noise=_DEVIATION_TO_NOISE * self._deviation,
+            moments=_count_moments(self._believed),
+            repeats=len(self._believed),
             last_s=max(times_s, default=None),
             span_s=max(times_s) - min(times_s) if times_s else 0.0,
         )
 
     def describe(self) -> HistoryFacts:
         """Say how many observations the answer rests on, from when, and which are set aside."""
-        moments = [one.when for one in self._recent if one.when is not None]
+        moments = [one.when for one in self._believed if one.when is not None]
         return HistoryFacts(
-            observations=len(self._recent),
+            observations=len(self._believed),
             first=min(moments, default=None),
             last=max(moments, default=None),
             set_aside=tuple(
                 SetAside(key=one.key, seconds=one.seconds, when=one.when, reason=reason)
                 for one, reason in self._aside
+                if reason
             ),
             contradiction=self._contradiction,
         )
 
     def _judge(self, one: Seen) -> Verdict:
         reason = self._find_contradiction(one)
-        return self._set_aside(one, reason) if reason else self._take(one)
+        if not reason and not self._sticks_out(one):
+            return self._take(one)
+        last = max((x.when for x in self._believed if x.when is not None), default=None)
+        repeats = [
+            x for x, why in (*self._aside, (one, reason))
+            if bool(why) == bool(reason) and _are_within(_AGREEMENT, x.seconds, one.seconds)
+            and not self.known.exclude(x.seconds)
+        ]  # fmt: skip
+        since = [x for x in repeats if last is None or (x.when is not None and x.when > last)]
+        count = _count_moments(since) if reason else len(repeats)
+        if one in repeats and count >= _REPEATS:
+            self._believe(repeats)
+            self._contradiction = reason and self.known.contradict(one.seconds)
+            return Verdict(frozenset(), has_shifted=True)
+        if reason and self._may_outvote(one) and _outvotes(repeats, self._believed):
+            why = _quote(len(repeats), one.seconds)
+            wrong = [(known, why) for known in self._believed]
+            self._believe(repeats)
+            self._aside.extend(wrong)
+            return _SOUND
+        self._aside.append((one, reason))
+        return _doubt(reason) if reason else Verdict(frozenset({ObservationFlag.OUTLIER}))
 
     def _find_contradiction(self, one: Seen) -> str:
         """Say what an observation contradicts; others that are believed count most."""
-        if self._recent:
+        if self._believed:
             if self.agrees_with(one.seconds):
                 return ""
-            others = _quote(len(self._recent), self._middle_s)
+            others = _quote(len(self._believed), self._middle_s)
             return self.known.contradict(one.seconds) or others
         if one.is_doubted and not self.known.supports(one.seconds):
-            return self.known.contradict(one.seconds) or _CAME_DOUBTED
+            return self.known.contradict(one.seconds) or (
+                "it contradicted what was known of the launch when it came"
+            )
         return self.known.contradict(one.seconds)
 
-    def _set_aside(self, one: Seen, reason: str) -> Verdict:
-        """Keep an observation without believing it; believe all that agree if they suffice."""
-        repeats = [
-            x for x in (*(x for x, _ in self._aside), one)
-            if _agree(x, one) and not self.known.exclude(x.seconds)
-        ]  # fmt: skip
-        moments = [x.when for x in self._recent if x.when is not None]
-        last = max(moments, default=None)
-        since = [x for x in repeats if last is None or (x.when is not None and x.when > last)]
-        if one in repeats and _count_moments(since) >= _REPEATS:
-            self._aside = deque((x for x in self._aside if x[0] not in repeats), maxlen=RECENT)
-            self._believe(repeats)
-            self._contradiction = self.known.contradict(one.seconds)
-            return Verdict(frozenset(), has_shifted=True)
-        if self._are_doubtful(one) and _outvotes(repeats, self._recent):
-            why = _quote(len(repeats), one.seconds)
-            wrong = [(known, why) for known in self._recent]
-            kept = [x for x in self._aside if x[0] not in repeats]
-            self._aside = deque([*kept, *wrong], maxlen=RECENT)
-            self._believe(repeats)
-            return _SOUND
-        self._aside.append((one, reason))
-        return _doubt(reason)
+    def _sticks_out(self, one: Seen) -> bool:
+        """Tell whether one is far from those that are believed, by their median and spread."""
+        if len(self._believed) < _FEWEST_TO_JUDGE:
+            return False
+        logs = [math.log(known.seconds) for known in self._believed]
+        middle = median(logs)
+        deviation = _MAD_TO_DEVIATION * median([abs(log - middle) for log in logs])
+        # A deviation of fewer than five runs says little.
+        limit = _STICKS_OUT * max(deviation, 2 * _LEAST_DEVIATION)
+        return abs(math.log(one.seconds) - middle) > limit
 
-    def _are_doubtful(self, one: Seen) -> bool:
+    def _may_outvote(self, one: Seen) -> bool:
         """Tell whether one that contradicts what is believed may be right without repeating."""
         is_plausible = not (one.is_doubted or self.known.contradict(one.seconds))
         return is_plausible and not self.known.supports(self._middle_s)
 
     def _take(self, one: Seen) -> Verdict:
-        """Count an observation that contradicts nothing, unless it sticks out."""
-        if not self._recent:
+        """Believe an observation, and what is near it where nothing was believed before."""
+        near: list[Seen] = []
+        if not self._believed:
             near = [
-                (x, why) for x, why in self._aside
-                if _is_near(x.seconds, one.seconds) and not self.known.exclude(x.seconds)
+                x for x, _ in self._aside
+                if _are_within(FAR, x.seconds, one.seconds) and not self.known.exclude(x.seconds)
             ]  # fmt: skip
-            self._aside = deque((x for x in self._aside if x not in near), maxlen=RECENT)
-            self._keep([*(x for x, _ in near), one])
-            return _SOUND
-        if not self._sticks_out(one):
-            self._sticking.clear()
-            self._keep([one])
-            return _SOUND
-        agreeing = [x for x in self._sticking if _agree(x, one)]
-        self._sticking = [*agreeing, one]
-        if len(self._sticking) < _REPEATS:
-            return Verdict(frozenset({ObservationFlag.OUTLIER}))
-        self._believe([*self._sticking])
-        return Verdict(frozenset(), has_shifted=True)
+        kept = [x for x in self._aside if x[1] and x[0] not in near]
+        self._aside = deque(kept, maxlen=RECENT)
+        self._count([*near, one])
+        return _SOUND
 
     def _believe(self, these: Sequence[Seen]) -> None:
         """Forget what the answer rested on, and rest it on others."""
-        self._recent.clear()
-        self._sticking.clear()
+        kept = [x for x in self._aside if x[1] and x[0] not in these]
+        self._aside = deque(kept, maxlen=RECENT)
+        self._believed.clear()
         self._contradiction = ""
-        self._keep(these)
+        self._count(these)
 
-    def _sticks_out(self, one: Seen) -> bool:
-        if len(self._recent) < _FEWEST_TO_JUDGE:
-            return False
-        logs = [math.log(known.seconds) for known in self._recent]
-        middle = median(logs)
-        deviation = MAD_TO_DEVIATION * median([abs(log - middle) for log in logs])
-        limit = _STICKS_OUT * max(deviation, _LEAST_TO_STICK_OUT)
-        return abs(math.log(one.seconds) - middle) > limit
-
-    def _keep(self, new: Sequence[Seen]) -> None:
-        self._recent.extend(new)
-        known = self._recent
-        times_s = [one.seconds for one in known]
+    def _count(self, new: Sequence[Seen]) -> None:
+        """Rest the answer on more observations."""
+        self._believed.extend(new)
+        times_s = [one.seconds for one in self._believed]
         # In the middle on the logarithmic scale: of two, none pulls more than the other.
         self._middle_s = math.sqrt(median_low(times_s) * median_high(times_s))
-        self._deviation, self._degrees = measure_deviation(
-            [math.log(one.seconds) for one in known],
-            [one.noise for one in known if one.noise is not None],
-        )
-        self._drop_old()
-
-    def _drop_old(self) -> None:
-        """Forget doubts that are older than all that the answer rests on, if that has repeated."""
-        oldest = self._recent[0].when
-        if not self._aside or oldest is None or _count_moments(self._recent) < _REPEATS:
-            return
-        while self._aside and (when := self._aside[0][0].when) is not None and when < oldest:
-            self._aside.popleft()
+        logs = [math.log(seconds) for seconds in times_s]
+        noises = [one.noise for one in self._believed if one.noise is not None]
+        prior = _USUAL_DEVIATION
+        if noises:
+            prior = max(median(noises) / _DEVIATION_TO_NOISE, _LEAST_DEVIATION)
+        middle, free = median(logs), len(logs) - 1
+        found = _MAD_TO_DEVIATION * median([abs(one - middle) for one in logs])
+        self._degrees = _PRIOR_OBSERVATIONS + free
+        variance = (_PRIOR_OBSERVATIONS * prior**2 + free * found**2) / self._degrees
+        self._deviation = max(math.sqrt(variance), _LEAST_DEVIATION)
+        # Doubts that are older than all that the answer rests on go, if that has repeated.
+        oldest = self._believed[0].when
+        if oldest is not None and _count_moments(self._believed) >= _REPEATS:
+            while self._aside and (when := self._aside[0][0].when) is not None and when < oldest:
+                self._aside.popleft()
 
 
 def _doubt(reason: str) -> Verdict:
@@ -318,14 +320,85 @@ def _outvotes(these: Collection[Seen], believed: Collection[Seen]) -> bool:
     return count > other
 
 
-def _agree(one: Seen, other: Seen) -> bool:
-    return 1 / _AGREEMENT <= one.seconds / other.seconds <= _AGREEMENT
-
-
-def _is_near(one_s: float, other_s: float) -> bool:
-    return 1 / FAR <= one_s / other_s <= FAR
+def _are_within(factor: float, one_s: float, other_s: float) -> bool:
+    return 1 / factor <= one_s / other_s <= factor
 
 
 def _quote(others: int, seconds: float) -> str:
     who = "another observation says" if others == 1 else f"{others} other observations say"
     return f"{who} {seconds:.3g} s"
+
+
+class Judge:
+    """Judges observations as they come; not for several threads at once.
+
+    The verdict is stored as a flag: a process that does not know the samples that an observation
+    contradicted still knows that it did. Answers judge anew, by all that is known when they are
+    made. `recall` gives what is known of a launch.
+    """
+
+    def __init__(self, recall: Callable[[LaunchIdentity], LaunchHistory]) -> None:
+        self._recall = recall
+        self._known: TTLCache[str, LaunchHistory] = TTLCache(_MOST_JUDGED, _STANDS_S)
+
+    def judge(self, one: Observation) -> tuple[Observation, str]:
+        """Flag an observation that contradicts what is known; say what it contradicts."""
+        if one.flags & _KEPT_APART:
+            return one, ""
+        history = self._known.get(one.launch.key)
+        if history is None:
+            history = self._known[one.launch.key] = self._recall(one.launch)
+        if history.agrees_with(one.seconds):  # nearly all: need not be learned from here
+            return one, ""
+        verdict = history.add(
+            Seen(key=one.key, seconds=one.seconds, noise=one.runs.noise, when=one.measured_at)
+        )
+        if not verdict.doubt:
+            return one, ""
+        return replace(one, flags=one.flags | {ObservationFlag.DOUBTED}), verdict.doubt
+
+    def forget(self) -> None:
+        """Forget what was observed, since some of it was removed."""
+        self._known.clear()
+
+
+def list_doubts(facts: HistoryFacts | None) -> tuple[str, ...]:
+    """Name the observations that are set aside, and what those believed contradict."""
+    if facts is None:
+        return ()
+    found = []
+    if facts.contradiction:
+        found.append(
+            f"observations are believed since they have repeated, although {facts.contradiction}"
+        )
+    if facts.set_aside:
+        count = len(facts.set_aside)
+        named = [_describe(one) for one in facts.set_aside[-_MOST_NAMED:]]
+        more = [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
+        what = "observation is" if count == 1 else "observations are"
+        listed = "; ".join([*named, *more])
+        found.append(f"{count} {what} set aside, not believed: {listed}")
+    return tuple(found)
+
+
+def update_doubts(estimate: Estimate, facts: HistoryFacts) -> Estimate:
+    """Have an answer that rests on no observation say which observations are not believed now."""
+    known = estimate.explain()
+    old, new = list_doubts(known.history), list_doubts(facts)
+    if old == new:
+        return estimate
+    kept = [one for one in estimate.warnings if one not in old]
+    absence = NOT_BELIEVED if facts.set_aside else NO_HISTORY
+    is_observed = facts.observations or facts.set_aside
+    known = replace(
+        known,
+        history=facts if is_observed else None,
+        missing={**known.missing, Tier.HISTORY.value: absence},
+    )
+    return replace(estimate, warnings=(*kept, *new), explanation=known)
+
+
+def _describe(one: SetAside) -> str:
+    when = "" if one.when is None else f" of {one.when.isoformat(' ', 'seconds')}"
+    key = f" (key {one.key[:_KEY_LETTERS]})" if one.key else ""
+    return f"{one.seconds:.3g} s{when}{key}, but {one.reason}"

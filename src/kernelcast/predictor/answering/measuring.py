@@ -21,7 +21,6 @@ from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.recordings import Recording
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
-from kernelcast.predictor.answering.moments import read_moments
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -29,6 +28,7 @@ from kernelcast.predictor.answering.tasks import (
     LaunchRow,
     ModelOutcome,
     ModelTask,
+    read_moments,
 )
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access, BufferArgument

@@ -2,13 +2,13 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.moments import SampledMoment
+from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_moment
 from kernelcast.models.evidence.piece import Piece
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
@@ -16,9 +16,12 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.records.samples import SampleRun, pool_moments
 from kernelcast.training.peaks import UNKNOWN, DevicePeaks
 from kernelcast.workers.decoding import structure
 
+MOST_MOMENTS: Final = 8
+"""Of a launch: more say little more."""
 _FACTS_FORMAT: Final = "kernelcast facts 2"
 """Changes when their meaning in a recording does."""
 
@@ -182,3 +185,28 @@ class ModelOutcome:
     """As of `EstimateOutcome`."""
     values: Mapping[str, float] = field(default_factory=dict)
     """Features that source and analytic model tell, where they were asked for."""
+
+
+def append_moments(
+    before: Iterable[SampledMoment], more: Iterable[SampledMoment]
+) -> tuple[SampledMoment, ...]:
+    """Put samples behind earlier ones of the launch."""
+    newest = [*before, *more][-MOST_MOMENTS:]
+    return tuple(replace(one, moment=str(number)) for number, one in enumerate(newest, start=1))
+
+
+def read_moments(
+    runs: Iterable[SampleRun], facts: LaunchFacts | None = None
+) -> tuple[SampledMoment, ...]:
+    """Read samples of a launch, those of each moment by themselves as far as they tell of all."""
+    values = facts.values if facts else {}
+    return tuple(
+        read_moment(
+            run,
+            moment=str(number),
+            form=MOMENT_FORM,
+            imbalance=values.get("counters.loop_imbalance_ratio", math.nan),
+            indirect=values.get("static.indirect_access_ratio", 0.0),
+        )
+        for number, run in enumerate(pool_moments(list(runs)), start=1)
+    )

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.predictor.answering.transfers import estimate_transfers
+from kernelcast.predictor.launch_estimates import estimate_transfers
 from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import MachineDescription
@@ -29,18 +29,10 @@ def test_transfers_count_what_is_read_and_what_is_written() -> None:
     )
     problem = make_problem(work_groups=1000)
     size = problem.buffer_bytes
-    both = estimate_transfers(problem, (), machine)
-    assert both is not None
-    assert both.to_device_s == pytest.approx(1e-5 + size / 1e9)
-    assert both.from_device_s == pytest.approx(2e-5 + size / 2e9)
-    read = estimate_transfers(problem, (Access.READ,), machine)
-    assert read is not None
-    assert (read.to_device_s, read.from_device_s) == (both.to_device_s, 0)
-    written = estimate_transfers(problem, (Access.WRITE,), machine)
-    assert written is not None
-    assert (written.to_device_s, written.from_device_s) == (0, both.from_device_s)
+    to_s, from_s = 1e-5 + size / 1e9, 2e-5 + size / 2e9
+    cases = ((), (to_s, from_s)), ((Access.READ,), (to_s, 0)), ((Access.WRITE,), (0, from_s))
+    for accesses, found in cases:
+        assert estimate_transfers(problem, accesses, machine) == pytest.approx(found)
     assert estimate_transfers(problem, (), None) is None
     assert estimate_transfers(problem, (), replace(machine, costs={})) is None
-    nothing = estimate_transfers(replace(problem, arguments=()), (), None)
-    assert nothing is not None
-    assert (nothing.to_device_s, nothing.from_device_s) == (0, 0)
+    assert estimate_transfers(replace(problem, arguments=()), (), None) == (0, 0)
