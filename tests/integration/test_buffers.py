@@ -15,9 +15,9 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling import launch as launch_module
+from kernelcast.sampling.device_check import Probe
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.probes import Probe
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_arguments import hold_buffer
 from support.conformance import PreparedLaunchConformance

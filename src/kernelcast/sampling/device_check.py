@@ -8,11 +8,13 @@ machines get faster and slower.
 """
 
 import json
+import mmap
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -25,9 +27,8 @@ from kernelcast.records.private_files import write_private
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.contention_meter import count_others
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.probes import TRIAL_SOURCE, set_trial
 
-_WORK_ITEMS, _LOCAL_SIZE = 4096, 64
+_WORK_ITEMS, TRIAL_LOCAL_SIZE = 4096, 64
 _FIRST_STEPS = 64
 _LONG_ENOUGH_S = 5e-3
 _MOST_STEPS = 2**24
@@ -49,6 +50,51 @@ _LONGEST_SETTLING_S, _LONGEST_WAKING_S, _WAKING_STEP_S = 0.03, 0.5, 0.06
 _BETTER = 0.97
 _FORMAT = "kernelcast device trial 1"
 _STANDS_S = 3600.0
+# Of a kernel that tells how much local memory a driver reports; places that a work-item reads.
+_DECLARED_BYTES, _PLACES_EACH = 1024, 64
+TRIAL_SOURCE = """
+kernel void kc_trial(global float *out, int steps, global const uchar *memory, ulong apart,
+                     ulong places, ulong each)
+{
+    ulong item = get_global_id(0);
+    if (each == 0) {
+        float x = (float)item;
+        for (int i = 0; i < steps; ++i)
+            x = x * 0.5f + 1.0f;
+        out[item] = x;
+    } else {
+        uint sum = 0;
+        for (ulong i = item * each; i < min((item + 1) * each, places); ++i)
+            sum += memory[i * apart];
+        if (sum == 0xffffffffu)
+            out[0] = sum;
+    }
+}
+
+kernel void kc_local_memory(global int *sink)
+{
+    local int staged[256];
+    staged[get_local_id(0) % 256] = 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sink[0] = staged[0];
+}
+"""
+"""What every device is tried with. One kernel works, writes its work-items' numbers after no steps,
+and reads memory: PoCL takes 50 ms to make one ready."""
+
+
+def set_trial(
+    kernel: cl.Kernel, out: cl.Buffer, steps: int, *, apart: int = 0, places: int = 0, each: int = 0
+) -> None:
+    """Set the arguments of `kc_trial`: it works and writes, or reads a byte of `out` at places.
+
+    Parameters
+    ----------
+    apart, places, each : int
+        Bytes from one place to the next, how many there are, and how many a work-item reads.
+    """
+    numbers = [np.uint64(one) for one in (apart, places, each)]
+    kernel.set_args(out, np.int32(steps), out, *numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +206,7 @@ def prepare_trial(
         queue.finish()
         start_s, start_worked_s = time.perf_counter(), time.process_time()
         # Enough work-groups for all threads; PoCL left to choose would make one of them all.
-        event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), (_LOCAL_SIZE,))
+        event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), (TRIAL_LOCAL_SIZE,))
         queue.finish()
         host_s, worked_s = time.perf_counter() - start_s, time.process_time() - start_worked_s
         try:
@@ -267,3 +313,56 @@ def _try(
         asleep_s=max(median(asleep), 0.0),
         cores=cores,
     )
+
+
+class Probe:
+    """What else the trial's kernels tell of a device, and do on it."""
+
+    def __init__(self, queue: cl.CommandQueue, program: Callable[[], cl.Program]) -> None:
+        self._queue, self._program = queue, program
+
+    @cached_property
+    def _kernel(self) -> cl.Kernel:
+        return cl.Kernel(self._program(), "kc_trial")
+
+    def read_local_memory(self, kernel: cl.Kernel, device: cl.Device) -> int:
+        """Ask how much local memory a work-group of a kernel takes, in bytes.
+
+        rusticl reports twice what is declared; a kernel that declares 1 KiB tells.
+        """
+        info = cl.kernel_work_group_info.LOCAL_MEM_SIZE
+        own = cl.Kernel(self._program(), "kc_local_memory")
+        reported: list[int] = [
+            one.get_work_group_info(info, device)  # type: ignore[misc]  # pyopencl says object
+            for one in (own, kernel)
+        ]
+        return reported[1] // max(1, reported[0] // _DECLARED_BYTES)
+
+    def writes_host_memory(self) -> bool:
+        """Tell whether kernels write to the host's memory itself where a buffer is made of it.
+
+        Runtimes may keep a copy until the host maps the buffer, or refuse such buffers.
+        """
+        page = mmap.mmap(-1, mmap.PAGESIZE)
+        marks = np.frombuffer(page, dtype=np.float32)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        try:
+            buffer = cl.Buffer(self._queue.context, flags, hostbuf=marks)
+            set_trial(self._kernel, buffer, 0)
+            cl.enqueue_nd_range_kernel(self._queue, self._kernel, marks.shape, (TRIAL_LOCAL_SIZE,))
+            self._queue.finish()
+        except cl.Error:
+            return False
+        found = bool(np.array_equal(marks, np.arange(len(marks))))
+        buffer.release()
+        return found
+
+    def touch(self, buffers: Iterable[tuple[cl.Buffer, int]], step_bytes: int) -> None:
+        """Read a byte of the first bytes of buffers every so many, on all threads."""
+        for buffer, size_bytes in buffers:
+            places = -(-size_bytes // step_bytes)
+            set_trial(self._kernel, buffer, 0, apart=step_bytes, places=places, each=_PLACES_EACH)
+            items = -(-places // _PLACES_EACH)
+            size = -(-items // TRIAL_LOCAL_SIZE) * TRIAL_LOCAL_SIZE
+            cl.enqueue_nd_range_kernel(self._queue, self._kernel, (size,), (TRIAL_LOCAL_SIZE,))
+        self._queue.finish()

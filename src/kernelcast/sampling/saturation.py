@@ -6,13 +6,15 @@ import re
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from kernelcast.records.device import DeviceKind, SaturationPoint
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.compiled_code import read_compiler_statistics
-from kernelcast.sampling.device_check import SETTLING
+from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
 from kernelcast.sampling.occupancy import (
     KernelResources,
     OccupancyResult,
@@ -20,9 +22,29 @@ from kernelcast.sampling.occupancy import (
     find_limits,
 )
 from kernelcast.sampling.opencl import OtherDriver, cl
-from kernelcast.sampling.probes import PROBE_LOCAL_SIZE
 from kernelcast.sampling.session import DeviceSession
 
+_PROBE_SOURCE = """
+kernel void kc_probe(global volatile int *counters, global float *sink, int steps,
+                     local uchar *ballast)
+{
+    if (get_local_id(0) == 0) {
+        ballast[0] = 1;
+        atomic_inc(&counters[0]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float x = (float)get_global_id(0);
+    for (int i = 0; i < steps; ++i)
+        x = x * 0.999f + 0.5f;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        atomic_max(&counters[1], counters[0]);
+        atomic_dec(&counters[0]);
+    }
+    if (x == -1.0f)
+        *sink = x + ballast[0];
+}
+"""
 _BARRIER = re.compile(r"\bbarrier\s*\(")
 
 
@@ -130,13 +152,17 @@ def _count_active(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange)
     local_size = ndrange.work_group_size
     # Enough work-groups to fill the device, whatever it holds at once: 80 a unit on RDNA 1.
     groups = min(16384, session.description.compute_units * 96)
-    steps = max(16, session.trial.steps // SETTLING * PROBE_LOCAL_SIZE // local_size)
-    return max(
-        1,
-        *(
-            session.probe.run(
-                (groups,), steps=steps, local_size=local_size, local_bytes=local_bytes
-            ).concurrency
-            for _ in range(2)
-        ),
-    )
+    steps = max(16, session.trial.steps // SETTLING * TRIAL_LOCAL_SIZE // local_size)
+    kernel = cl.Kernel(session.program(_PROBE_SOURCE, ()), "kc_probe")
+    flags = cl.mem_flags.READ_WRITE
+    buffers = [cl.Buffer(session.context, flags, size=size) for size in (8, 4)]
+    ballast: Any = cl.LocalMemory(max(1, local_bytes))  # left out of pyopencl's types
+    kernel.set_args(*buffers, np.int32(steps), ballast)
+    most = 1
+    for _ in range(2):
+        counters = np.zeros(2, dtype=np.int32)
+        cl.enqueue_copy(session.queue, buffers[0], counters)
+        cl.enqueue_nd_range_kernel(session.queue, kernel, (groups * local_size,), (local_size,))
+        cl.enqueue_copy(session.queue, counters, buffers[0])
+        most = max(most, int(counters[1]))
+    return most

@@ -30,7 +30,9 @@ from kernelcast.sampling.contention_meter import METER
 from kernelcast.sampling.core_turns import TURNS, CoreTurns
 from kernelcast.sampling.device_check import (
     SETTLING,
+    TRIAL_SOURCE,
     DeviceTrial,
+    Probe,
     TrialTimes,
     prepare_trial,
     recall_trial,
@@ -45,7 +47,6 @@ from kernelcast.sampling.prelude import (
     needs_prelude,
     pass_sizes,
 )
-from kernelcast.sampling.probes import TRIAL_SOURCE, Probe
 from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
 from kernelcast.sampling.signature import Parameter
 
@@ -114,12 +115,8 @@ class DeviceSession:
 
     @cached_property
     def probe(self) -> Probe:
-        """The probe kernels, built for this device when they are needed."""
-        return Probe(
-            self.queue,
-            lambda source: self.program(source, ()),
-            lambda enqueues: self.timer.by_work(enqueues),
-        )
+        """What the trial's kernels do besides."""
+        return Probe(self.queue, lambda: self.program(TRIAL_SOURCE, ()))
 
     @cached_property
     def trial(self) -> DeviceTrial:
