@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,15 +86,6 @@ class Calibration:
 def _find_score(calibration: Calibration, coverage: float) -> float:
     place = int(calibration.shares.searchsorted(coverage - 1e-12))
     return float(calibration.scores[min(place, len(calibration.scores) - 1)])
-
-
-def restore_calibration(state: dict[str, Any]) -> Calibration:
-    """Make a calibration of what a file holds."""
-    arrays = {
-        name: np.asarray(state[name], dtype=np.float64)
-        for name in ("centre", "slopes", "scores", "shares")
-    }
-    return Calibration(level=float(state["level"]), **arrays)
 
 
 def calibrate(

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kernelcast.models.conformal import restore_calibration
-from kernelcast.models.regression import regression_from_plain
+from kernelcast.models.conformal import Calibration
+from kernelcast.models.regression import FittedRegression
 from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.models.validation.report import (
     ValidationReport,
@@ -17,6 +17,7 @@ from kernelcast.models.validation.report import (
 from kernelcast.models.versioned_files import (
     ModelFileError,
     VersionedFiles,
+    from_plain,
     list_versions,
     read_bytes,
     to_plain,
@@ -125,8 +126,8 @@ def _restore(held: dict[str, Any]) -> StoredModel:
         model=FittedModel(
             model=make_model(str(held["model"])),
             schema=schema,
-            correction=None if correction is None else regression_from_plain(correction),
-            calibration=restore_calibration(held["calibration"]),
+            correction=None if correction is None else from_plain(FittedRegression, correction),
+            calibration=from_plain(Calibration, held["calibration"]),
             facts=dict(held["facts"]),
             launches=launches,
         ),

@@ -12,13 +12,15 @@ than an estimate, and a file of it holds no object.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from cattrs.gen import make_dict_structure_fn
 
+from kernelcast.models.versioned_files import CONVERTER
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import group_of
 from kernelcast.records.training_table import Numbers, Texts
@@ -186,15 +188,9 @@ class FittedRegression:
         return found
 
 
-def regression_from_plain(held: Mapping[str, Any]) -> FittedRegression:
-    """Make a regression of what a file holds."""
-    kinds = {one.name: one.type for one in fields(FittedRegression)}
-    values: dict[str, Any] = {
-        name: np.asarray(one, dtype=np.float64) if kinds[name] is Numbers else one
-        for name, one in held.items()
-    }
-    found = FittedRegression(**values)
-    found = replace(found, names=tuple(found.names))
+def _read_regression(held: Any, kind: Any) -> FittedRegression:  # noqa: ANN401 - of JSON
+    """Read a regression out of a file, and refuse one whose numbers do not fit together."""
+    found: FittedRegression = _READ(held, kind)
     columns, shape = len(found.names), found.points.shape
     wanted = shape[0] if found.gamma else columns
     scaling = (found.fill, found.centre, found.scale, found.balance)
@@ -205,6 +201,12 @@ def regression_from_plain(held: Mapping[str, Any]) -> FittedRegression:
         msg = f"{columns} columns, {shape} points and {found.weights.shape} weights disagree"
         raise ValueError(msg)
     return found
+
+
+_READ: Final = make_dict_structure_fn(
+    FittedRegression, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
+)
+CONVERTER.register_structure_hook(FittedRegression, _read_regression)
 
 
 def _ends(nodes: Numbers, roots: Numbers, columns: int) -> bool:

@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from importlib.metadata import version as read_version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_origin
 
+import cattrs
 import numpy as np
+from cattrs.errors import ForbiddenExtraKeysError
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import make_private_folder
 
+_Record = TypeVar("_Record")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _VERSION = re.compile(r"\d{4,}-[0-9a-f]{12}")
 _POINTERS = "versions.json"
@@ -193,6 +196,47 @@ def to_plain(value: Any, *, digits: int | None = None) -> Any:  # noqa: ANN401 -
     if isinstance(value, float) and digits is not None:
         return float(f"{value:.{digits}g}")
     return value
+
+
+def _make_converter() -> cattrs.Converter:
+    """Make what reads plain values back; unknown fields are refused."""
+    made = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
+    made.register_structure_hook_func(
+        _is_array, lambda value, _: np.asarray(value, dtype=np.float64)
+    )
+    made.register_structure_hook_func(
+        lambda kind: kind in (object, float | str), lambda value, _: value
+    )
+    return made
+
+
+def _is_array(kind: Any) -> bool:  # noqa: ANN401 - a type
+    return get_origin(kind) is np.ndarray
+
+
+CONVERTER = _make_converter()
+
+
+def from_plain(kind: type[_Record], value: Any) -> _Record:  # noqa: ANN401 - of JSON
+    """Read a record that `to_plain` has written; an error says what does not fit."""
+    try:
+        return CONVERTER.structure(value, kind)
+    except ForbiddenExtraKeysError as error:
+        raise ValueError(str(error)) from error
+
+
+def read_document(kind: type[_Record], text: str, expected: int, *, what: str) -> _Record:
+    """Read a record from JSON that names its format beside the fields; messages call it `what`."""
+    try:
+        content = json.loads(text)
+        found = content.pop("format")
+        if found == expected:
+            return from_plain(kind, content)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        msg = f"{what}: cannot be read ({error!r}); is it the JSON of a {what}?"
+        raise InputError(msg) from error
+    msg = f"{what}: format {found}, this program reads {expected}; make it anew"
+    raise InputError(msg)
 
 
 def list_versions() -> dict[str, str]:

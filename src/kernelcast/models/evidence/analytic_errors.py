@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from kernelcast.models.conformal import Calibration, calibrate, restore_calibration
+from kernelcast.models.conformal import Calibration, calibrate
 from kernelcast.models.evidence.model import (
     SIGNS_OF_DIFFICULTY,
     USUAL_COVERAGE,
@@ -22,7 +22,7 @@ from kernelcast.models.evidence.model import (
 )
 from kernelcast.models.evidence.piece import Kind
 from kernelcast.models.regression import number_groups
-from kernelcast.models.versioned_files import to_plain
+from kernelcast.models.versioned_files import from_plain, to_plain
 from kernelcast.records.training_table import Numbers
 
 ANY = "any"
@@ -74,4 +74,4 @@ def errors_to_json(errors: Mapping[str, Calibration]) -> str:
 
 def errors_from_json(text: str) -> dict[str, Calibration]:
     """Read errors; the inverse of `errors_to_json`."""
-    return {name: restore_calibration(one) for name, one in json.loads(text).items()}
+    return {name: from_plain(Calibration, one) for name, one in json.loads(text).items()}

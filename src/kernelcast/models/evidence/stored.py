@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
-from kernelcast.models.conformal import restore_calibration
-from kernelcast.models.evidence.model import EvidenceModel, PlainVariance, SharedErrors
-from kernelcast.models.evidence.moments import SIGNS, FormVariance
-from kernelcast.models.evidence.piece import Kind
-from kernelcast.models.evidence.sizes import MEASURES, SizeSettings
-from kernelcast.models.regression import regression_from_plain
-from kernelcast.models.versioned_files import ModelFileError, VersionedFiles, to_plain
+from kernelcast.models.evidence.model import EvidenceModel
+from kernelcast.models.evidence.moments import SIGNS
+from kernelcast.models.evidence.sizes import MEASURES
+from kernelcast.models.versioned_files import (
+    ModelFileError,
+    VersionedFiles,
+    from_plain,
+    to_plain,
+)
 from kernelcast.records.errors import InputError
 
 VERSION = 2
@@ -36,31 +37,11 @@ def model_from_json(text: str) -> EvidenceModel:
             if held.get(name) != value:
                 msg = f"{name} is {held.get(name)}, expected {value}"
                 raise ValueError(msg)
-        return _restore(held)
+        fields = {name: one for name, one in held.items() if name not in _EXPECTED}
+        return from_plain(EvidenceModel, fields)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         msg = f"evidence model: cannot be read ({error}); calibrate again"
         raise InputError(msg) from error
-
-
-def _restore(held: dict[str, Any]) -> EvidenceModel:
-    forms = {
-        name: FormVariance(
-            **{**one, "centre": tuple(one["centre"]), "slopes": tuple(one["slopes"])}
-        )
-        for name, one in held["forms"].items()
-    }
-    correction = held["correction"]
-    return EvidenceModel(
-        forms=forms,
-        shared=SharedErrors(**held["shared"]),
-        sizes=SizeSettings(**held["sizes"]),
-        plain={Kind(name): PlainVariance(**one) for name, one in held["plain"].items()},
-        correction=None if correction is None else regression_from_plain(correction),
-        intervals={name: restore_calibration(one) for name, one in held["intervals"].items()},
-        widest={name: float(one) for name, one in held["widest"].items()},
-        facts=dict(held["facts"]),
-        samplers=tuple(map(int, held["samplers"])),
-    )
 
 
 def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> str:

@@ -17,10 +17,10 @@ from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
 from kernelcast.models.validation.report import (
     ErrorSummary,
     ValidationReport,
-    read_document,
     summarise_errors,
 )
 from kernelcast.models.validation.scoring import mean_of, split_classes
+from kernelcast.models.versioned_files import read_document
 from kernelcast.records.errors import InputError
 from kernelcast.records.frames import make_frame
 

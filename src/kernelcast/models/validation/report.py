@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.models.versioned_files import read_document
 from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Grows when the meaning of a field changes."""
-_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,28 +238,3 @@ def report_to_json(report: ValidationReport) -> str:
 def report_from_json(text: str) -> ValidationReport:
     """Read a report."""
     return read_document(ValidationReport, text, FORMAT, what="report")
-
-
-def read_document(kind: type[_Record], text: str, expected: int, *, what: str) -> _Record:
-    """Read a record from JSON that names its format beside the fields; messages call it `what`."""
-    from cattrs.errors import ForbiddenExtraKeysError
-
-    try:
-        content = json.loads(text)
-        found = content.pop("format")
-        if found == expected:
-            return _converter().structure(content, kind)  # type: ignore[no-any-return]  # of `kind`
-    except (
-        ValueError, TypeError, KeyError, AttributeError, RecursionError, ForbiddenExtraKeysError
-    ) as error:  # fmt: skip
-        msg = f"{what}: cannot be read ({error!r}); is it the JSON of a {what}?"
-        raise InputError(msg) from error
-    msg = f"{what}: format {found}, this program reads {expected}; make it anew"
-    raise InputError(msg)
-
-
-@cache
-def _converter() -> Any:  # noqa: ANN401 - of a library that is read when a document is
-    from cattrs import Converter
-
-    return Converter(forbid_extra_keys=True, detailed_validation=False)
