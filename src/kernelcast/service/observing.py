@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from http import HTTPStatus
@@ -37,6 +37,7 @@ from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Backend
 from kernelcast.service.changes import EVERYTHING, bucket_of_launch
 from kernelcast.service.errors import ApiError
+from kernelcast.service.schemas.observations import ObservationIn
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 
@@ -48,23 +49,12 @@ decide how much a work-item does."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """A measured launch as a caller reports it."""
+    """A measured launch as a caller reports it, with the problem and the device that it names."""
 
-    key: str
-    """The caller's name of this measurement: a second report with it changes nothing."""
+    asked: ObservationIn
     digest: str
     problem: Problem
     device: DeviceIdentity
-    local_size: tuple[int, ...] | None = None
-    """The local size it ran with, where the problem leaves it to the device."""
-    seed: int = 0
-    """Of random buffer contents, as in the estimate."""
-    durations_s: tuple[float, ...]
-    """Each run, in seconds."""
-    measured_at: datetime | None = None
-    """When; the time of the report when left out."""
-    flags: frozenset[ObservationFlag] = field(default_factory=frozenset)
-    """Reasons for care."""
     caller: str = ""
 
 
@@ -210,7 +200,8 @@ class Observing:
 
     def _identify(self, one: Reported, ends_s: float) -> LaunchIdentity:
         """Name a launch, and say how much it does, if there is time to find out."""
-        key = (one.digest, one.device, one.local_size, one.seed)
+        asked = one.asked
+        key = (one.digest, one.device, tuple(asked.local_size or ()), asked.seed)
         with self._lock:
             known = self._identities.get(key)
         if known is not None:
@@ -222,7 +213,7 @@ class Observing:
             kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
             device=one.device,
             ndrange=problem.ndrange,
-            arguments_digest=digest_arguments(problem.arguments, seed=one.seed),
+            arguments_digest=digest_arguments(problem.arguments, seed=asked.seed),
             parameters={} if counted is None else {INSTRUCTIONS: counted},
         )
         if not is_late:
@@ -245,18 +236,23 @@ def _refuse_changes(observations: Sequence[Observation], rows: AddedRows) -> Non
 
 
 def _make(one: Reported, launch: LaunchIdentity, now: datetime) -> Observation:
-    times = one.durations_s
+    asked = one.asked
+    times = asked.durations_s
     runs = (
         RunTimes(median_s=times[0], durations_s=times) if len(times) == 1 else summarise_runs(times)
     )
+    flags = {
+        ObservationFlag.FIRST_LAUNCH: asked.is_first_launch,
+        ObservationFlag.CONTAMINATED: asked.is_contaminated,
+    }
     return Observation(
         launch=launch,
         runs=runs,
         origin=Origin.OBSERVED,
-        measurement=one.key,
-        flags=one.flags,
+        measurement=asked.key,
+        flags=frozenset(flag for flag, is_set in flags.items() if is_set),
         versions=_list_versions(),
-        measured_at=one.measured_at or now,
+        measured_at=asked.measured_at or now,
     )
 
 
@@ -269,20 +265,16 @@ def identity_of(device: DeviceDescription) -> DeviceIdentity:
 
 def _choose_range(one: Reported) -> NDRange:
     """Give the index space with the local size that was used."""
-    asked = one.problem.ndrange
-    if one.local_size is None or one.local_size == asked.local_size:
-        return asked
-    if asked.local_size is not None:
+    known, used = one.problem.ndrange, tuple(one.asked.local_size or ())
+    if not used or used == known.local_size:
+        return known
+    if known.local_size is not None:
         msg = (
-            f"observation {one.key!r}: ran with local size {list(one.local_size)}, the problem "
-            f"says {list(asked.local_size)}; leave it out, or send the problem that was run"
+            f"observation {one.asked.key!r}: ran with local size {list(used)}, the problem says "
+            f"{list(known.local_size)}; leave it out, or send the problem that was run"
         )
         raise InputError(msg)
-    return NDRange(
-        global_size=asked.global_size,
-        local_size=one.local_size,
-        global_offset=asked.global_offset,
-    )
+    return replace(known, local_size=used)
 
 
 @cache

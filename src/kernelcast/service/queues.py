@@ -61,50 +61,51 @@ class SamplingQueue:
         if self._count > self._limits.queue:  # the one at work does not wait
             self._metrics.sampling_refused.labels(self._device_id).inc()
             raise self._refusal(ApiError, f"{self._count} samplings are waiting for it already")
-        self._count += 1
-        self._metrics.queue_length.labels(self._device_id).set(self._count)
         wait_s = SHARE_OF_THE_WAIT * self._limits.wait_seconds
         wait_s = wait_s if longest_s is None else min(wait_s, longest_s)
-        now_s = time.monotonic()
-        turn = self._executor.submit(self._work, work, now_s, now_s + wait_s)
-        future = asyncio.wrap_future(turn)
-        future.add_done_callback(lambda _: self._leave())
+        turn, future = self._begin(work, wait_s)
         # Whoever asked may go away; the sampling goes on, and its answer is kept.
         await asyncio.wait([future], timeout=wait_s)
-        if self._gives_up(turn):
-            why = f"{self._count} samplings are before it or under way"
-            raise self._miss(why)
-        return await asyncio.shield(future)
+        try:
+            if not turn.done() and turn.cancel():  # it has not begun
+                why = f"{self._count} samplings are before it or under way"
+                raise self._refusal(TurnMissedError, why)
+            return await asyncio.shield(future)
+        except TurnMissedError:
+            self._metrics.sampling_refused.labels(self._device_id).inc()
+            raise
 
     async def run_if_idle(self, work: Callable[[], T]) -> T | None:
         """Do work that measures on the device if nobody else does; None if somebody does."""
         if self._count:
             return None
-        self._count += 1
-        self._metrics.queue_length.labels(self._device_id).set(self._count)
-        future = asyncio.wrap_future(self._executor.submit(self._work_if_idle, work))
-        future.add_done_callback(lambda _: self._leave())
-        return await asyncio.shield(future)
+        try:
+            return await asyncio.shield(self._begin(work, 0.0)[1])
+        except TurnMissedError:
+            return None
 
     def close(self) -> None:
         """Begin no further sampling."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    @staticmethod
-    def _gives_up(turn: Future[T]) -> bool:
-        """Take a sampling that has not begun out of the queue."""
-        return not turn.done() and turn.cancel()
+    def _begin(self, work: Callable[[], T], wait_s: float) -> tuple[Future[T], asyncio.Future[T]]:
+        self._count += 1
+        self._metrics.queue_length.labels(self._device_id).set(self._count)
+        turn = self._executor.submit(self._work, work, time.monotonic(), wait_s)
+        future = asyncio.wrap_future(turn)
+        future.add_done_callback(lambda _: self._leave())
+        return turn, future
 
     def _leave(self) -> None:
         self._count -= 1
         self._metrics.queue_length.labels(self._device_id).set(self._count)
 
-    def _work(self, work: Callable[[], T], asked_s: float, ends_s: float) -> T:
-        if not self._lock.acquire(max(0.0, ends_s - time.monotonic())):
-            why = "a job or another process measures on it"
-            raise self._miss(why)
+    def _work(self, work: Callable[[], T], asked_s: float, wait_s: float) -> T:
+        if not self._lock.acquire(max(0.0, asked_s + wait_s - time.monotonic())):
+            raise self._refusal(TurnMissedError, "a job or another process measures on it")
         started_s = time.monotonic()
-        self._metrics.queue_wait_s.labels(self._device_id).observe(started_s - asked_s)
+        if wait_s:  # else nobody waits for it
+            self._metrics.queue_wait_s.labels(self._device_id).observe(started_s - asked_s)
         try:
             return work()
         except (KernelRunError, EstimateTimeoutError) as error:
@@ -116,20 +117,6 @@ class SamplingQueue:
             taken_s = time.monotonic() - started_s
             self._metrics.device_busy_s.labels(self._device_id).inc(taken_s)
             self._usual_s += _WEIGHT * (taken_s - self._usual_s)
-
-    def _work_if_idle(self, work: Callable[[], T]) -> T | None:
-        if not self._lock.acquire(0.0):
-            return None
-        started_s = time.monotonic()
-        try:
-            return work()
-        finally:
-            self._lock.release()
-            self._metrics.device_busy_s.labels(self._device_id).inc(time.monotonic() - started_s)
-
-    def _miss(self, why: str) -> ApiError:
-        self._metrics.sampling_refused.labels(self._device_id).inc()
-        return self._refusal(TurnMissedError, why)
 
     def _refusal(self, kind: type[ApiError], why: str) -> ApiError:
         wait_s = max(1, math.ceil(self._usual_s * max(1, self._count)))

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final
@@ -35,17 +34,6 @@ _MOVED: Final = {
 """Where pages are that had other addresses, or that many look for elsewhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceState:
-    """A device, whether it was calibrated, and how many samplings wait for it or run."""
-
-    id: str
-    name: str
-    platform: str
-    is_calibrated: bool
-    waiting: int
-
-
 @router.get("/")
 async def show_home(request: Request, service: OurService, _: PageReader) -> Response:
     """Show how the service is, what it did last, and what to do next."""
@@ -57,14 +45,14 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
     )
     recent = AnswerFilter(given_from=datetime.now(UTC) - _RECENT)
     shifts = sorted(service.answers.shifts.values(), key=lambda one: one.when, reverse=True)
-    known = Known(
-        devices=len(devices),
-        calibrated=sum(one.is_calibrated for one in devices),
-        observations=await service.observing.count(Selection()),
-        models=len(used),
-        shifts=len(shifts),
-        asked=len(answered),
-    )
+    known = {
+        "devices": len(devices),
+        "calibrated": sum(one["is_calibrated"] for one in devices),
+        "observations": await service.observing.count(Selection()),
+        "models": len(used),
+        "shifts": len(shifts),
+        "asked": len(answered),
+    }
     values = {
         "instance": request.app.state.instance,
         "started": datetime.fromisoformat(request.app.state.instance.started_at),
@@ -73,7 +61,7 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
         "devices": devices,
         "device_failure": failure,
         "known": known,
-        "steps": list(list_steps(known, service)),
+        "steps": list(_list_steps(known, service)),
         "jobs": await asyncio.to_thread(service.state.jobs.count),
         "answers": answered,
         "sums": await asyncio.to_thread(service.state.answers.sum_up, ("device_id",), recent),
@@ -114,86 +102,40 @@ for _path in _MOVED:
     router.add_api_route(_path, lead_on)
 
 
-async def _list_devices(service: Service) -> tuple[list[DeviceState], str]:
+async def _list_devices(service: Service) -> tuple[list[dict[str, Any]], str]:
     try:
         found = await service.devices.list()
     except DeviceError as error:
         return [], message_of(error)
     calibrated = await asyncio.to_thread(list_calibrated)
+    queues = service.estimating.queues
     devices = [
-        DeviceState(
-            id=one.id,
-            name=one.name,
-            platform=one.platform,
-            is_calibrated=one.id in calibrated,
-            waiting=service.estimating.queues.of(one.id).length,
-        )
+        {"id": one.id, "name": one.name, "platform": one.platform,
+         "is_calibrated": one.id in calibrated, "waiting": queues.of(one.id).length}
         for one in found
-    ]
+    ]  # fmt: skip
     return devices, ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What the service has."""
-
-    devices: int
-    calibrated: int
-    observations: int
-    models: int
-    shifts: int
-    asked: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """Something to do, why, and where."""
-
-    title: str
-    reason: str
-    link: str
-
-
-def list_steps(known: Known, service: Service) -> Iterator[Step]:
-    """Give what to do next, the most useful first."""
-    if not known.devices:
-        yield Step(
-            title="Install an OpenCL driver",
-            reason="there is no device here; an embedded CPU device comes with the extra cpu",
-            link="/devices",
-        )
-    if known.shifts:
-        yield Step(
-            title="Look at launches that have changed",
-            reason=f"{known.shifts} took another time than before, for good",
-            link="/accuracy",
-        )
-    if not known.asked:
-        yield Step(
-            title="Ask for an estimate", reason="this service has answered none yet", link="/lab"
-        )
-    if known.calibrated < known.devices:
-        yield Step(
-            title="Calibrate a device",
-            reason=f"{known.devices - known.calibrated} of {known.devices} have no limiters and "
-            "need samples for every answer",
-            link="/devices",
-        )
-    if not known.observations:
-        yield Step(
-            title="Start a collection",
-            reason="there are no observations: nothing answers from history, nothing can be judged",
-            link="/jobs?new=collect#start",
-        )
-    elif not known.models:
-        yield Step(
-            title="Train a model",
-            reason=f"{known.observations:,} observations wait to be learned from",
-            link="/jobs?new=train#start",
-        )
+def _list_steps(known: Mapping[str, int], service: Service) -> Iterator[tuple[str, str, str]]:
+    """Give what to do next, the most useful first: a title, why, and where."""
+    uncalibrated = known["devices"] - known["calibrated"]
+    if not known["devices"]:
+        why = "there is no device here; an embedded CPU device comes with the extra cpu"
+        yield "Install an OpenCL driver", why, "/devices"
+    if known["shifts"]:
+        why = f"{known['shifts']} took another time than before, for good"
+        yield "Look at launches that have changed", why, "/accuracy"
+    if not known["asked"]:
+        yield "Ask for an estimate", "this service has answered none yet", "/lab"
+    if uncalibrated:
+        why = f"{uncalibrated} of {known['devices']} have no limiters and need samples for every "
+        yield "Calibrate a device", f"{why}answer", "/devices"
+    if not known["observations"]:
+        why = "there are no observations: nothing answers from history, nothing can be judged"
+        yield "Start a collection", why, "/jobs?new=collect#start"
+    elif not known["models"]:
+        why = f"{known['observations']:,} observations wait to be learned from"
+        yield "Train a model", why, "/jobs?new=train#start"
     if not service.settings.allow_run:
-        yield Step(
-            title="Allow samples",
-            reason="kernels are not run here: kernelcast serve --allow-run",
-            link="/lab",
-        )
+        yield "Allow samples", "kernels are not run here: kernelcast serve --allow-run", "/lab"

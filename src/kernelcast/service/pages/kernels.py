@@ -279,8 +279,7 @@ async def show_observation(
     request: Request, service: OurService, _: PageReader, key: Name
 ) -> Response:
     """Show an observation, with the forms that correct and remove it."""
-    values = {"one": await find_observation(key, service), "flags": _FLAGS, "error": ""}
-    return render(request, "kernels/observation.html", values)
+    return _render_observation(request, await find_observation(key, service))
 
 
 @router.post("/kernels/observation/correct")
@@ -299,9 +298,7 @@ async def correct(
         )
     except (ValidationError, InputError) as error:
         told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        values = {"one": one, "flags": _FLAGS, "error": told}
-        status = HTTPStatus.UNPROCESSABLE_ENTITY
-        return render(request, "kernels/observation.html", values, status=status)
+        return _render_observation(request, one, told)
     await correct_one(key, correction, request, service, caller)
     return RedirectResponse(f"/kernels/observation?{urlencode({'key': key})}", HTTPStatus.SEE_OTHER)
 
@@ -315,11 +312,15 @@ async def remove(
     try:
         reason = _read_reason(form.get("reason"))
     except InputError as error:
-        values = {"one": one, "flags": _FLAGS, "error": str(error)}
-        status = HTTPStatus.UNPROCESSABLE_ENTITY
-        return render(request, "kernels/observation.html", values, status=status)
+        return _render_observation(request, one, str(error))
     await remove_one(form.get("key"), reason, request, service, caller)
     return RedirectResponse(link_kernel(str(one["kernel"])), HTTPStatus.SEE_OTHER)
+
+
+def _render_observation(request: Request, one: Mapping[str, object], error: str = "") -> Response:
+    values = {"one": one, "flags": _FLAGS, "error": error}
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
+    return render(request, "kernels/observation.html", values, status=status)
 
 
 def _read_reason(text: str) -> str:

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.launch_identity import DeviceIdentity
-from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
@@ -158,29 +157,12 @@ async def _read_observations(
             device = DeviceIdentity(
                 id=given.id, name=given.name, platform=given.platform, driver=given.driver
             )
-        found.append(_report(one, known, device, caller))
+        found.append(
+            Reported(
+                asked=one, digest=known[0], problem=known[1], device=device, caller=caller.name
+            )
+        )
     return found
-
-
-def _report(
-    one: ObservationIn, known: tuple[str, Problem], device: DeviceIdentity, caller: Caller
-) -> Reported:
-    flags = {
-        ObservationFlag.FIRST_LAUNCH: one.is_first_launch,
-        ObservationFlag.CONTAMINATED: one.is_contaminated,
-    }
-    return Reported(
-        key=one.key,
-        digest=known[0],
-        problem=known[1],
-        device=device,
-        local_size=None if one.local_size is None else tuple(one.local_size),
-        seed=one.seed,
-        durations_s=one.durations_s,
-        measured_at=one.measured_at,
-        flags=frozenset(flag for flag, is_set in flags.items() if is_set),
-        caller=caller.name,
-    )
 
 
 def _respond(outcomes: Sequence[Outcome]) -> Response:
