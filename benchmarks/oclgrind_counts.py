@@ -31,7 +31,7 @@ from machine import describe_machine
 from kernelcast.expressions.kernel_facts import ONCE
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
-from kernelcast.features.blocks.builtins import find_parts, is_atomic
+from kernelcast.features.builtins import find_parts, is_atomic
 from kernelcast.features.instrumentation.source import instrument
 from kernelcast.features.instrumentation.translation import translate_sample
 from kernelcast.launches.problem_file import read_problem

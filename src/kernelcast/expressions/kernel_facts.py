@@ -1,6 +1,7 @@
 """What can be known about a kernel from its source."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kernelcast.expressions import Condition, Expr
 from kernelcast.expressions.accesses import AddressPattern, LoopFacts, MemoryAccess
@@ -41,6 +42,22 @@ class LocalArray:
     bytes: int
 
 
+class BlockKind(StrEnum):
+    """How a block comes to be executed."""
+
+    ENTRY = "entry"
+    THEN = "then"
+    ELSE = "else"
+    AFTER = "after"
+    """What follows a statement that may jump away, or several conditions."""
+    CASE = "case"
+    LOOP_BODY = "loop body"
+    LOOP_CONDITION = "loop condition"
+    LOOP_STEP = "loop step"
+    ACCESS = "access"
+    """An access that is written by itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockFacts:
     """Code that is executed equally often."""
@@ -49,8 +66,7 @@ class BlockFacts:
     """Index in `KernelFacts.blocks`."""
     function: str
     """The function it belongs to."""
-    kind: str
-    """How it comes to be executed: ``entry``, ``then``, ``loop body`` and so on."""
+    kind: BlockKind
     line: int
     last_line: int
     parent: int | None
@@ -113,11 +129,6 @@ class KernelFacts:
     """Of the kernel and the functions it calls."""
     counter_count: int
     """Number of counters."""
-    counter_places: tuple[tuple[int, int], ...] = ()
-    """By counter, line and column of code that is executed as often; (0, 0) where there is none.
-    Counters of a helper function's code that is called at several places share one."""
-    site_places: tuple[tuple[int, int], ...] = ()
-    """By site of accesses, its line and column."""
     lines: tuple[LineFacts, ...] = ()
     """What each line with code executes."""
     reaches: tuple[CounterReach, ...]

@@ -1,1 +1,1 @@
-"""OpenCL C source to facts about a kernel; the only user of libclang."""
+"""OpenCL C source to facts about a kernel."""

@@ -1,6 +1,6 @@
 """Declarations in the place of names that a host program would define by -D.
 
-libclang leaves holes in its tree where a name is not declared. A placeholder closes them: an
+A compiler refuses a source where a name is not declared. A placeholder closes the gap: an
 enumerator for a number, so that it may be an array's size too, and a typedef for a type.
 """
 
@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# libclang's errors have no numbers that its Python module shows, so their text must do.
+# clang's errors have no numbers, so their text must do.
 _TYPE = re.compile(r"unknown type name '(\w+)'")
 _VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
 _VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
 _NUMBER = 16
-"""What a number is taken as where the tree needs one: a size that is not small or odd."""
+"""What a number is taken as where one is needed: a size that is not small or odd."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Placeholder:
     type_name: str = ""
     """What type it is taken for; empty if it is a number."""
     is_called: bool = False
-    """Whether it is a function; the tree has a number there all the same."""
+    """Whether it is a function; a number stands there all the same."""
 
     @property
     def declaration(self) -> str:

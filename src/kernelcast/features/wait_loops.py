@@ -7,8 +7,8 @@ work-group that is not among the sampled ones, it never ends.
 import re
 from dataclasses import dataclass
 
+from kernelcast.features import builtins
 from kernelcast.features.analysis import Analysis
-from kernelcast.features.blocks import builtins
 from kernelcast.features.ir.control import Loop
 from kernelcast.features.ir.module import Instruction
 from kernelcast.features.ir.scalars import name_called

@@ -1,15 +1,15 @@
 """Reads a source that somebody typed: kernels, errors, and what each line executes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.parsing import ParsedSource, list_kernels, parse_source
+from kernelcast.features.ir.reading import compile_source, read_errors
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.features import KernelFeatures, read_source_features
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import CompileError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.reports.source.expressions import explain
@@ -76,9 +76,12 @@ READ_SOURCE = Task(entry=f"{__name__}:read_lab_source", returns=SourceReport)
 def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
     """Read a source; runs in a child process."""
     report("reading the source")
-    parsed = parse_source(task.source, task.build_options)
-    kernels = tuple(_list_kernels(parsed, task))
-    errors = tuple(map(_read_error, parsed.errors))
+    try:
+        compiled = compile_source(task.source, task.build_options, "<source>")
+    except CompileError as error:
+        return SourceReport(kernels=(), errors=tuple(map(_read_error, read_errors(error))))
+    kernels = tuple(_list_kernels(compiled.kernels, task))
+    errors = tuple(map(_read_error, compiled.errors))
     if errors or task.problem is None:
         return SourceReport(kernels=kernels, errors=errors)
     report(COUNTING)
@@ -89,8 +92,8 @@ def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
     return _annotate(features, kernels)
 
 
-def _list_kernels(parsed: ParsedSource, task: SourceTask) -> Iterator[SourceKernel]:
-    for name in list_kernels(parsed):
+def _list_kernels(names: Sequence[str], task: SourceTask) -> Iterator[SourceKernel]:
+    for name in names:
         kernel = Kernel(name=name, source=task.source, build_options=task.build_options)
         try:
             facts = read_facts(kernel)

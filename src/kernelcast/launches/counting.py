@@ -13,8 +13,7 @@ from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting.trips import find_loops
-from kernelcast.features.instrumentation.source import instrument
-from kernelcast.features.instrumentation.translation import translate_sample
+from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -78,13 +77,12 @@ def count_launch(
     groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
     boxes = [_box_of(launch.ndrange, group) for group in groups]
     report(COUNTING)
-    source = instrument(kernel, analysis, records_addresses=True)
+    source = write_counting_copy(kernel, records_addresses=True)
     copy = _Copy(launch=launch, source=source, built=launch.build_counting(source))
     if settings.compares_times:
-        sample, instrumented_s, plain_s = _count(launch, kernel, analysis, boxes)
+        sample, instrumented_s, plain_s = _count(launch, kernel, boxes)
     else:
         sample, instrumented_s, plain_s = copy.count(boxes), 0.0, 0.0
-    sample = translate_sample(analysis, sample)
     report("recording addresses")
     addresses, is_complete = copy.record(analysis, choose_recorded(boxes))
     return Counted(
@@ -103,10 +101,10 @@ def choose_recorded(counted: Sequence[Chosen]) -> Sequence[Chosen]:
 
 
 def _count(
-    launch: CountingLaunch, kernel: Kernel, analysis: Analysis, boxes: Sequence[GroupBox]
+    launch: CountingLaunch, kernel: Kernel, boxes: Sequence[GroupBox]
 ) -> tuple[CounterSample, float, float]:
     """Run the counting copy, and the plain kernel over the same work-groups for comparison."""
-    instrumented = instrument(kernel, analysis)
+    instrumented = write_counting_copy(kernel)
     if not instrumented.counter_count:
         # Straight-line code: each work-item executes each block once, nothing is left to count.
         return make_sample(launch.ndrange, boxes), 0.0, 0.0

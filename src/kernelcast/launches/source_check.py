@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kernelcast.expressions.kernel_facts import KernelFacts, ParameterFacts
 from kernelcast.features.analysis import analyse, read_facts
-from kernelcast.features.parsing import parse_source
+from kernelcast.features.ir.reading import compile_source
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.errors import InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
@@ -61,11 +61,10 @@ def _measure(one: ParameterFacts) -> int:
 
 def _read(kernel: Kernel) -> KernelFacts | None:
     try:
-        parsed = parse_source(
-            kernel.source, kernel.build_options, source_name=kernel.source_name,
-            dialect=kernel.dialect,
-        )  # fmt: skip
-        return read_facts(kernel) if parsed.is_clean else None
+        compiled = compile_source(
+            kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
+        )
+        return None if compiled.errors else read_facts(kernel)
     except KernelNotFoundError:
         raise
     except (InputError, RecursionError):

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from kernelcast.features.instrumentation.tracing import make_tracing_kernel
+from kernelcast.features.tracing import make_tracing_kernel
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
 from kernelcast.records.device import DeviceDescription

@@ -113,28 +113,6 @@ def test_divergent_branches_are_a_lower_bound_where_loops_are_entered_often() ->
     assert found.warps[0].divergent_branches == 2
 
 
-def test_conditions_joined_by_and_part_once() -> None:
-    """What parts at the left side explains the difference behind the right side as well."""
-    facts = make_facts(
-        make_block(0, "entry", None, ((ONCE, 1),), {BRANCH: 1}),
-        make_block(1, "right side", 0, ((0, 1),), {BRANCH: 1}),
-        make_block(2, "then", 0, ((1, 1),)),
-        counters=2,
-    )
-    sample = make_sample([[lane % 2, lane % 2] for lane in range(32)])
-    [warp] = summarise(facts, sample, warp_widths=(32,)).warps
-    assert (warp.branches, warp.divergent_branches) == (2, 1)
-
-
-def test_both_arms_of_a_choice_are_one_branch() -> None:
-    """`?:` has two blocks for its two sides and one branch before them."""
-    facts = make_facts(
-        make_block(0, "entry", None, ((ONCE, 1),), {BRANCH: 1}),
-        make_block(1, "arm", 0, ((0, 1),)),
-        make_block(2, "arm", 0, ((ONCE, 1), (0, -1))),
-    )
-    sample = make_sample([[lane % 2] for lane in range(32)])
-    assert summarise(facts, sample, warp_widths=(32,)).warps[0].divergent_branches == 1
 
 
 def test_the_last_warp_of_a_work_group_may_lack_lanes() -> None:

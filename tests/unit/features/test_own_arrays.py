@@ -6,7 +6,6 @@ from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
-from kernelcast.features.parsing import parse_source
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationKind, OwnElement
@@ -17,11 +16,10 @@ LAUNCH = NDRange(global_size=(64,), local_size=(64,))
 
 def find_own(body: str) -> set[str]:
     """Give the names of the addresses that a kernel computes."""
-    parsed = parse_source(f"kernel void k({_PARAMETERS}) {{ {body} }}")
-    assert parsed.errors == ()
+    source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
     return {
         operation.name
-        for block in read_facts(Kernel(name="k", source=parsed.source)).blocks
+        for block in read_facts(Kernel(name="k", source=source)).blocks
         for operation in block.operations.operations
         if operation.kind is OperationKind.ADDRESS and operation.name
     }
@@ -58,8 +56,8 @@ def test_loops_that_data_end_leave_answers_in_doubt(
     body: str, least: float, most: float, note: str
 ) -> None:
     """Doubts counts by factors, names line and cause, and nothing where the source tells all."""
-    parsed = parse_source(f"kernel void k({_PARAMETERS}) {{ {body} }}")
-    facts = read_facts(Kernel(name="k", source=parsed.source))
+    source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
+    facts = read_facts(Kernel(name="k", source=source))
     doubt = doubt_counts(facts, summarise(facts, count_statically(facts, LAUNCH, {"n": 4}, [0])))
     assert least <= doubt.half_width <= most
     assert bool(doubt.notes) == bool(note)
@@ -72,8 +70,8 @@ def test_work_beside_a_loop_that_data_end_is_not_doubted() -> None:
     found = []
     for trips in (1, 100_000):
         text = body.replace("{}", str(trips))
-        parsed = parse_source(f"kernel void k({_PARAMETERS}) {{ {text} }}")
-        facts = read_facts(Kernel(name="k", source=parsed.source))
+        source = f"kernel void k({_PARAMETERS}) {{ {text} }}"
+        facts = read_facts(Kernel(name="k", source=source))
         sample = count_statically(facts, LAUNCH, {}, [0])
         found.append(doubt_counts(facts, summarise(facts, sample)).half_width)
     assert found[1] < found[0] / 2

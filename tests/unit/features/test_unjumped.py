@@ -6,7 +6,6 @@ from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting.unjumped import count_unjumped
-from kernelcast.features.parsing import parse_source
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationKind
@@ -34,11 +33,11 @@ def test_both_sides_of_conditions_are_gone_through(
     body: str, executed: float, unjumped: float
 ) -> None:
     """Counts what no work-item executes, and loops once where one has to wait at them."""
-    parsed = parse_source(
+    source = (
         "float f(float x) { return sin(x); }"
         f"kernel void k(global float *a, int n, float x) {{ int i = get_global_id(0); {body} }}"
     )
-    facts = read_facts(Kernel(name="k", source=parsed.source))
+    facts = read_facts(Kernel(name="k", source=source))
     counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 0}, [0]))
     assert counters.executed.count(OperationKind.SPECIAL) == pytest.approx(executed)
     found = count_unjumped(facts, counters)
@@ -47,11 +46,11 @@ def test_both_sides_of_conditions_are_gone_through(
 
 def test_masked_lanes_load_and_do_not_store() -> None:
     """Counts loads as arithmetic, but stores and atomics as they are executed."""
-    parsed = parse_source(
+    source = (
         "kernel void k(global int *a) { int i = get_global_id(0);"
         " if (i < 16) { a[i] = a[i + 1]; atomic_inc(a); } }"
     )
-    facts = read_facts(Kernel(name="k", source=parsed.source))
+    facts = read_facts(Kernel(name="k", source=source))
     counters = summarise(facts, count_statically(facts, LAUNCH, {}, [0]))
     found = count_unjumped(facts, counters)
     assert found.memory[LOAD] == pytest.approx(1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.analysis import analyse
-from kernelcast.features.parsing import list_kernels, parse_source
+from kernelcast.features.ir.reading import compile_source
 from kernelcast.features.wait_loops import find_wait_loop
 from kernelcast.records.kernel import Kernel
 
@@ -64,12 +64,12 @@ def test_a_loop_that_goes_on_is_left_alone(source: str) -> None:
 def test_no_kernel_of_the_corpus_waits() -> None:
     """Searches by halves, probing and lists among them are none."""
     for path in sorted((_ROOT / "src/kernelcast/training_data/corpus").rglob("*.cl")):
-        parsed = parse_source(path.read_text(), [f"-I{path.parent}"])
-        for name in list_kernels(parsed):
+        source, options = path.read_text(), (f"-I{path.parent}",)
+        for name in compile_source(source, options, path.name).kernels:
             assert (
                 find_wait_loop(
                     analyse(
-                        Kernel(name=name, source=parsed.source, build_options=(f"-I{path.parent}",))
+                        Kernel(name=name, source=source, build_options=options)
                     )
                 )
                 is None

@@ -6,7 +6,7 @@ import pytest
 
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.analysis import analyse
-from kernelcast.features.parsing import list_kernels, parse_source
+from kernelcast.features.ir.reading import compile_source
 from kernelcast.features.work_queues import find_work_queue
 from kernelcast.records.kernel import Kernel
 
@@ -239,10 +239,10 @@ def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work() -> None:
     """None of 170 kernels, 14 of which count atomically, is taken for a persistent one."""
     found, atomic, kernels = [], 0, 0
     for path in sorted(path for one in _FOLDERS for path in (_ROOT / one).rglob("*.cl")):
-        parsed = parse_source(path.read_text(), [f"-I{path.parent}"])
-        for name in list_kernels(parsed):
+        source, options = path.read_text(), (f"-I{path.parent}",)
+        for name in compile_source(source, options, path.name).kernels:
             analysis = analyse(
-                Kernel(name=name, source=parsed.source, build_options=(f"-I{path.parent}",))
+                Kernel(name=name, source=source, build_options=options)
             )
             kernels += 1
             atomic += any(one.kind is AccessKind.ATOMIC for one in analysis.facts.accesses)

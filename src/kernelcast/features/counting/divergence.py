@@ -1,12 +1,9 @@
 """At how many branches the work-items of a warp part, at least, to judge by their counts."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions.kernel_facts import BlockFacts, KernelFacts
-from kernelcast.features.blocks.model import BlockKind
+from kernelcast.expressions.kernel_facts import BlockFacts, BlockKind, KernelFacts
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -33,36 +30,17 @@ def count_divergent_branches(
         of one entered more often, n places may make 2**n different sums of trip counts.
     """
     total = np.zeros(counts.shape[0])
-    for alternatives in _find_branches(facts):
-        bounds = [_bound_branch(counts, block) for block in alternatives]
-        total += np.max(bounds, axis=0)
+    for block in facts.blocks:
+        parent = block.parent
+        if block.kind == BlockKind.THEN and parent is not None and (
+            facts.blocks[parent].kind != BlockKind.LOOP_CONDITION
+        ):  # fmt: skip
+            total += _bound_branch(counts, block)
     for block in facts.blocks:
         if block.kind == BlockKind.LOOP_BODY and block.parent is not None:
             entries, trips = counts[..., block.parent], counts[..., block.id]
             total += _bound_loop(entries, trips, is_present & (entries > 0))
     return total
-
-
-def _find_branches(facts: KernelFacts) -> Iterator[list[BlockFacts]]:
-    """Give the blocks that one condition with its `&&` and `||` leads to, condition by condition.
-
-    Parting at the first of them explains differences in all, so that they count once.
-    """
-    pending: dict[int, list[BlockFacts]] = {}
-    for block in facts.blocks:
-        parent = block.parent
-        if parent is None or facts.blocks[parent].kind == BlockKind.LOOP_CONDITION:
-            continue  # a loop's own condition: counted with the loop
-        if block.kind == BlockKind.RIGHT_SIDE:
-            pending.setdefault(parent, []).append(block)
-        elif block.kind == BlockKind.THEN:
-            yield [*pending.pop(parent, []), block]
-        elif block.kind == BlockKind.ARM:
-            so_far = pending.setdefault(parent, [])
-            so_far.append(block)
-            if len(so_far) > 1 and so_far[-2].kind == BlockKind.ARM:
-                yield pending.pop(parent)
-    yield from pending.values()
 
 
 def _bound_branch(counts: FloatArray, block: BlockFacts) -> FloatArray:

@@ -6,8 +6,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions.kernel_facts import ONCE, KernelFacts
-from kernelcast.features.blocks.model import BlockKind
+from kernelcast.expressions.kernel_facts import ONCE, BlockKind, KernelFacts
 from kernelcast.features.counting.divergence import count_divergent_branches
 from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.records.operations import OperationKind, add_weighted

@@ -1,7 +1,6 @@
 """What work-items go through on a device that masks their lanes and never jumps."""
 
-from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, KernelFacts
-from kernelcast.features.blocks.model import BlockKind
+from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, BlockKind, KernelFacts
 from kernelcast.records.operations import OperationCounts, OperationKind, add_weighted
 from kernelcast.records.software_counters import SoftwareCounters
 

@@ -7,6 +7,8 @@ from typing import Final, TypeAlias
 from kernelcast.features.ir.module import Function, Instruction
 
 _MOST_TERMS: Final = 32
+_MOST_CHOICES: Final = 100
+"""In a term; conditions that are nested more deeply are not followed."""
 
 Choice: TypeAlias = tuple[str, int]
 """Terminator of a block and the number of the edge that is taken; for a loop that may be left to
@@ -221,6 +223,8 @@ class ControlFlow:
         labels = self.successors[label]
         if terms is None or len(set(labels)) == 1 or (loop is not None and loop.test == label):
             return terms
+        if any(len(term) >= _MOST_CHOICES for term in terms):
+            return None
         edges = frozenset(number for number, one in enumerate(labels) if one == labels[edge])
         return [{**term, label: edges} for term in terms]
 

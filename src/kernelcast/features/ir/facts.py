@@ -11,6 +11,7 @@ from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFact
 from kernelcast.expressions.kernel_facts import (
     ONCE,
     BlockFacts,
+    BlockKind,
     ContentRead,
     CounterReach,
     Gap,
@@ -18,7 +19,7 @@ from kernelcast.expressions.kernel_facts import (
     LocalArray,
     ParameterFacts,
 )
-from kernelcast.features.blocks import builtins
+from kernelcast.features import builtins
 from kernelcast.features.ir.control import LEFT, Loop
 from kernelcast.features.ir.debug import Place, read_expression, read_operand_before
 from kernelcast.features.ir.loops import describe_test
@@ -57,7 +58,7 @@ class _Block:
 
     id: int
     function: str
-    kind: str
+    kind: BlockKind
     parent: int | None
     counter: int
     line: int = 0
@@ -90,23 +91,31 @@ class _Block:
         return add_weighted((_count(*each), 1) for each in self.lines.values())
 
 
-def read_kernel_facts(code: Code, source: str, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
-    """Read the facts of a kernel from its code.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Touch:
+    """An instruction that touches memory which other work-items see."""
+
+    instruction: Instruction
+    operand: Operand
+    """Its address."""
+    site: int
+    """As the facts number it."""
+
+
+class FactsReader:
+    """Reads the facts of a kernel from its code.
 
     Parameters
     ----------
     source : str
         What it was compiled from.
-    gaps : tuple of Gap
-        What is known to be missing.
     """
-    return _Reader(code, source).read(gaps)
-
-
-class _Reader:
-    """Reads one kernel."""
 
     def __init__(self, code: Code, source: str) -> None:
+        self.code = code
+        self.counters: dict[str, int] = {}
+        """By the block of the code that is executed as often."""
+        self.touches: list[Touch] = []
         self._flow, self._evaluator, self._notes = code.flow, code.evaluator, code.notes
         self._module, self._function = code.evaluator.module, code.evaluator.function
         self._lines = source.splitlines()
@@ -116,11 +125,8 @@ class _Reader:
         self._block_of: dict[str, _Block] = {}
         self._accesses: list[MemoryAccess] = []
         self._reaches: list[CounterReach] = []
-        self._counters = 0
         self._sites: dict[object, int] = {}
         self._times_met: Counter[object] = Counter()
-        self._site_places: list[tuple[int, int]] = []
-        self._counter_places: list[tuple[int, int]] = []
         self._gaps: list[Gap] = []
         self._dead: set[str] = set()
         self._forms = Forms(code)
@@ -128,7 +134,8 @@ class _Reader:
         self._steps: dict[str, _Block] = {}
         self._indices = self._find_indices()
 
-    def read(self, gaps: tuple[Gap, ...]) -> KernelFacts:
+    def read(self, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
+        """Read all of it; `gaps` are known to be missing."""
         flow, evaluator = self._flow, self._evaluator
         self._find_dead()
         groups: dict[object, _Block] = {}
@@ -174,8 +181,7 @@ class _Reader:
                 )
                 for one in self._blocks
             ),
-            counter_count=self._counters, counter_places=tuple(self._counter_places),
-            site_places=tuple(self._site_places), reaches=tuple(self._reaches),
+            counter_count=len(self.counters), reaches=tuple(self._reaches),
             accesses=tuple(
                 replace(one, is_narrowed=True) if one.site in narrowed else one
                 for one in self._accesses
@@ -233,12 +239,7 @@ class _Reader:
         flow = self._flow
         counter = ONCE
         if label != flow.entry and (guard != TRUE or loops):
-            counter = self._counters
-            self._counters += 1
-            places = (self._place(one) for one in flow.blocks[label] if one.opcode != "phi")
-            self._counter_places.append(next(
-                ((one.line, one.column) for one in places if one is not None and one.line), (0, 0)
-            ))  # fmt: skip
+            counter = self.counters[label] = len(self.counters)
             self._reaches.append(CounterReach(counter=counter, guard=guard, loops=loops))
         loop = flow.loop_of[label]
         parent = self._parent(label, loop)
@@ -280,34 +281,34 @@ class _Reader:
                 if loop is not None and one in loop.blocks and one in self._block_of
             ]
             found = self._steps[label] = _Block(
-                id=len(self._blocks), function=block.function, kind="loop step",
+                id=len(self._blocks), function=block.function, kind=BlockKind.LOOP_STEP,
                 parent=bodies[0] if bodies else block.id, counter=block.counter,
             )  # fmt: skip
             self._blocks.append(found)
         return found
 
-    def _kind(self, label: str, loop: Loop | None) -> str:
+    def _kind(self, label: str, loop: Loop | None) -> BlockKind:
         """Say how a block comes to be executed, as its source has it."""
         flow = self._flow
         if label == flow.entry:
-            return "entry"
+            return BlockKind.ENTRY
         if loop is not None and label in loop.testing:
-            return "loop condition"
+            return BlockKind.LOOP_CONDITION
         terms = flow.terms(label)
         if loop is not None and terms == [{}]:
-            return "loop body"
+            return BlockKind.LOOP_BODY
         above = flow.terms(flow.dominators[label]) if terms is not None else None
         if terms is None or len(terms) != 1 or above is None or len(above) != 1:
-            return "after"
+            return BlockKind.AFTER
         new = [(key, edges) for key, edges in terms[0].items() if above[0].get(key) != edges]
         if len(new) != 1 or new[0][0].startswith(LEFT):
-            return "after"
+            return BlockKind.AFTER
         key, edges = new[0]
         if flow.terminator(key).opcode == "switch":
-            return "case"
+            return BlockKind.CASE
         side = self._block_of.get(flow.successors[key][0])
-        has_then = side is not None and side.kind == "then"
-        return "else" if 0 not in edges and has_then else "then"
+        has_then = side is not None and side.kind is BlockKind.THEN
+        return BlockKind.ELSE if 0 not in edges and has_then else BlockKind.THEN
 
     def _parent(self, label: str, loop: Loop | None) -> int | None:
         flow = self._flow
@@ -582,6 +583,8 @@ class _Reader:
         line, text = self._line(one), self._text(where)
         if kind is not AccessKind.ATOMIC and MemorySpace.PRIVATE not in spaces:
             self._form_of[site] = self._forms.combine((operand,))
+        if any(space is not MemorySpace.PRIVATE for space in spaces):
+            self.touches.append(Touch(instruction=one, operand=operand, site=site))
         for (conditions, each), space in zip(places, spaces, strict=True):
             whole = conjunction(self._guard, *conditions)
             if space is MemorySpace.PRIVATE or whole == FALSE:
@@ -608,7 +611,6 @@ class _Reader:
             key = (written, number)
         if key not in self._sites:
             self._sites[key] = len(self._sites)
-            self._site_places.append((where.line, where.column) if where is not None else (0, 0))
         return self._sites[key]
 
     def _line(self, one: Instruction) -> int:

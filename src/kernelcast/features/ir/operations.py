@@ -5,7 +5,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
-from kernelcast.features.blocks import builtins
+from kernelcast.features import builtins
 from kernelcast.features.ir.module import Instruction, Module, is_vector, split_sequence
 from kernelcast.features.ir.scalars import bits_of, is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.operations import NumberClass, Operation

@@ -13,7 +13,7 @@ from kernelcast.expressions.kernel_facts import Gap, KernelFacts
 from kernelcast.features.interpreter import paused_collector, run_deep
 from kernelcast.features.ir.control import ControlFlow
 from kernelcast.features.ir.debug import DebugNotes
-from kernelcast.features.ir.facts import read_kernel_facts
+from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.module import Module, read_module
 from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.features.ir.slices import Code
@@ -46,6 +46,8 @@ class CompiledSource:
     kernels: tuple[str, ...]
     gaps: tuple[Gap, ...]
     """Names that the source does not define."""
+    errors: tuple[str, ...] = ()
+    """What the compiler said before they were made up, each as ``file:line:column: words``."""
 
 
 def read_compiled(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
@@ -65,12 +67,29 @@ def read_compiled(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -
     InputError
         If it nests too deeply.
     """
+    return _read(kernel, known_buffers)[1]
+
+
+def read_code(kernel: Kernel) -> tuple[FactsReader, tuple[Gap, ...]]:
+    """Read a kernel's facts; give what tells where in the code they come from, and their gaps.
+
+    Raises
+    ------
+    CompileError, KernelNotFoundError, InputError
+        As `read_compiled`.
+    """
+    reader, facts = _read(kernel, frozenset())
+    return reader, facts.gaps
+
+
+def _read(kernel: Kernel, known_buffers: frozenset[str]) -> tuple[FactsReader, KernelFacts]:
     gaps = compile_source(
         kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
     ).gaps
 
-    def read() -> KernelFacts:
-        return read_kernel_facts(open_code(kernel, known_buffers), kernel.source, gaps)
+    def read() -> tuple[FactsReader, KernelFacts]:
+        reader = FactsReader(open_code(kernel, known_buffers), kernel.source)
+        return reader, reader.read(gaps)
 
     with paused_collector():
         for attempt in (read, lambda: run_deep(read)):
@@ -129,7 +148,7 @@ def compile_source(
         except CompileError as error:
             errors[language] = error
     # Names that it lacks are declared in the version that finds the least wrong with it.
-    best = min(errors, key=lambda one: len(_read_errors(errors[one])))
+    best = min(errors, key=lambda one: len(read_errors(errors[one])))
     try:
         return _fill_in(source, (*words, *best), folders, dialect, errors[best])
     except CompileError as error:
@@ -138,21 +157,26 @@ def compile_source(
 
 def _compile(
     source: str, options: Sequence[str], folders: Sequence[Path], dialect: Dialect | None,
-    gaps: Sequence[Gap] = (),
+    gaps: Sequence[Gap] = (), errors: Sequence[str] = (),
 ) -> CompiledSource:  # fmt: skip
     compiled = compile_kernel(
         source, options, Target.unoptimised(), source_name=_NAME, include_folders=folders,
         dialect=dialect or Dialect(extensions=_EXTENSIONS),
     )  # fmt: skip
-    return _read(compiled.text, tuple(gaps), tuple(one.name for one in compiled.kernels))
+    return _parse(
+        compiled.text, tuple(gaps), tuple(errors), tuple(one.name for one in compiled.kernels)
+    )
 
 
 @lru_cache(maxsize=16)
-def _read(text: str, gaps: tuple[Gap, ...], kernels: tuple[str, ...]) -> CompiledSource:
-    return CompiledSource(module=read_module(text), gaps=gaps, kernels=kernels)
+def _parse(
+    text: str, gaps: tuple[Gap, ...], errors: tuple[str, ...], kernels: tuple[str, ...]
+) -> CompiledSource:
+    return CompiledSource(module=read_module(text), gaps=gaps, errors=errors, kernels=kernels)
 
 
-def _read_errors(error: CompileError) -> list[str]:
+def read_errors(error: CompileError) -> list[str]:
+    """List the errors that a compiler names, each as ``file:line:column: words``."""
     return [f"{place}: {words}" for place, words in _ERROR.findall(str(error))]
 
 
@@ -162,7 +186,7 @@ def _fill_in(
 ) -> CompiledSource:  # fmt: skip
     """Declare names that a source lacks until nothing else is wrong with it."""
     placeholders: list[Placeholder] = []
-    messages = errors = _read_errors(first)
+    messages = errors = read_errors(first)
     are_constants = False
     for _ in range(_ROUNDS):
         more = find_placeholders(messages, placeholders, source)
@@ -177,9 +201,9 @@ def _fill_in(
         ]
         try:
             text = "\n".join([*lines, f'#line 1 "{_NAME}"', source])
-            return _compile(text, options, folders, dialect, gaps)
+            return _compile(text, options, folders, dialect, gaps, errors)
         except CompileError as error:
-            messages = _read_errors(error)
+            messages = read_errors(error)
     raise first
 
 

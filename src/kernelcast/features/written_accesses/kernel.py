@@ -8,6 +8,7 @@ from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.kernel_facts import (
     ONCE,
     BlockFacts,
+    BlockKind,
     CounterReach,
     KernelFacts,
     LocalArray,
@@ -119,8 +120,9 @@ class WrittenKernel:
         keys = [ONCE, *(counters.get(one.site, ONCE) for one in self.accesses)]
         return [
             BlockFacts(
-                id=number, function=self.name, kind="entry" if key == ONCE else "access",
-                line=0, last_line=0, parent=0 if number else None, count=((key, 1),),
+                id=number, function=self.name, line=0,
+                kind=BlockKind.ENTRY if key == ONCE else BlockKind.ACCESS,
+                last_line=0, parent=0 if number else None, count=((key, 1),),
                 operations=operations,
             )
             for number, (key, operations) in enumerate(zip(keys, counts, strict=True))

@@ -1,6 +1,6 @@
 import pytest
 
-from kernelcast.features.instrumentation.tracing import make_tracing_kernel
+from kernelcast.features.tracing import make_tracing_kernel
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 
@@ -72,12 +72,11 @@ def test_who_returned_waits_for_nobody_at_a_barrier(body: str, mark_of_end: str)
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ("kernel void k(global int *a) { unknown(a); }", "libclang does not understand"),
-        ("kernel void other(global int *a) { a[0] = 1; }", "libclang does not understand"),
+        ("kernel void other(global int *a) { a[0] = 1; }", "does not hold its definition"),
         ("void f() {}\nkernel void k(int n) {\nreturn f(); }", "line 3 returns an expression"),
         ("kernel void k(int n);\nkernel void k(int n) { }", "line 1 declares it ahead"),
         ("kernel void k(int n) { }\nkernel void l(int n) { k(n); }", "line 2 calls it"),
-        ("#define BODY { }\nkernel void k(int n) BODY", "the body is made by a macro"),
+        ("#define BODY { }\nkernel void k(int n) BODY", "line 2 has a body that is made by"),
     ],
 )
 def test_what_cannot_be_marked_says_why(source: str, complaint: str) -> None:

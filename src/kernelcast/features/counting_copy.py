@@ -1,0 +1,698 @@
+"""Writes the copy of a kernel that counts how often each of its blocks is executed.
+
+The copy is OpenCL C again, made of the compiled code from which the facts come: a statement for
+each instruction, a label for each block. So counters and addresses are those of the facts, and
+macros, helper functions and included files need no thought. Memory is read and written by bytes'
+addresses, which tell the device's compiler no types.
+"""
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kernelcast.features import builtins
+from kernelcast.features.ir.facts import FactsReader, Touch
+from kernelcast.features.ir.module import (
+    Instruction,
+    Operand,
+    is_vector,
+    read_operand,
+    split_list,
+    split_sequence,
+)
+from kernelcast.features.ir.reading import read_code
+from kernelcast.features.ir.scalars import is_float, lanes_of, mangled_types, name_called
+from kernelcast.records.errors import InputError
+from kernelcast.records.instrumented_kernel import InstrumentedKernel
+from kernelcast.records.kernel import Kernel
+
+_HEADER: Final = """\
+static inline size_t kc_row(void)
+{
+    return ((get_global_id(2) - get_global_offset(2)) * get_global_size(1)
+        + get_global_id(1) - get_global_offset(1)) * get_global_size(0)
+        + get_global_id(0) - get_global_offset(0);
+}
+static inline size_t kc_rows(void)
+{ return get_global_size(0) * get_global_size(1) * get_global_size(2); }
+static inline void kc_note(size_t kc_row, uint kc_i, __global ulong *kc_log, uint kc_capacity,
+                           uint kc_place, ulong kc_address)
+{
+    if (kc_i < kc_capacity) {
+        const size_t kc_at = 2 * (kc_row * kc_capacity + kc_i);
+        kc_log[kc_at] = kc_place;
+        kc_log[kc_at + 1] = kc_address;
+    }
+}
+"""
+_UNSIGNED: Final = {"i1": "int", "i8": "uchar", "i16": "ushort", "i32": "uint", "i64": "ulong",
+                    "half": "half", "float": "float", "double": "double"}  # fmt: skip
+_SIGNED: Final = {**_UNSIGNED, "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
+_SPACES: Final = ("__private", "__global", "__constant", "__local", "__generic")
+_SPACE: Final = re.compile(r"addrspace\((\d+)\)")
+_OPAQUE: Final = re.compile(r'target\("spirv\.(\w+)".*?(?:, (\d+))?\)')
+_ACCESS: Final = ("read_only", "write_only", "read_write")
+_BINARY: Final = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",
+                  "udiv": "/", "urem": "%", "shl": "<<", "lshr": ">>", "fadd": "+", "fsub": "-",
+                  "fmul": "*", "fdiv": "/"}  # fmt: skip
+_SIGNED_BINARY: Final = {"sdiv": "/", "srem": "%", "ashr": ">>"}
+_COMPARED: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_NEGATED: Final = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
+_NOTHING: Final = re.compile(
+    r"llvm\.(?:lifetime|dbg|assume|experimental\.noalias|donothing|expect)|.*printf"
+)
+_INTRINSICS: Final = {"fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil",
+                      "trunc": "trunc", "rint": "rint", "fma": "fma", "copysign": "copysign",
+                      "minnum": "fmin", "maxnum": "fmax", "umin": "min", "umax": "max",
+                      "ctpop": "popcount"}  # fmt: skip
+_LETTERS: Final = {
+    "v": "void", "b": "bool", "c": "char", "a": "char", "h": "uchar", "s": "short", "t": "ushort",
+    "i": "int", "j": "uint", "l": "long", "m": "ulong", "x": "long", "y": "ulong", "f": "float",
+    "d": "double",
+}  # fmt: skip
+_EXTENSIONS: Final = "".join(
+    f"#ifdef {name}\n#pragma OPENCL EXTENSION {name} : enable\n#endif\n"
+    for name in ("cl_khr_fp64", "cl_khr_fp16", "cl_khr_int64_base_atomics",
+                 "cl_khr_int64_extended_atomics")
+)  # fmt: skip
+
+
+def write_counting_copy(kernel: Kernel, *, records_addresses: bool = False) -> InstrumentedKernel:
+    """Write the counting copy of a kernel.
+
+    Parameters
+    ----------
+    records_addresses : bool
+        Whether each access to global, constant and local memory writes its address down as well.
+
+    Returns
+    -------
+    InstrumentedKernel
+        Counters and sites have the numbers of the facts.
+
+    Raises
+    ------
+    InputError
+        If the source has errors, or holds what cannot be written down again; says what.
+    """
+    reader, gaps = read_code(kernel)
+    errors = [gap.reason for gap in gaps if "error in the source" in gap.reason]
+    if errors:
+        msg = f"kernel {kernel.name}: cannot be counted; {errors[0]}"
+        raise InputError(msg)
+    return _Writer(kernel, reader, records_addresses=records_addresses).write()
+
+
+class _Writer:
+    """Writes one copy."""
+
+    def __init__(self, kernel: Kernel, reader: FactsReader, *, records_addresses: bool) -> None:
+        self._kernel, self._reader = kernel, reader
+        self._evaluator, self._flow = reader.code.evaluator, reader.code.flow
+        self._module, self._function = self._evaluator.module, self._evaluator.function
+        self._names: dict[str, str] = {}
+        self._globals: dict[str, str] = {}
+        self._program: list[str] = []
+        """Declarations ahead of the kernel."""
+        self._declared: list[str] = []
+        """At the beginning of its body."""
+        self._body: list[str] = []
+        self._labels = {label: f"kc_l{number}" for number, label in enumerate(self._flow.order)}
+        self._touched: dict[int, list[tuple[int, Touch]]] = {}
+        self._places: tuple[tuple[int, ...], ...] = ()
+        self._log = len(reader.counters)
+        if records_addresses:
+            for place, touch in enumerate(reader.touches):
+                self._touched.setdefault(id(touch.instruction), []).append((place, touch))
+            self._places = tuple((touch.site,) for touch in reader.touches)
+        self._bases: dict[str, str] = {}
+        """Addresses of buffers and arrays, by name."""
+
+    def write(self) -> InstrumentedKernel:
+        """Write all statements."""
+        parameters = [*self._write_parameters()]
+        for label in self._flow.order:
+            for one in self._flow.blocks[label]:
+                if one.name:
+                    self._declare(one)
+        for label in self._flow.order:
+            self._write_block(label)
+        records = bool(self._places)
+        parameters.append("__global uint *kc_counts")
+        if records:
+            parameters += ["__global ulong *kc_log", "uint kc_capacity"]
+        words = self._log + records
+        counters = [f"uint kc_n{number} = 0;" for number in range(words)]
+        bases = [
+            self._note(len(self._places) + number, address)
+            for number, address in enumerate(self._bases.values() if records else ())
+        ]
+        source = "\n".join((
+            _EXTENSIONS, *self._program,
+            f"__kernel {self._require_size()}void {self._kernel.name}({', '.join(parameters)})",
+            "{", *counters, "const size_t kc_at = kc_row();", *self._declared, *bases, *self._body,
+            "kc_end: ;", "const size_t kc_apart = kc_rows();",
+            *(f"kc_counts[{word} * kc_apart + kc_at] = kc_n{word};" for word in range(words)), "}",
+        ))  # fmt: skip
+        return InstrumentedKernel(
+            kernel=replace(self._kernel, source=source), original=self._kernel, header=_HEADER,
+            counter_count=self._log, places=self._places,
+            bases=tuple(self._bases) if records else (),
+        )  # fmt: skip
+
+    def _refuse(self, what: str, one: Instruction | None = None) -> InputError:
+        place = self._reader.code.line_of(one) if one is not None else 0
+        where = f"line {place}: " if place else ""
+        return InputError(f"kernel {self._kernel.name}: {where}{what} cannot be counted")
+
+    def _note(self, place: int, address: str) -> str:
+        return f"kc_note(kc_at, kc_n{self._log}++, kc_log, kc_capacity, {place}, {address});"
+
+    def _require_size(self) -> str:
+        noted = self._module.arguments[self._function.name].get("reqd_work_group_size", -1)
+        sizes = re.findall(r"i32 (\d+)", self._module.notes.get(noted, ""))
+        if len(sizes) != 3:
+            return ""
+        return f"__attribute__((reqd_work_group_size({', '.join(sizes)}))) "
+
+    # Declarations
+
+    def _write_parameters(self) -> Iterator[str]:
+        notes = self._reader.code.notes
+        for number, (kind, name) in enumerate(self._function.parameters):
+            own = self._names[name] = f"kc_p{number}"
+            note = notes.type_of(self._evaluator.parameter_notes.get(number + 1, -1))
+            if self._function.by_value[number]:
+                size = note.bits // 8
+                align = next(one for one in (8, 4, 2, 1) if size % one == 0)
+                self._program.append(
+                    f"typedef struct {{ uchar bytes[{size}]; }} __attribute__((aligned({align}))) "
+                    f"kc_t{number};"
+                )
+                self._names[name] = f"((__private uchar *)&{own})"
+                yield f"kc_t{number} {own}"
+            elif match := _OPAQUE.match(kind):
+                access = f"{_ACCESS[int(match[2] or 0)]} " if match[1] == "Image" else ""
+                yield f"{access}{note.name} {own}"
+            else:
+                if kind.startswith("ptr"):
+                    self._bases[name[1:]] = f"(ulong){own}"
+                yield f"{self._type(kind)} {own}"
+
+    def _type(self, kind: str, *, is_signed: bool = False) -> str:
+        """Name a type; conditions of vectors are -1 and 0, in lanes of 8 bits."""
+        if kind.startswith("ptr"):
+            space = _SPACE.search(kind)
+            return f"{_SPACES[int(space[1]) if space else 0]} uchar *"
+        names = _SIGNED if is_signed else _UNSIGNED
+        if kind in names:
+            return names[kind]
+        sequence = split_sequence(kind) if is_vector(kind) else None
+        if sequence is not None and sequence[0] in (2, 3, 4, 8, 16) and sequence[1] in names:
+            return f"{'char' if sequence[1] == 'i1' else names[sequence[1]]}{sequence[0]}"
+        if kind.startswith('target("spirv.Event"'):
+            return "event_t"
+        raise self._refuse(f"a value of type {kind}")
+
+    def _declare(self, one: Instruction) -> None:
+        name = self._names[one.name] = f"kc_v{len(self._names)}"
+        if one.opcode == "alloca":
+            if one.detail.startswith("target"):
+                self._declared.append(f"{self._type(one.detail)} {name};")
+                self._names[one.name] = f"((__private uchar *)&{name})"
+            else:
+                size = self._module.size_of(one.detail)
+                self._declared.append(f"uchar {name}[{size}] __attribute__((aligned(16)));")
+        elif one.type != "void" and not name_called(one).startswith("__translate_sampler"):
+            kind = one.type
+            if one.opcode in ("icmp", "fcmp"):
+                kind = f"<{lanes_of(kind)} x i1>" if is_vector(kind) else "i1"
+            self._declared.append(f"{self._type(kind)} {name};")
+
+    def _global(self, text: str) -> str:
+        """Give the address of a variable of the program, and declare it."""
+        variable = self._module.globals.get(text)
+        if variable is None:
+            raise self._refuse(f"the address of {text}")
+        found = self._globals.get(text)
+        if found is None:
+            found = self._globals[text] = f"kc_g{len(self._globals)}"
+            size = self._module.size_of(variable.type)
+            declared = f"uchar {found}[{size}] __attribute__((aligned(16)))"
+            if variable.space == 3:
+                self._declared.append(f"__local {declared};")
+            elif not variable.value:
+                raise self._refuse(f"{text[1:]}, which is not defined,")
+            else:
+                values = ",".join(map(str, self._flatten(variable.type, variable.value)))
+                space = "__constant" if variable.space in (0, 2) else "__global"
+                self._program.append(f"{space} {declared} = {{{values}}};")
+            if variable.space in (2, 3) and not text.startswith("@__const."):
+                self._bases[self._evaluator.name_global(text)] = f"(ulong){found}"
+        return found
+
+    def _flatten(self, kind: str, value: str) -> bytes:
+        """Give the bytes of a constant."""
+        module, size = self._module, self._module.size_of(kind)
+        if value in ("undef", "poison", "zeroinitializer", "null", "false"):
+            return bytes(size)
+        if kind in ("half", "float", "double"):
+            return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], _read_float(value))
+        if value.lstrip("-").isdigit():
+            return (int(value) % (1 << (8 * size))).to_bytes(size, "little")
+        if value.startswith('c"'):
+            text = re.sub(rb"\\([0-9A-Fa-f]{2})", lambda one: bytes.fromhex(one[1].decode()),
+                          value[2:-1].encode())  # fmt: skip
+            return text.ljust(size, b"\0")
+        if value.startswith("splat ("):
+            lane = self._flatten(*read_operand(value[7:-1]))
+            return (lane * lanes_of(kind)).ljust(size, b"\0")
+        if value.startswith(("[", "<[", "<")) and split_sequence(kind) is not None:
+            parts = [self._flatten(*read_operand(one)) for one in split_list(value[1:-1])]
+            return b"".join(parts).ljust(size, b"\0")
+        if value.startswith("{"):
+            result = b""
+            for number, one in enumerate(split_list(value[1:-1].strip())):
+                offset, _ = module.member_offset(kind, number)
+                result = result.ljust(offset, b"\0") + self._flatten(*read_operand(one))
+            return result.ljust(size, b"\0")
+        raise self._refuse(f"the constant {value[:40]}")
+
+    # Operands
+
+    def _operand(self, operand: Operand) -> str:
+        kind, text = operand
+        if text.startswith("%"):
+            name = self._names.get(text)
+            if name is None:
+                raise self._refuse(f"the value {text}")
+            return name
+        return self._constant(kind, text)
+
+    def _constant(self, kind: str, text: str) -> str:
+        if text.startswith("@"):
+            return f"(({self._type(kind)}){self._global(text)})"
+        if text.startswith("getelementptr"):
+            source, *operands = split_list(text[text.index("(") + 1 : -1])
+            return self._move([read_operand(one) for one in operands], source)
+        if text.startswith(("addrspacecast (", "bitcast (", "inttoptr (")):
+            inner = read_operand(text[text.index("(") + 1 : text.rindex(" to ")])
+            return f"(({self._type(kind)}){self._operand(inner)})"
+        name = self._type(kind)
+        if name == "event_t":
+            return "0"
+        if text in ("undef", "poison", "zeroinitializer", "null"):
+            return f"(({name})(0))"
+        if text in ("true", "false"):
+            return str(int(text == "true"))
+        if kind == "i1":
+            return str(int(text) & 1)
+        if text.startswith("splat ("):
+            return f"(({name})({self._lane(kind, read_operand(text[7:-1]))}))"
+        if text.startswith("<"):
+            lanes = (self._lane(kind, read_operand(one)) for one in split_list(text[1:-1]))
+            return f"(({name})({', '.join(lanes)}))"
+        if is_float(kind):
+            form, integer = {"half": ("<e", "<H"), "float": ("<f", "<I"),
+                             "double": ("<d", "<Q")}[kind]  # fmt: skip
+            [bits] = struct.unpack(integer, struct.pack(form, _read_float(text)))
+            whole = {"half": "ushort", "float": "uint", "double": "ulong"}[kind]
+            return f"as_{name}(({whole}){bits:#x}{'ul' if kind == 'double' else 'u'})"
+        bits = int(kind[1:])
+        return f"(({name}){int(text) % (1 << bits)}{'ul' if bits == 64 else 'u'})"
+
+    def _lane(self, kind: str, operand: Operand) -> str:
+        is_condition = split_sequence(kind) is not None and operand[0] == "i1"
+        text = self._constant(*operand)
+        return f"-{text}" if is_condition else text
+
+    def _signed(self, operand: Operand) -> str:
+        """Take a whole number as signed."""
+        name, text = self._type(operand[0], is_signed=True), self._operand(operand)
+        return f"as_{name}({text})" if is_vector(operand[0]) else f"(({name}){text})"
+
+    def _convert(self, kind: str, text: str, *, is_signed: bool = False) -> str:
+        """Convert to a type; a vector of signed numbers is kept as unsigned."""
+        name = self._type(kind, is_signed=is_signed)
+        if not is_vector(kind):
+            return f"(({name}){text})"
+        plain = self._type(kind)
+        found = f"convert_{name}({text})"
+        return found if name == plain else f"as_{plain}({found})"
+
+    def _move(self, operands: Sequence[Operand], kind: str) -> str:
+        """Give the address that an index leads to."""
+        terms = [self._operand(operands[0])]
+        for position, operand in enumerate(operands[1:]):
+            if position:
+                if "{" in self._module.types.get(kind, kind):
+                    offset, kind = self._module.member_offset(kind, int(operand[1]))
+                    terms.append(f"{offset}")
+                    continue
+                sequence = split_sequence(kind)
+                kind = sequence[1] if sequence else kind
+            terms.append(f"{self._signed(operand)} * (long){self._module.size_of(kind)}")
+        return f"({' + '.join(terms)})"
+
+    def _at(self, operand: Operand, kind: str) -> str:
+        """Give an address as a pointer to a type."""
+        space = _SPACE.search(operand[0])
+        name = _SPACES[int(space[1]) if space else 0]
+        return f"({self._type(kind)} {name} *)({self._operand(operand)})"
+
+    # Statements
+
+    def _write_block(self, label: str) -> None:
+        self._body.append(f"{self._labels[label]}: ;")
+        counter = self._reader.counters.get(label)
+        if counter is not None:
+            self._body.append(f"kc_n{counter}++;")
+        for one in self._flow.blocks[label]:
+            for place, touch in self._touched.get(id(one), ()):
+                self._body.append(self._note(place, self._find_address(touch)))
+            if one.opcode in ("br", "switch", "ret", "unreachable"):
+                self._end(label, one)
+            elif one.opcode == "call":
+                self._call(one)
+            elif one.opcode == "store":
+                self._store(one)
+            elif one.opcode == "insertelement":
+                self._insert(one)
+            elif one.opcode not in ("phi", "alloca"):
+                self._body.append(f"{self._names[one.name]} = {self._value(one)};")
+
+    def _find_address(self, touch: Touch) -> str:
+        address = f"(ulong){self._operand(touch.operand)}"
+        one = touch.instruction
+        access = builtins.find_vector_access(name_called(one)) if one.opcode == "call" else None
+        if access is None:
+            return address
+        _, lanes, is_half = access
+        place = one.operands.index(touch.operand)
+        moved = one.type if one.type != "void" else one.operands[0][0]
+        sequence = split_sequence(moved) if is_vector(moved) else None
+        element = 2 if is_half else self._module.size_of(sequence[1] if sequence else moved)
+        apart = 4 if lanes == 3 and "a_half" in one.detail else lanes
+        return f"{address} + {self._operand(one.operands[place - 1])} * {apart * element}ul"
+
+    def _end(self, label: str, one: Instruction) -> None:
+        """Write what follows a block, with the values that phis take on the way."""
+        if one.opcode in ("ret", "unreachable"):
+            self._body.append("goto kc_end;")
+            return
+        ways = [self._go(label, target) for target in one.labels]
+        if len(ways) == 1:
+            self._body.append(ways[0])
+        elif one.opcode == "br":
+            self._body.append(f"if ({self._operand(one.operands[0])}) {{ {ways[0]} }} "
+                              f"else {{ {ways[1]} }}")  # fmt: skip
+        else:
+            cases = " ".join(
+                f"case {self._operand(case)}: {way}"
+                for case, way in zip(one.operands[1:], ways[1:], strict=True)
+            )
+            self._body.append(
+                f"switch ({self._operand(one.operands[0])}) {{ {cases} default: {ways[0]} }}"
+            )
+
+    def _go(self, label: str, target: str) -> str:
+        phis = [one for one in self._flow.blocks[target] if one.opcode == "phi"]
+        before, after = [], []
+        for number, one in enumerate(phis):
+            value = self._operand(one.operands[one.labels.index(label)])
+            before.append(f"{self._type(one.type)} kc_w{number} = {value};")
+            after.append(f"{self._names[one.name]} = kc_w{number};")
+        moves = f"{{ {' '.join((*before, *after))} }} " if phis else ""
+        return f"{moves}goto {self._labels[target]};"
+
+    def _store(self, one: Instruction) -> None:
+        value, address = one.operands
+        if is_vector(one.type):
+            lanes, element = split_sequence(one.type) or (1, "")
+            target = self._at(address, element)
+            self._body.append(f"vstore{lanes}({self._operand(value)}, 0, {target});")
+        else:
+            self._body.append(f"*{self._at(address, one.type)} = {self._operand(value)};")
+
+    def _insert(self, one: Instruction) -> None:
+        base, value, index = one.operands
+        name = self._names[one.name]
+        self._body.append(f"{name} = {self._operand(base)};")
+        stored = f"-{self._operand(value)}" if value[0] == "i1" else self._operand(value)
+        self._body.append(f"{self._element(name, one.type, index)} = {stored};")
+
+    def _element(self, vector: str, kind: str, index: Operand) -> str:
+        if index[1].isdigit():
+            return f"{vector}.s{int(index[1]):x}"
+        lane = self._type((split_sequence(kind) or (0, "i32"))[1])
+        return f"((__private {lane} *)&{vector})[{self._operand(index)}]"
+
+    def _value(self, one: Instruction) -> str:
+        opcode, operands = one.opcode, one.operands
+        texts = [self._operand(each) for each in operands] if opcode != "getelementptr" else []
+        if opcode == "getelementptr":
+            return self._move(operands, one.detail)
+        if opcode in _BINARY:
+            return f"{texts[0]} {_BINARY[opcode]} {texts[1]}"
+        if opcode in _SIGNED_BINARY:
+            left, right = map(self._signed, operands)
+            found = f"{left} {_SIGNED_BINARY[opcode]} {right}"
+            return f"as_{self._type(one.type)}({found})" if is_vector(one.type) else found
+        if opcode == "frem":
+            return f"fmod({texts[0]}, {texts[1]})"
+        if opcode == "fneg":
+            return f"-{texts[0]}"
+        if opcode == "load":
+            return self._load(one)
+        if opcode in ("icmp", "fcmp"):
+            found = self._compare(one, texts)
+            return f"convert_char{lanes_of(one.type)}({found})" if is_vector(one.type) else found
+        if opcode == "select":
+            return self._select(one, texts)
+        if opcode == "extractelement":
+            found = self._element(texts[0], operands[0][0], operands[1])
+            return f"({found} & 1)" if one.type == "i1" else found
+        if opcode == "shufflevector":
+            return self._shuffle(one, texts)
+        return self._cast(one, texts[0])
+
+    def _load(self, one: Instruction) -> str:
+        if is_vector(one.type):
+            lanes, element = split_sequence(one.type) or (1, "")
+            return f"vload{lanes}(0, {self._at(one.operands[0], element)})"
+        return f"*{self._at(one.operands[0], one.type)}"
+
+    def _compare(self, one: Instruction, texts: list[str]) -> str:
+        left, right = texts
+        predicate = one.detail
+        if one.opcode == "icmp":
+            if predicate[0] == "s":
+                left, right = map(self._signed, one.operands)
+            return f"({left} {_COMPARED[predicate[-2:]]} {right})"
+        opposite = "~" if is_vector(one.type) else "!"
+        if predicate in ("true", "false"):
+            return f"({left} {'==' if predicate == 'true' else '!='} {left})"
+        if predicate in ("ord", "uno"):
+            return f"is{'ordered' if predicate == 'ord' else 'unordered'}({left}, {right})"
+        if predicate in ("one", "ueq"):
+            either = f"(({left} < {right}) | ({left} > {right}))"
+            return either if predicate == "one" else f"({opposite}{either})"
+        if predicate[0] == "o" or predicate == "une":
+            return f"({left} {_COMPARED[predicate[-2:]]} {right})"
+        return f"({opposite}({left} {_NEGATED[predicate[-2:]]} {right}))"
+
+    def _select(self, one: Instruction, texts: list[str]) -> str:
+        chosen, then, otherwise = texts
+        if not is_vector(one.operands[0][0]):
+            return f"{chosen} ? {then} : {otherwise}"
+        lanes, element = split_sequence(one.type) or (1, "")
+        width = 8 * self._module.size_of(element)
+        whole = {8: "char", 16: "short", 32: "int", 64: "long"}[width]
+        return f"select({otherwise}, {then}, convert_{whole}{lanes}({chosen}))"
+
+    def _shuffle(self, one: Instruction, texts: list[str]) -> str:
+        sequence = split_sequence(one.operands[0][0])
+        count = sequence[0] if sequence else 1
+        mask = one.operands[2][1]
+        lanes = lanes_of(one.type)
+        if mask in ("zeroinitializer", "poison", "undef"):
+            chosen = ["0"] * lanes
+        elif mask.startswith("splat ("):
+            chosen = [read_operand(mask[7:-1])[1]] * lanes
+        else:
+            chosen = [read_operand(part)[1] for part in split_list(mask[1:-1])]
+        numbers = [int(each) if each.isdigit() else 0 for each in chosen]
+        parts = (f"{texts[each >= count]}.s{each % count:x}" for each in numbers)
+        return f"({self._type(one.type)})({', '.join(parts)})"
+
+    def _cast(self, one: Instruction, text: str) -> str:
+        opcode, before = one.opcode, one.operands[0][0]
+        is_condition = before.endswith("i1") or before.endswith("x i1>")
+        if opcode == "freeze":
+            return text
+        if opcode == "trunc":
+            if one.type == "i1":
+                return f"({text} & 1)"
+            bits = 8 * self._module.size_of((split_sequence(one.type) or (1, one.type))[1])
+            if is_vector(one.type):
+                text = f"{text} & ({self._type(before)})({(1 << bits) - 1}ul)"
+            return self._convert(one.type, text)
+        if opcode == "zext":
+            if is_condition and is_vector(before):
+                return self._convert(one.type, f"({text} & (char)1)")
+            return self._convert(one.type, text)
+        if opcode == "sext":
+            if is_condition and not is_vector(before):
+                return self._convert(one.type, f"(-{text})")
+            return self._convert(one.type, self._signed(one.operands[0]), is_signed=True)
+        if opcode == "fptosi":
+            return self._convert(one.type, text, is_signed=True)
+        if opcode == "sitofp":
+            return self._convert(one.type, self._signed(one.operands[0]))
+        if opcode in ("fptoui", "uitofp", "fpext", "fptrunc"):
+            return self._convert(one.type, text)
+        if opcode in ("ptrtoint", "ptrtoaddr", "inttoptr"):
+            return f"({self._type(one.type)})(ulong){text}"
+        if opcode == "addrspacecast" or (opcode == "bitcast" and one.type.startswith("ptr")):
+            return f"({self._type(one.type)}){text}"
+        if opcode == "bitcast":
+            return f"as_{self._type(one.type)}({text})"
+        raise self._refuse(f"the instruction {opcode}", one)
+
+    def _call(self, one: Instruction) -> None:
+        name, result = name_called(one), self._names.get(one.name, "")
+        if _NOTHING.match(one.detail):
+            if result:
+                self._body.append(f"{result} = 0;")
+            return
+        if name.startswith("__translate_sampler"):
+            self._program.append(f"__constant sampler_t {result} = {one.operands[0][1]};")
+            return
+        if one.detail.startswith("llvm."):
+            self._call_intrinsic(one, result)
+            return
+        if one.detail in self._module.functions or name.startswith("__"):
+            raise self._refuse(f"the call of {name}", one)
+        try:
+            types = _read_types(mangled_types(one))
+        except (KeyError, IndexError) as error:
+            raise self._refuse(f"the call of {name}", one) from error
+        arguments = []
+        for operand, kind in zip(one.operands, types, strict=False):
+            text = self._operand(operand)
+            is_vector_of = is_vector(operand[0]) and not kind.endswith("*")
+            arguments.append(
+                text
+                if kind in ("", "event_t")
+                else f"as_{kind}({text})"
+                if is_vector_of
+                else f"({kind})({text})"
+            )
+        call = f"{name}({', '.join(arguments)})"
+        if not result:
+            self._body.append(f"{call};")
+        elif is_vector(one.type):
+            self._body.append(f"{result} = as_{self._type(one.type)}({call});")
+        else:
+            self._body.append(f"{result} = {call};")
+
+    def _call_intrinsic(self, one: Instruction, result: str) -> None:
+        name = one.detail[5:].partition(".")[0]
+        texts = [self._operand(each) for each in one.operands if each[0] != "metadata"]
+        if name in ("memcpy", "memmove", "memset"):
+            value = texts[1] if name == "memset" else f"({texts[1]})[kc_j]"
+            self._body.append(f"for (ulong kc_j = 0; kc_j < {texts[2]}; kc_j++) "
+                              f"({texts[0]})[kc_j] = {value};")  # fmt: skip
+        elif name == "fmuladd":
+            self._body.append(f"{result} = {texts[0]} * {texts[1]} + {texts[2]};")
+        elif name in ("smin", "smax"):
+            sides = ", ".join(map(self._signed, one.operands))
+            found = f"{name[1:]}({sides})"
+            found = f"as_{self._type(one.type)}({found})" if is_vector(one.type) else found
+            self._body.append(f"{result} = {found};")
+        elif name in _INTRINSICS:
+            self._body.append(f"{result} = {_INTRINSICS[name]}({', '.join(texts)});")
+        else:
+            raise self._refuse(f"the function {one.detail}", one)
+
+
+def _read_float(text: str) -> float:
+    """Read a number as LLVM IR writes it: in decimal, or the bits of a double."""
+    if text[:3] == "0xH":
+        [half] = struct.unpack("<e", struct.pack("<H", int(text[3:], 16)))
+        return float(half)
+    if text.startswith("0x"):
+        [double] = struct.unpack("<d", struct.pack("<Q", int(text[2:], 16)))
+        return float(double)
+    return float(text)
+
+
+def _read_types(mangled: str) -> list[str]:
+    """Read the types of a builtin's parameters (Itanium C++ ABI); empty for images and such.
+
+    Examples
+    --------
+    >>> _read_types("PU3AS1VKiDv4_fS2_j")
+    ['volatile const __global int *', 'float4', 'float4', 'uint']
+    """
+    place = 0
+    seen: list[str] = []
+
+    def read() -> str:
+        nonlocal place
+        letter = mangled[place]
+        if letter == "S":
+            end = mangled.index("_", place)
+            number = mangled[place + 1 : end]
+            place = end + 1
+            return seen[int(number, 36) + 1 if number else 0]
+        qualifiers: list[str] = []
+        while mangled[place] in "UVKr":
+            letter = mangled[place]
+            place += 1
+            if letter != "U":
+                qualifiers.append({"V": "volatile", "K": "const", "r": "restrict"}[letter])
+                continue
+            match = re.compile(r"\d+").match(mangled, place)
+            length = int(match[0]) if match else 0
+            place = (match.end() if match else place) + length
+            word = mangled[place - length : place]
+            qualifiers.append(_SPACES[int(word[2:])] if word.startswith("AS") else word)
+        if qualifiers:
+            inner = read()
+            if "_Atomic" in qualifiers:
+                inner = f"atomic_{inner}"
+            spaces = [one for one in qualifiers if one.startswith("__")]
+            others = [one for one in qualifiers if one in ("volatile", "const")]
+            found = " ".join((*others, *spaces, inner))
+            seen.append(found)
+            return found
+        place += 1
+        if letter == "P":
+            inner = read()
+            found = f"{inner} *"
+        elif letter == "D" and mangled[place] == "v":
+            end = mangled.index("_", place)
+            lanes = mangled[place + 1 : end]
+            place = end + 1
+            found = f"{read()}{lanes}"
+        elif letter == "D":
+            place += 1
+            return {"h": "half"}[mangled[place - 1]]
+        elif letter.isdigit():
+            match = re.compile(r"\d+").match(mangled, place - 1)
+            start = match.end() if match else place
+            place = start + int(match[0] if match else 0)
+            word = mangled[start:place]
+            found = "event_t" if word == "ocl_event" else "" if word.startswith("ocl_") else word
+        else:
+            return _LETTERS[letter]
+        seen.append(found)
+        return found
+
+    types = []
+    while place < len(mangled):
+        types.append(read())
+    return types

@@ -1,1 +1,0 @@
-"""A function's syntax tree, read out of libclang in one pass."""

@@ -1,0 +1,116 @@
+"""The copy of a kernel that notes when each of its work-groups begins and ends.
+
+The copy has one more parameter at the end, and three marks that whoever builds it defines::
+
+    kernel void k(global int *a, KC_TRACE_PARAMETER)
+    {KC_TRACE_BEGIN
+    ...
+    kc_trace_end: KC_TRACE_END}
+
+`return` jumps to the end, so all work-items meet again before the time is taken. Where a kernel
+has both returns and barriers the end is `KC_TRACE_END_APART`, which makes nobody wait: a work-item
+that has returned early must not wait at our barrier while the others wait at the kernel's own. The
+marks keep clocks, which are the device's matter, out of here.
+
+Only the text is read: what is timed must be the kernel as it was written.
+"""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.kernel import Kernel
+
+_LABEL: Final = "kc_trace_end"
+_SILENT: Final = re.compile(
+    r"/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
+)
+_DIRECTIVE: Final = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
+_ATTRIBUTES: Final = re.compile(r"\s*(?:__attribute__\s*\(\(.*?\)\)\s*)*", re.DOTALL)
+_RETURN: Final = re.compile(r"\breturn\b\s*")
+# What makes the work-items of a group wait for each other.
+_MEETING: Final = re.compile(
+    r"\b(?:barrier|(?:work|sub)_group_\w+|async_work_group_\w+|wait_group_events)\b"
+)
+
+
+def make_tracing_kernel(kernel: Kernel) -> Kernel:
+    """Give the copy of a kernel that begins and ends with the marks of a trace.
+
+    Returns
+    -------
+    Kernel
+        Same name and build options; `KC_TRACE_PARAMETER`, `KC_TRACE_BEGIN`, `KC_TRACE_END` and
+        `KC_TRACE_END_APART` must be defined in front of it. Lines keep their numbers.
+
+    Raises
+    ------
+    InputError
+        If the kernel is not found in the text, or has a form that cannot be marked.
+    """
+    source, name = kernel.source, kernel.name
+    text = _DIRECTIVE.sub(_blank, _SILENT.sub(_blank, source))
+    found: tuple[int, int, int, int] | None = None
+    for mention in re.finditer(rf"\b{re.escape(name)}\s*\(", text):
+        opened = mention.end() - 1
+        closed = _find_end(text, opened)
+        body = _ATTRIBUTES.match(text, closed + 1)
+        begin = body.end() if body else closed + 1
+        if text[begin : begin + 1] == "{" and found is None:
+            found = (opened, closed, begin, _find_end(text, begin))
+        elif found is None and text[begin : begin + 1] != ";":
+            raise _refuse(kernel, mention.start(), "has a body that is made by a macro; write it "
+                          "out to trace it")  # fmt: skip
+        else:
+            how = "declares it ahead" if found is None else "calls it as a function"
+            raise _refuse(kernel, mention.start(), f"{how}; a kernel to be traced may only be "
+                          "defined")  # fmt: skip
+    if found is None:
+        msg = (
+            f"kernel {name}: {kernel.source_name} does not hold its definition; write it there, "
+            "without macros, to trace it"
+        )
+        raise InputError(msg)
+    opened, closed, begin, end = found
+    for one in _RETURN.finditer(text, begin, end):
+        if text[one.end()] != ";":
+            raise _refuse(kernel, one.start(), "returns an expression; a traced kernel may only "
+                          "`return;`")  # fmt: skip
+    macros = "".join(_DIRECTIVE.findall(_SILENT.sub(_blank, source)))
+    has_returns = _RETURN.search(text, begin, end) or _RETURN.search(macros)
+    last = "KC_TRACE_END_APART" if has_returns and _MEETING.search(source) else "KC_TRACE_END"
+    parameters = text[opened + 1 : closed].rstrip()
+    has_none = parameters.strip() in ("", "void")
+    kept = opened + 1 + (0 if has_none else len(parameters))
+    marked = "".join((
+        source[:kept], "KC_TRACE_PARAMETER" if has_none else ", KC_TRACE_PARAMETER",
+        source[closed if has_none else kept : begin + 1],
+        f"KC_TRACE_BEGIN\n#define return goto {_LABEL}\n#line {_line_of(source, begin)}\n",
+        source[begin + 1 : end], f"\n#undef return\n#line {_line_of(source, end)}\n",
+        f"{_LABEL}: __attribute__((unused)); {last}", source[end:],
+    ))  # fmt: skip
+    return replace(kernel, source=marked)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _line_of(source: str, place: int) -> int:
+    return source.count("\n", 0, place) + 1
+
+
+def _refuse(kernel: Kernel, place: int, what: str) -> InputError:
+    return InputError(f"kernel {kernel.name}: line {_line_of(kernel.source, place)} {what}")
+
+
+def _find_end(text: str, begin: int) -> int:
+    """Find what closes the bracket at a place; the end of the text where nothing does."""
+    closing = {"(": ")", "{": "}"}[text[begin]]
+    depth = 0
+    for place in range(begin, len(text)):
+        depth += (text[place] == text[begin]) - (text[place] == closing)
+        if not depth:
+            return place
+    return len(text)

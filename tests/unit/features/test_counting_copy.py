@@ -1,0 +1,107 @@
+"""Counting copies: OpenCL C that a compiler takes, with the counters and sites of the facts."""
+
+import pytest
+
+from kernelcast.compiling import compile_kernel
+from kernelcast.features.analysis import read_facts
+from kernelcast.features.counting_copy import write_counting_copy
+from kernelcast.records.errors import InputError
+from kernelcast.records.instrumented_kernel import InstrumentedKernel
+from kernelcast.records.kernel import Kernel
+
+
+def copy_of(source: str, *options: str, records_addresses: bool = False) -> InstrumentedKernel:
+    """Write the counting copy of the kernel `k` of a source, and check that it compiles."""
+    kernel = Kernel(name="k", source=source, build_options=options)
+    copy = write_counting_copy(kernel, records_addresses=records_addresses)
+    assert copy.counter_count == read_facts(kernel).counter_count
+    [compiled] = compile_kernel(copy.header + copy.kernel.source, options).kernels
+    more = 3 if copy.records_addresses else 1
+    assert len(compiled.arguments) == len(read_facts(kernel).parameters) + more
+    return copy
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "a[0] = n > 2 ? a[1] : a[2];",
+        "if (n > 1 && a[0] > 2 || a[1]) a[0] = 1;",
+        "while (n--) if (a[n]) break; else continue;",
+        "do a[n] = 1; while (--n > 0);",
+        "switch (n) { case 1: a[0] = 1; case 2: a[1] = 1; break; default: a[2] = 1; }",
+        "for (;;) { if (a[n]) return; ++n; }",
+        "again: if (a[n]) { --n; goto again; }",
+        "for (int i = 0, j = n; i < j; i++, j--) { int t = a[i]; a[i] = a[j]; a[j] = t; }",
+        "for (int i = 0; i < n; i++) a[i] = help(a, i) / 3 >> 1;",
+        "if (n) for (int i = 0; i < n; i++) table[i & 3] == 7 ? atomic_add(&a[i], -1) : 0;",
+    ],
+)
+@pytest.mark.parametrize("records_addresses", [False, True])
+def test_every_kind_of_statement_compiles(statement: str, records_addresses: bool) -> None:
+    """Jumps, calls, tables and atomics come out as code that a compiler takes."""
+    copy = copy_of(
+        "constant int table[4] = {1, 2, 3, 7};\n"
+        "int help(global int *b, int n) { while (b[n] > 3) n /= 2; return n; }\n"
+        f"kernel void k(global int *a, int n) {{ {statement} }}",
+        records_addresses=records_addresses,
+    )
+    assert copy.counter_count > 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float4 v = f[i].wzyx * 2.5f; f[i].xz = v.xy; f[i] = v > (float4)(1) ? v : -v;",
+        "int3 t = convert_int3_sat(f[i].xyz); b[i] = t.x % t.y; char4 c = convert_char4(t.xxyz);"
+        "b[i] += (uchar)c.s2 + (c.s1 < 0);",
+        "double d = exp((double)n) / 3; b[i] = isnan(d) ? (int)d : ilogb((float)d);",
+        "float x; b[i] = (int)sincos(1.5f * n, &x); f[i] = vload4(i, (global float *)f) * x;",
+        "local float tile[64]; tile[i] = n; barrier(CLK_LOCAL_MEM_FENCE); b[i] = tile[63 - i];",
+        "int own[5] = {1, 2, 3, 4, 5}; own[i] = n; b[i] = own[n]; ulong u = mul_hi(7ul, (ulong)n);"
+        "b[i] += rotate((uint)u, 3u);",
+        "b[i] = s.place[n & 1] + (int)s.weight; struct S t = s; t.place[0] = n; h[i] = t;",
+        "b[i] = select(n, i, n > 3) + as_int(1e30f) + max(-n, i) + (int)clamp(0.f, -1.f, 1.f);",
+        "event_t e = async_work_group_copy(l, b, 8, 0); wait_group_events(1, &e); b[i] = l[n];",
+        "write_imagef(out, (int2)(i, n), read_imagef(in, in_place, (int2)(n, i)));",
+    ],
+)
+def test_values_of_all_types_compile(body: str) -> None:
+    """Vectors, structures, images, conversions and functions of OpenCL C keep their types."""
+    copy_of(
+        "struct S { int place[2]; float weight; };\n"
+        "constant sampler_t in_place = CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;\n"
+        "kernel __attribute__((reqd_work_group_size(64, 1, 1))) void k(global float4 *f,"
+        " global int *b, local int *l, int n, struct S s, global struct S *h,"
+        " read_only image2d_t in, write_only image2d_t out)"
+        f" {{ int i = get_global_id(0); {body} }}",
+        records_addresses=True,
+    )
+
+
+def test_each_access_writes_its_address_down() -> None:
+    """A place for each load, store and atomic, with the facts' site; bases of all buffers."""
+    source = (
+        "kernel void k(global int *a, global int *b, local int *s) {\n"
+        "    s[a[0]] += b[1]; atomic_add(&b[2], 3); int4 v = vload4(1, a); b[v.x] = 0;\n}\n"
+    )
+    copy = copy_of(source, records_addresses=True)
+    assert copy.records_addresses
+    assert copy.bases == ("a", "b", "s")
+    accesses = read_facts(Kernel(name="k", source=source)).accesses
+    assert sorted(site for [site] in copy.places) == sorted(one.site for one in accesses)
+
+
+def test_code_of_macros_is_counted() -> None:
+    """Where code comes from does not matter: it is the compiled code that is written down."""
+    source = (
+        "#define HELPER int help(int n) { while (n > 3) n /= 2; return n; }\n"
+        "HELPER\nkernel void k(global int *a) { a[0] = help(a[1]); }"
+    )
+    assert copy_of(source).counter_count > 0
+
+
+def test_a_source_with_errors_is_refused() -> None:
+    """Says what the compiler complains about; a half-understood kernel would count wrongly."""
+    kernel = Kernel(name="k", source="kernel void k(global int *a) { a[0] = missing(); }")
+    with pytest.raises(InputError, match="cannot be counted; error in the source"):
+        write_counting_copy(kernel)
