@@ -169,8 +169,10 @@ def _makes_assembler(source: str) -> bool:
 def test_every_word_that_a_compiler_pastes_is_found() -> None:
     """Of all three pieces in seven shapes: where clang sees assembler, the source is refused."""
     seen = 0
-    for shape, first, second, third in product(_SHAPES, *[("a", "s", "m", "as", "sm", "")] * 3):
-        if "".join((first, second, third)) == "asm":
+    for shape, first, second, third in product(
+        _SHAPES, *[("__", "as", "m", "__as", "__a", "sm", "")] * 3
+    ):
+        if "".join((first, second, third)) == "__asm":
             source = shape.format(first, second, third)
             if _makes_assembler(source):
                 seen += 1
