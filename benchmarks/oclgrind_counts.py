@@ -32,8 +32,7 @@ from kernelcast.expressions.kernel_facts import ONCE
 from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.builtins import find_parts, is_atomic
-from kernelcast.features.instrumentation.source import instrument
-from kernelcast.features.instrumentation.translation import translate_sample
+from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.operations import (
@@ -239,7 +238,7 @@ def compare(session: DeviceSession, path: Path, parameters: Mapping[str, int]) -
 def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
     """Run the counting copy over the whole index space; return all that was executed."""
     analysis = analyse(problem.kernel)
-    copy = instrument(problem.kernel, analysis)
+    copy = write_counting_copy(problem.kernel)
     accesses = infer_accesses(problem.kernel, len(problem.arguments))
     with (
         session.lock,
@@ -249,7 +248,7 @@ def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
         whole = GroupBox(start=(0,) * len(groups), shape=groups)
         counted = launch.count(copy, launch.build_counting(copy), [whole])
         counts = make_sample(launch.ndrange, [whole], counted, copy.counter_count)
-    sums = np.nansum(translate_sample(analysis, counts).counts, axis=(0, 1))
+    sums = np.nansum(counts.counts, axis=(0, 1))
     totals = {ONCE: problem.ndrange.work_item_count}
     totals |= {index: round(float(total)) for index, total in enumerate(sums)}
     return add_weighted(

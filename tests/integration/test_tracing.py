@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.features.instrumentation.tracing import make_tracing_kernel
+from kernelcast.features.tracing import make_tracing_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.tracing import TraceSettings, trace_in_session
 from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument

@@ -86,7 +86,7 @@ class TracingLaunch(OpenCLLaunch):
     def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[_Marked | None, str]:
         """Build the copy that has marks with the best clock that works, if any; say why this one.
 
-        The marks are those of `kernelcast.features.instrumentation.tracing`.
+        The marks are those of `kernelcast.features.tracing`.
         """
         obstacles = []
         for clock in list_clocks(self.device, traced.build_options):
