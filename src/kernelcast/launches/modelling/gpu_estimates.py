@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise, product
 
 from kernelcast.analytic.gpu.estimate import estimate_from_volumes
@@ -12,7 +12,7 @@ from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.estimating import add_code
-from kernelcast.launches.modelling.folding import AXES, OF_WORK_GROUPS
+from kernelcast.launches.modelling.folding import AXES
 from kernelcast.launches.modelling.launches import find_unknown
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -89,13 +89,7 @@ def configure(
 ) -> Configuration:
     """Ask for one local size and one folding, the source's own when left out."""
     launch = source.launch(local_size, folds)
-    return configure_launch(source, machine, launch, source.folds if folds is None else folds)
-
-
-def configure_launch(
-    source: LaunchSource, machine: MachineDescription, launch: ModelledLaunch, folds: Folds
-) -> Configuration:
-    """Ask for a launch that the source gave."""
+    folds = source.folds if folds is None else folds
     if source.problem is not None and not folds:
         launch = add_code(launch, source.problem, machine)
     volumes = model_volumes(launch, machine, source.hit_rates)
@@ -158,12 +152,10 @@ def sweep_local_sizes(
     found: list[Configuration] = []
     refused: list[tuple[str, str]] = []
     total = len(sizes) * len(wanted)
-    launches = _Launches(source=source)
     for done, (each, size) in enumerate(product(wanted, sizes)):
         report(done, total)
         try:
-            launch = launches.give(size, each)
-            found.append(configure_launch(source, machine, launch, each))
+            found.append(configure(source, machine, size, each))
         except InputError as error:
             refused.append((write_launch(size, each), str(error)))
     report(total, total)
@@ -173,39 +165,6 @@ def sweep_local_sizes(
         raise InputError(msg)
     found.sort(key=lambda one: one.estimate.seconds)
     return Sweep(configurations=tuple(found), refused=tuple(refused))
-
-
-@dataclass(slots=True, kw_only=True)
-class _Launches:
-    """A source's launches, analysed once where their local size does not matter."""
-
-    source: LaunchSource
-    model: ModelledLaunch | None = None
-
-    def give(self, local_size: tuple[int, ...], folds: Folds) -> ModelledLaunch:
-        """Give the launch with a local size that its index space can be cut into."""
-        if self.model is not None and not folds:
-            return replace(self.model, ndrange=replace(self.model.ndrange, local_size=local_size))
-        launch = self.source.launch(local_size, folds)
-        if not folds and _is_alike_for_all(self.source, launch):
-            self.model = launch
-        return launch
-
-
-def _is_alike_for_all(source: LaunchSource, launch: ModelledLaunch) -> bool:
-    """Tell whether nothing in a launch but its index space depends on the local size."""
-    kernel = source.kernel
-    if kernel.is_cooperative or kernel.counts_by_work_group or source.recorded is not None:
-        return False
-    return all(
-        symbol.kind not in OF_WORK_GROUPS
-        for accesses in (kernel.facts.accesses, launch.accesses)
-        for one in accesses
-        for symbol in one.guard.symbols().union(
-            *(loop.condition.symbols() for loop in one.loops),
-            () if one.offset_bytes is None else one.offset_bytes.symbols(),
-        )
-    )
 
 
 def sweep_sizes(
