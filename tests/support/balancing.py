@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.balancing.launch_buffers import SharedMemory
 from kernelcast.balancing.messages import (
     Collect,
     Collected,
@@ -21,7 +22,6 @@ from kernelcast.balancing.messages import (
     Reply,
     Run,
 )
-from kernelcast.balancing.shared_memory import SharedMemory
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import GroupBox

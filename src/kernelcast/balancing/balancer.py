@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from kernelcast.balancing.device_processes import DeviceProcesses, Devices
-from kernelcast.balancing.host_arguments import HostArguments, read_host_arguments
-from kernelcast.balancing.launch_buffers import LaunchBuffers
+from kernelcast.balancing.host_arguments import (
+    HostArguments,
+    copy_launch,
+    read_host_arguments,
+)
+from kernelcast.balancing.launch_buffers import LaunchBuffers, as_bytes
 from kernelcast.balancing.messages import Failed, Finish, Opened, Prepare
 from kernelcast.balancing.places import choose_places
 from kernelcast.balancing.reports import make_report
 from kernelcast.balancing.scheduler import Scheduler, SplitLaunch, join_errors
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.balancing.shared_memory import as_bytes
 from kernelcast.balancing.splitting import choose_split
 from kernelcast.balancing.work import FloatArray
 from kernelcast.launches.modelling.launches import choose_local_size
@@ -131,8 +134,6 @@ class Balancer:
         write_back: Callable[[Iterable[int]], None] | None = None
         if not isinstance(args, HostArguments):
             if "pyopencl" in sys.modules:  # without which there are no objects of it
-                from kernelcast.balancing.live_arguments import copy_launch
-
                 kernel, ndrange, args, write_back = copy_launch(kernel, ndrange, args)
             else:
                 args = read_host_arguments(args)

@@ -3,6 +3,7 @@
 import time
 from typing import TYPE_CHECKING
 
+from kernelcast.balancing.launch_buffers import SharedMemory
 from kernelcast.balancing.messages import (
     Collect,
     Collected,
@@ -17,7 +18,6 @@ from kernelcast.balancing.messages import (
     Reply,
     Run,
 )
-from kernelcast.balancing.shared_memory import SharedMemory
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.partial_launch_cores import bind_to_cores
 from kernelcast.workers.task import Reporter

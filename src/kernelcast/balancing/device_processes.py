@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import Any, Protocol
 
+from kernelcast.balancing.launch_buffers import SharedMemory
 from kernelcast.balancing.messages import (
     Collect,
     Collected,
@@ -24,7 +25,6 @@ from kernelcast.balancing.messages import (
     Run,
 )
 from kernelcast.balancing.settings import DevicePlace
-from kernelcast.balancing.shared_memory import SharedMemory
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 from kernelcast.workers.decoding import NotDecodableError, prepare
 from kernelcast.workers.process import ChildProcess

@@ -1,8 +1,8 @@
-"""Arguments as the caller holds them: NumPy arrays and scalars."""
+"""Arguments as the caller holds them: NumPy arrays and scalars, and what pyopencl has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,13 @@ from kernelcast.records.arguments import (
     make_scalar,
 )
 from kernelcast.records.errors import InputError
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import make_array
+
+if TYPE_CHECKING:  # pyopencl is loaded where it is needed
+    from kernelcast.launches.live import Launch
 
 Array = npt.NDArray[Any]
 HostValue = Array | np.generic | LocalArgument
@@ -135,3 +140,23 @@ def _check_overlap(buffers: dict[int, Array]) -> None:
                     "its own, so give arrays that lie apart"
                 )
                 raise InputError(msg)
+
+
+def copy_launch(
+    kernel: "Kernel | Launch", ndrange: NDRange | Sequence[int], args: Sequence[Any]
+) -> tuple[Kernel, NDRange | Sequence[int], HostArguments, Callable[[Iterable[int]], None]]:
+    """Copy what buffers of pyopencl hold; the last result copies some of them back."""
+    from kernelcast.launches.live import Launch, describe_live
+    from kernelcast.launches.source_check import list_parameters
+    from kernelcast.sampling.user_arguments import copy_to_host, list_arguments
+
+    if isinstance(kernel, Launch):
+        problem = describe_live(kernel).problem
+        kernel.queue.finish()
+        args = list_arguments(kernel.args)
+        kernel, ndrange = problem.kernel, problem.ndrange
+    types = (one.type_name.rstrip("* ") for one in list_parameters(kernel) or ())
+    named = {number: ElementType.from_opencl(one) for number, one in enumerate(types)}
+    elements = {number: element for number, element in named.items() if element}
+    values, write_back = copy_to_host(args, elements)
+    return kernel, ndrange, read_host_arguments(values, elements), write_back

@@ -1,19 +1,70 @@
-"""Carries arrays into the shared memory, and merges results on their way back."""
+"""Memory that the host and the devices' processes share, arrays in it, and results from it."""
 
+import mmap
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from os import cpu_count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.balancing.messages import Collect, MemoryRange
-from kernelcast.balancing.shared_memory import Layout, SharedMemory
 from kernelcast.balancing.work import BoolArray
 
 Bytes = npt.NDArray[np.uint8]
 _PIECE_BYTES = 1 << 22
 _MOST_WORKERS = 8
+
+
+class SharedMemory:
+    """Memory behind a descriptor that child processes inherit; belongs to it from now on."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)  # compilers that drivers start must not keep it
+        self.descriptor = descriptor
+        self.size = 0
+        self._bytes: Bytes | None = None
+
+    @classmethod
+    def make(cls) -> "SharedMemory":
+        """Make memory, of no size yet."""
+        if hasattr(os, "memfd_create"):
+            return cls(os.memfd_create("kernelcast"))
+        with tempfile.TemporaryFile() as file:
+            return cls(os.dup(file.fileno()))
+
+    def grow(self, size: int) -> None:
+        """Make it at least so large; views of before still show it."""
+        if size > self.size:
+            os.ftruncate(self.descriptor, size)
+            self.map(size)
+
+    def map(self, size: int) -> None:
+        """Look at so much of it, all that there is by now."""
+        if size != self.size:
+            self._bytes = np.frombuffer(mmap.mmap(self.descriptor, size), dtype=np.uint8)
+            self.size = size
+
+    def view(self, place: MemoryRange) -> Bytes:
+        """Give the bytes of a place."""
+        if self._bytes is None:
+            msg = "the shared memory is closed"
+            raise ValueError(msg)
+        return self._bytes[place.start : place.start + place.size]
+
+    def close(self) -> None:
+        """Give it back; views that are still held keep its pages until they go."""
+        self._bytes = None
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def as_bytes(array: npt.NDArray[Any]) -> Bytes:
+    """Give a contiguous array's bytes, without a copy."""
+    return array.reshape(-1).view(np.uint8)
 
 
 class LaunchBuffers:
@@ -32,15 +83,19 @@ class LaunchBuffers:
         compared: Sequence[int],
         devices: int,
     ) -> None:
-        layout = Layout()
+        self.size = 0
         self._ranges = ranges
-        self._compared = compared
-        self.places = {index: layout.add(size) for index, size in sizes.items()}
+        self.places = {index: self._add(size) for index, size in sizes.items()}
         # Only those that are written to take up memory.
         self._copies = {
-            index: [layout.add(sizes[index]) for _ in range(devices)] for index in compared
+            index: [self._add(sizes[index]) for _ in range(devices)] for index in compared
         }
-        self.size = layout.size
+
+    def _add(self, size: int) -> MemoryRange:
+        """Take room for a buffer, from the beginning of a page on."""
+        place = MemoryRange(start=self.size, size=size)
+        self.size += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        return place
 
     @property
     def result_bytes(self) -> dict[int, int]:
@@ -71,9 +126,9 @@ class LaunchBuffers:
             Elements that devices have changed to different values, by the buffer's position.
         """
         if len(devices) < 2:
-            return dict.fromkeys(self._compared, 0)
+            return dict.fromkeys(self._copies, 0)
         found: dict[int, int] = {}
-        for index in self._compared:
+        for index in self._copies:
             original = memory.view(self.places[index])
             copies = [memory.view(self._copies[index][device]) for device in devices]
             pieces = _cut(original.size)
@@ -96,14 +151,10 @@ class LaunchBuffers:
         self, memory: SharedMemory, arrays: Mapping[int, Bytes], devices: Sequence[int]
     ) -> None:
         """Copy results out into the arrays that are written."""
-        pairs = [(array, self._result(index, devices)) for index, array in arrays.items()
-                 if index in self._ranges or index in self._copies]  # fmt: skip
-        _copy((array, memory.view(place)) for array, place in pairs)
-
-    def _result(self, index: int, devices: Sequence[int]) -> MemoryRange:
-        if index in self._copies and devices:
-            return self._copies[index][devices[0]]
-        return self.places[index]
+        results = {index: self.places[index] for index in (*self._ranges, *self._copies)}
+        if devices:
+            results |= {index: copies[devices[0]] for index, copies in self._copies.items()}
+        _copy((arrays[index], memory.view(place)) for index, place in results.items())
 
 
 def _copy(pairs: Iterable[tuple[Bytes, Bytes]]) -> None:
@@ -126,7 +177,7 @@ def _cut(size: int) -> list[tuple[int, int]]:
 
 
 def _workers() -> int:
-    return min(_MOST_WORKERS, cpu_count() or 1)
+    return min(_MOST_WORKERS, os.cpu_count() or 1)
 
 
 # Pieces that stay in a core's cache while several copies are compared.
