@@ -2,11 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernelcast.models.evidence.analytic_errors import know_analytic
 from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _RECHECK_S = 5.0
 _POINTERS = "versions.json"
+_UNUSABLE = (InputError, OSError, ValueError, ImportError)
+"""What a model that cannot be used raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +47,22 @@ class Lookup:
 
 @dataclass(slots=True)
 class _Held:
-    """One model's version in one place, and what loading it led to."""
+    """One model's version in one place, and what was loaded of it by what it was loaded for."""
 
     version: str | None
+    problem: str
     checked_s: float
-    loaded: dict[str, "StoredModel | str"] = field(default_factory=dict)
-    evidence: "EvidenceModel | str | None" = None
-    problem: str = ""
+    loaded: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A model, and where it was found."""
+
+    place: str
+    name: str
+    version: str
+    model: Any
 
 
 def find_shipped() -> str:
@@ -125,21 +136,15 @@ class TrainedModels:
 
         A launch has the features of `schema`; where that is None, what it lacks is absent.
         """
-        schema_id = "" if schema is None else schema.id
-        failures: list[str] = []
-        with self._lock:
-            for place, name in self._candidates(device_id, model):
-                held = self._look(place, name)
-                if held.version is None:
-                    failures += [held.problem] if held.problem else []
-                    continue
-                if schema_id not in held.loaded:
-                    held.loaded[schema_id] = _load_version(place, name, held.version, schema)
-                found = held.loaded[schema_id]
-                if not isinstance(found, str):
-                    return Lookup(stored=found, failures=tuple(failures))
-                failures.append(found)
-        return Lookup(stored=None, failures=tuple(failures))
+
+        def load(place: str, name: str, version: str) -> "StoredModel":
+            from kernelcast.models.persistence import ModelRegistry
+
+            return ModelRegistry(url=place).load(name, version, schema, sampler=SAMPLER)
+
+        key = "" if schema is None else schema.id
+        found, failures = self._search(self._candidates(device_id, model), key, load)
+        return Lookup(stored=found.model if found else None, failures=failures)
 
     def find_evidence(self, device: DeviceDescription) -> FoundEvidence:
         """Find what weighs evidence on a device: its own, its runtime's, any CPU's, or built-in."""
@@ -154,26 +159,36 @@ class TrainedModels:
             return found
 
     def _find_evidence(self, device: DeviceDescription) -> FoundEvidence:
-        failures: list[str] = []
+        def load(place: str, name: str, version: str) -> EvidenceModel:
+            return load_evidence(VersionedFiles(url=place), name, version, sampler=SAMPLER)
+
         names = list_evidence_names(device.id, is_cpu=device.kind is DeviceKind.CPU)
-        for origin, name in zip(_ORIGINS, names, strict=False):
-            for place in self._places:
-                held = self._look(place, name)
-                if held.version is None:
-                    failures += [held.problem] if held.problem else []
-                    continue
-                found = held.evidence = held.evidence or _load_evidence(place, name, held.version)
-                if not isinstance(found, str):
-                    model = _add_analytic(found, device, is_own=name == names[0])
-                    told = f"{origin} ({name} {held.version})"
-                    facts = _describe(place, name, held.version, found)
-                    return FoundEvidence(
-                        model=model, origin=told, facts=facts, failures=tuple(failures)
-                    )
-                failures.append(found)
-        model = _add_analytic(BUILT_IN, device)
-        facts = ModelFacts(name="", version="", place="", schema_id="", data_digest="")
-        return FoundEvidence(model=model, origin="built in", facts=facts, failures=tuple(failures))
+        candidates = [(place, name) for name in names for place in self._places]
+        found, failures = self._search(candidates, "", load)
+        if found is None:
+            return FoundEvidence(
+                model=_add_analytic(BUILT_IN, device),
+                origin="built in",
+                facts=ModelFacts(name="", version="", place="", schema_id="", data_digest=""),
+                failures=failures,
+            )
+        model: EvidenceModel = found.model
+        rows = model.facts.get("rows")
+        origin = _ORIGINS[names.index(found.name)]
+        return FoundEvidence(
+            model=_add_analytic(model, device, is_own=found.name == names[0]),
+            origin=f"{origin} ({found.name} {found.version})",
+            facts=ModelFacts(
+                name=found.name,
+                version=found.version,
+                place=found.place,
+                schema_id="",
+                data_digest=str(model.facts.get("data_digest", "")),
+                rows=None if rows is None else int(rows),
+                error=None if model.correction is None else model.correction.inner_error,
+            ),
+            failures=failures,
+        )
 
     def refresh(self) -> int:
         """Look for new versions of the models asked for so far; give the generation."""
@@ -187,60 +202,56 @@ class TrainedModels:
             yield place, name_model(model, device_id)
             yield place, POOLED_MODEL if model == DEFAULT_MODEL else model
 
+    def _search(
+        self,
+        candidates: Iterable[tuple[str, str]],
+        key: str,
+        load: Callable[[str, str, str], object],
+    ) -> tuple[_Found | None, tuple[str, ...]]:
+        """Find the first model that can be used, and why those before it cannot."""
+        failures: list[str] = []
+        with self._lock:
+            for place, name in candidates:
+                held = self._look(place, name)
+                if held.version is None:
+                    failures += [held.problem] if held.problem else []
+                    continue
+                try:
+                    if key not in held.loaded:
+                        held.loaded[key] = load(place, name, held.version)
+                    found = _Found(place, name, held.version, held.loaded[key])
+                except _UNUSABLE as error:
+                    failures.append(str(error))
+                else:
+                    return found, tuple(failures)
+        return None, tuple(failures)
+
     def _look(self, place: str, name: str) -> _Held:
-        """Give a model's version in use; ask the registry if it was not asked just now."""
+        """Find a model's version in use; ask the registry if it was not asked just now."""
         now_s = self._clock()
         held = self._held.get((place, name))
         if held is not None and now_s < held.checked_s + self._recheck_s:
             return held
         version, problem = _read_version(place, name)
         if held is None:
-            held = self._held[place, name] = _Held(version, now_s, problem=problem)
-            return held
-        if version != held.version and not problem:
+            held = self._held[place, name] = _Held(version, problem, now_s)
+        elif version != held.version and not problem:
             held.version = version
             held.loaded.clear()
-            held.evidence = None
             self.generation += 1
-        # What could not be read then may be readable now.
-        held.evidence = None if isinstance(held.evidence, str) else held.evidence
-        held.loaded = {key: one for key, one in held.loaded.items() if not isinstance(one, str)}
         held.checked_s, held.problem = now_s, problem
         return held
 
 
-def _is_absent(place: str, name: str) -> bool:
-    """Tell of a local folder without the model, and without importing what reads models."""
-    return "://" not in place and not (Path(place) / name / _POINTERS).is_file()
-
-
 def _read_version(place: str, name: str) -> tuple[str | None, str]:
     """Give the version in use, and what keeps it from being known."""
-    if _is_absent(place, name):
-        return None, ""
+    if "://" not in place and not (Path(place) / name / _POINTERS).is_file():
+        return None, ""  # without importing what reads models
     try:
         pointers = VersionedFiles(url=place).find_versions(name)
-    except (InputError, OSError, ValueError, ImportError) as error:
+    except _UNUSABLE as error:
         return None, f"models at {place} cannot be read: {error}"
     return pointers.pinned or pointers.latest, ""
-
-
-def _load_version(
-    place: str, name: str, version: str, schema: "FeatureSchema | None"
-) -> "StoredModel | str":
-    from kernelcast.models.persistence import ModelRegistry
-
-    try:
-        return ModelRegistry(url=place).load(name, version, schema, sampler=SAMPLER)
-    except (InputError, OSError, ValueError, ImportError) as error:
-        return str(error)
-
-
-def _load_evidence(place: str, name: str, version: str) -> EvidenceModel | str:
-    try:
-        return load_evidence(VersionedFiles(url=place), name, version, sampler=SAMPLER)
-    except (InputError, OSError, ValueError, ImportError) as error:
-        return str(error)
 
 
 def _add_analytic(
@@ -259,16 +270,3 @@ def _add_analytic(
         if model.facts.get(CPU_MODEL) == REVISION:
             return model
     return know_analytic(model, name_runtime(device.id))
-
-
-def _describe(place: str, name: str, version: str, model: EvidenceModel) -> ModelFacts:
-    rows = model.facts.get("rows")
-    return ModelFacts(
-        name=name,
-        version=version,
-        place=place,
-        schema_id="",
-        data_digest=str(model.facts.get("data_digest", "")),
-        rows=None if rows is None else int(rows),
-        error=None if model.correction is None else model.correction.inner_error,
-    )
