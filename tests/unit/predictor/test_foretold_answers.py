@@ -39,7 +39,6 @@ from support.fake_executor import (
     PROBLEM,
     FakeExecutor,
     make_analytic,
-    make_device,
     make_predictor,
     make_problem,
 )
@@ -76,26 +75,6 @@ def test_the_analytic_model_answers_where_nothing_may_run(
     assert modelled.tasks == []
 
 
-def test_devices_of_a_runtime_have_its_intervals(modelled: FakeExecutor, store: Store) -> None:
-    """The first word of a device's id says whose errors count."""
-    device = make_device("pocl-something-0000")
-    options = PredictorOptions(executor=modelled, settings=UNSAMPLED)
-    predictor = Predictor([device], store=store, registry="none", options=options)
-    found = predictor.estimate(PROBLEM, device.id)
-    width = find_half_width(load_shipped()["pocl"], 0.9)
-    assert math.log(found.high / found.seconds) == pytest.approx(width)
-
-
-def test_a_wider_coverage_gives_a_wider_interval(modelled: FakeExecutor, store: Store) -> None:
-    """Of the same answer."""
-    wide = replace(UNSAMPLED, coverage=0.95)
-    nine, more = (
-        make_predictor(modelled, store, settings=one).estimate(PROBLEM, DEVICE.id)
-        for one in (UNSAMPLED, wide)
-    )
-    assert more.low < nine.low < nine.high < more.high
-
-
 def test_loops_that_data_end_widen_the_interval(modelled: FakeExecutor, store: Store) -> None:
     """By as much as they leave open."""
     predictor = make_predictor(modelled, store, settings=UNSAMPLED)
@@ -123,12 +102,6 @@ def test_a_device_that_was_not_calibrated_is_said_to_be_none(
     predictor = make_predictor(executor, store, settings=UNSAMPLED, methods=["analytic"])
     with pytest.raises(DeviceError, match="kernelcast calibrate"):
         predictor.estimate(PROBLEM, DEVICE.id)
-
-
-def test_samples_answer_where_they_may(modelled: FakeExecutor, store: Store) -> None:
-    """The analytic model is asked only where nothing runs."""
-    found = make_predictor(modelled, store).estimate(PROBLEM, DEVICE.id)
-    assert (set(list_kinds(found)), modelled.modelled) == ({"samples"}, 0)
 
 
 def publish(folder: Path, revision: int = REVISION, **plain: PlainVariance) -> str:

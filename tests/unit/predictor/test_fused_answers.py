@@ -2,13 +2,10 @@
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kernelcast.cli.estimate import list_explanations
 from kernelcast.launches.recordings import read_recordings, write_recordings
@@ -33,7 +30,6 @@ from support.fake_executor import (
     FakeExecutor,
     SettableClock,
     answer,
-    make_analytic,
     make_predictor,
     make_problem,
     observe,
@@ -42,14 +38,6 @@ from support.observations import make_launch
 
 NUMBERS = itertools.count()
 UNSAMPLED = EstimateSettings(samples=False)
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Predictor]:
-    """Give a predictor that many launches are asked of."""
-    path = tmp_path_factory.mktemp("fused") / "rows.sqlite"
-    with open_store(path) as store, make_predictor(FakeExecutor(), store) as found:
-        yield found
 
 
 @pytest.fixture
@@ -66,32 +54,6 @@ def ask(predictor: Predictor, *observed_s: float) -> Estimate:
     for one in observed_s:
         predictor.observe(sampled, one, is_first=False)
     return predictor.estimate(problem, DEVICE.id)
-
-
-@given(
-    others=st.lists(st.floats(0.95, 1.05), min_size=3, max_size=8),
-    exponent=st.floats(-6, 6),
-    place=st.floats(0, 1),
-)
-def test_a_poisoned_observation_moves_an_answer_by_less_than_its_interval(
-    shared: Predictor, others: list[float], exponent: float, place: float
-) -> None:
-    """Wherever it comes among others, and however wrong it is."""
-    times_s = [0.05 * one for one in others]
-    where = round(place * len(times_s))
-    clean = ask(shared, *times_s)
-    found = ask(shared, *times_s[:where], 0.05 * 10**exponent, *times_s[where:])
-    assert abs(math.log(found.seconds / clean.seconds)) < math.log(found.high / found.seconds)
-
-
-@pytest.mark.parametrize("factor", [1e-6, 1e-3, 0.1, 10.0, 1e3, 1e6])
-def test_one_poisoned_observation_alone_moves_no_sampled_answer(
-    shared: Predictor, factor: float
-) -> None:
-    """It is set aside, and is no piece."""
-    found = ask(shared, 0.05 * factor)
-    assert found.seconds == pytest.approx(0.05, rel=0.02)
-    assert {one.kind for one in found.list_pieces()} == {"samples"}
 
 
 def test_an_observed_size_tells_of_others(sizes: FakeExecutor, store: Store) -> None:
@@ -133,25 +95,6 @@ def test_sizes_are_others_where_contents_decide(
     assert {one.kind for one in found.list_pieces()} == {"samples"}
 
 
-def test_history_that_is_not_asked_for_is_no_evidence(sizes: FakeExecutor, store: Store) -> None:
-    """Without history neither the launch nor other sizes count as observed."""
-    first = make_predictor(sizes, store)
-    observe(first, first.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
-    first.flush()
-    unwanted = make_predictor(sizes, store, settings=EstimateSettings(uses_history=False))
-    for problem in (PROBLEM, make_problem(work_groups=50_000)):
-        kinds = {one.kind for one in unwanted.estimate(problem, DEVICE.id).list_pieces()}
-        assert not kinds & {"observed", "other_sizes"}
-
-
-def test_a_model_without_samples_is_a_piece(executor: FakeExecutor, store: Store) -> None:
-    """The analytic model's time counts beside samples, and answers alone."""
-    executor.analytic = make_analytic(0.4)
-    found = make_predictor(executor, store, settings=UNSAMPLED).estimate(PROBLEM, DEVICE.id)
-    (piece,) = found.list_pieces()
-    assert (found.tier, piece.kind, piece.weight) == (Tier.ANALYTIC, "analytic", 1.0)
-
-
 def test_pieces_are_told_in_every_form(sizes: FakeExecutor, store: Store) -> None:
     """Text, JSON and HTML list each piece with its weight."""
     predictor = make_predictor(sizes, store)
@@ -177,22 +120,6 @@ def registry(tmp_path: Path) -> VersionedFiles:
     for name in (f"evidence/{DEVICE.id}", "evidence_runtime/fake", "evidence_cpu"):
         publish_evidence(files, name, calibrate(make_rows(), samplers=(SAMPLER,)))
     return files
-
-
-def test_evidence_is_weighed_by_what_is_nearest(
-    executor: FakeExecutor, store: Store, registry: VersionedFiles
-) -> None:
-    """The device's own model counts first; a damaged one is said, and the next one weighs."""
-    own = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
-    assert "on this device" in own.explain().evidence
-    assert "conformal" in own.explain().interval
-    assert not own.warnings
-    (path,) = (Path(registry.url) / "evidence" / DEVICE.id).glob("0*.json")
-    path.write_text("{")
-    found = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
-    assert "same runtime" in found.explain().evidence
-    (warning,) = found.warnings
-    assert "an evidence model was passed over" in warning
 
 
 def test_evidence_of_another_sampler_is_passed_over(

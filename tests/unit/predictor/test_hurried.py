@@ -25,7 +25,6 @@ from support.fake_executor import (
     make_analytic,
     make_predictor,
     make_problem,
-    observe,
 )
 
 _PATIENT_S = 20.0
@@ -85,16 +84,6 @@ def test_what_is_known_answers_when_time_is_over(slow: SlowExecutor, predictor: 
     assert predictor.estimate(PROBLEM, DEVICE.id).interval == sampled.interval
 
 
-def test_sampling_goes_on_in_the_background(slow: SlowExecutor, predictor: Predictor) -> None:
-    """Where that was asked for: the next question finds the samples."""
-    hasty = predictor.estimate(PROBLEM, DEVICE.id, within_s=_HASTY_S, in_background=True)
-    assert hasty.tier is Tier.ANALYTIC
-    slow.gate.set()
-    found = predictor.estimate(PROBLEM, DEVICE.id, within_s=_PATIENT_S)
-    assert found.tier is Tier.LINEAR
-    assert len(slow.tasks) == 1
-
-
 def test_nothing_known_is_no_answer(slow: SlowExecutor, predictor: Predictor) -> None:
     """The error says so; wrong numbers and failures are told as ever."""
     slow.analytic = None
@@ -137,20 +126,6 @@ def test_a_launch_that_is_shorter_than_its_samples_is_not_sampled(
     policy = Policy(settings=settings)
     found = predictor.estimate(make_problem(1), DEVICE.id, policy=policy)
     assert found.list_pieces()[0].kind == "samples"
-
-
-def test_history_answers_in_no_time(slow: SlowExecutor, predictor: Predictor, store: Store) -> None:
-    """Nothing is sampled for it, whatever the device does."""
-    slow.gate.set()
-    first = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, first, 0.5, 0.5, 0.5)
-    predictor.flush()
-    slow.gate.clear()
-    with make_predictor(slow, store) as later:
-        found = later.estimate(PROBLEM, DEVICE.id, within_s=_HASTY_S)
-    assert found.seconds == pytest.approx(0.5)
-    assert not any("not sampled" in one for one in found.warnings)
-    assert len(slow.tasks) == 1
 
 
 def test_time_is_that_of_all_entries(slow: SlowExecutor, predictor: Predictor) -> None:

@@ -27,12 +27,10 @@ from support.fake_executor import (
     answer,
     make_device,
     make_predictor,
-    observe,
 )
 
 # Seconds of a work-group: a launch of 1 ms, one that models know, and one of an hour.
 SHORT_S, USUAL_S, LONG_S = 1e-8, 5e-6, 3.6e-2
-HOUR_S = 3600.0
 # Of what a moment has to gain: what sampling takes here depends on the machine that tests run on.
 NEVER_PAYS = 1e9
 
@@ -102,16 +100,6 @@ def test_long_launches_become_better_each_time(
     assert len({*seeds}) == len(seeds)
 
 
-def test_who_wants_more_samples_gets_them(
-    ask: Callable[..., Estimate], executor: FakeExecutor
-) -> None:
-    """Beside those that are there."""
-    first = ask()
-    second = ask(least_gain=0.0)
-    assert len(executor.tasks) == 2
-    assert count_moments(second) > count_moments(first)
-
-
 @pytest.mark.parametrize("settings", [{"uses_history": False}, {"measure": True}])
 def test_who_wants_nothing_old_gets_samples_of_now(
     ask: Callable[..., Estimate], executor: FakeExecutor, settings: dict[str, bool]
@@ -158,26 +146,6 @@ def test_samples_fade(
     assert weights[max(weights)] > weights["1"]
 
 
-def test_after_an_hour_nothing_is_left_of_them(
-    ask: Callable[..., Estimate], executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only what is sampled then counts."""
-    ask()
-    pass_time(monkeypatch, HOUR_S + 60.0)
-    assert count_moments(ask()) == 1
-    assert len(executor.tasks) == 2
-
-
-def test_another_coverage_needs_no_other_samples(
-    ask: Callable[..., Estimate], executor: FakeExecutor
-) -> None:
-    """The interval is the one that was asked for."""
-    first, second = ask(), ask(coverage=0.99)
-    assert len(executor.tasks) == 1
-    assert (first.coverage, second.coverage) == (0.9, 0.99)
-    assert second.high / second.low > first.high / first.low
-
-
 def test_another_driver_is_sampled(
     executor: FakeExecutor, ask: Callable[..., Estimate], tmp_path: Path
 ) -> None:
@@ -210,17 +178,6 @@ def test_another_file_of_data_is_sampled(
         ask(problem)
 
 
-def test_sources_that_include_files_are_sampled(
-    ask: Callable[..., Estimate], executor: FakeExecutor
-) -> None:
-    """Nobody knows whether the files are what they were."""
-    source = f'#include "step.h"\n{PROBLEM.kernel.source}'
-    problem = replace(PROBLEM, kernel=replace(PROBLEM.kernel, source=source))
-    ask(problem)
-    ask(problem)
-    assert len(executor.tasks) == 2
-
-
 @pytest.mark.parametrize("text", ["", "{}", "[1]"])
 def test_damaged_files_cost_no_answer(
     ask: Callable[..., Estimate], executor: FakeExecutor, data_folder: Path, text: str
@@ -243,42 +200,6 @@ def test_refined_answers_are_kept(executor: FakeExecutor, store: Store) -> None:
     found = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
     assert len(executor.tasks) == 2
     assert found.interval == refined.estimate.interval
-
-
-def test_observations_come_first(
-    ask: Callable[..., Estimate], executor: FakeExecutor, store: Store
-) -> None:
-    """What a launch has really taken answers without samples, as ever."""
-    first = ask()
-    with make_predictor(executor, store) as predictor:
-        observe(predictor, first, 2e-6, 2e-6, 2e-6)
-    found = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
-    assert found.seconds == pytest.approx(2e-6)
-    assert len(executor.tasks) == 1
-
-
-def test_corrected_answers_fade_as_well(
-    executor: FakeExecutor,
-    store: Store,
-    registry: ModelRegistry,
-    known_row: LaunchRow,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The learned correction stays what it was; its interval was made for samples just taken."""
-    executor.row, executor.work_group_s = known_row, known_row.linear_s / 100_000
-    settings = EstimateSettings(least_gain=1e6)
-
-    def ask() -> Estimate:
-        predictor = make_predictor(executor, store, registry.url, settings=settings)
-        return predictor.estimate(PROBLEM, DEVICE.id)
-
-    first = ask()
-    pass_time(monkeypatch, 60.0)
-    second = ask()
-    assert len(executor.tasks) == 1
-    assert second.tier is first.tier is Tier.HYBRID
-    assert second.seconds == pytest.approx(first.seconds, rel=1e-6)
-    assert second.low < first.low < first.high < second.high
 
 
 def test_samples_without_features_do_not_answer_where_a_model_waits_for_them(

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.known_launches import KnownLaunches
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
-from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import DeviceError, InputError, KernelRunError
+from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
@@ -21,7 +19,6 @@ from support.fake_executor import (
     PROBLEM,
     FakeExecutor,
     SettableClock,
-    make_analytic,
     make_device,
     make_predictor,
     make_problem,
@@ -180,19 +177,6 @@ def test_first_observation_of_a_kernel_is_its_first_launch(
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.HISTORY
 
 
-def test_equal_keys_count_once(executor: FakeExecutor, store: Store) -> None:
-    """An observation that is told twice changes nothing the second time."""
-    predictor = make_predictor(executor, store)
-    sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    for _ in range(3):
-        predictor.observe(sampled, 0.6, is_first=False, key="request-1")
-    predictor.flush()
-    assert store.count() == 1
-    facts = predictor.estimate(PROBLEM, DEVICE.id).explain().history
-    assert facts is not None
-    assert facts.observations == 1
-
-
 def test_observing_what_was_never_asked_for(executor: FakeExecutor, store: Store) -> None:
     """Observations of an identity serve a later estimate."""
     identity = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id).identity
@@ -226,47 +210,6 @@ def test_times_that_have_shifted_answer_and_name_what_they_contradict(
     assert any("observations of the launch say 1.90 s, but" in one for one in shifted.warnings)
 
 
-def test_shifted_times_without_sampling(executor: FakeExecutor, store: Store) -> None:
-    """Where nothing may be sampled, the newest observations answer."""
-    executor.analytic = make_analytic(0.4)
-    predictor = make_predictor(executor, store, settings=EstimateSettings(samples=False))
-    asked = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, asked, *(0.5 + 0.001 * number for number in range(10)))
-    for _ in range(3):
-        predictor.observe(asked, 2.0)
-    shifted = predictor.estimate(PROBLEM, DEVICE.id)
-    assert shifted.tier is Tier.HISTORY
-    assert shifted.low < 2.0 < shifted.high
-    assert shifted.seconds == pytest.approx(2.0, rel=0.05)
-
-
-def test_without_sampling_the_analytic_model_answers(executor: FakeExecutor, store: Store) -> None:
-    """Nothing runs; the interval says that it is assumed where no errors are known."""
-    executor.analytic = make_analytic(0.4)
-    gpu = replace(DEVICE, kind=DeviceKind.GPU)
-    options = PredictorOptions(executor=executor, settings=EstimateSettings(samples=False))
-    predictor = Predictor([gpu], store=store, registry="none", options=options)
-    found = predictor.estimate(PROBLEM, gpu.id)
-    assert found.tier is Tier.ANALYTIC
-    assert (found.seconds, found.low, found.high) == pytest.approx((0.4, 0.4 / 3, 1.2))
-    assert any("assumed" in one for one in found.warnings)
-    assert "assumed" in found.explain().interval
-    assert found.explain().limiters["DRAM"] == 0.4
-    assert executor.tasks == []
-    assert predictor.estimate(PROBLEM, DEVICE.id) is found
-
-
-def test_without_sampling_and_calibration_there_is_no_answer(
-    executor: FakeExecutor, store: Store
-) -> None:
-    """The error says what is missing: a calibration, or leave to sample."""
-    predictor = make_predictor(executor, store, settings=EstimateSettings(samples=False))
-    with pytest.raises(DeviceError, match=r"kernelcast calibrate --device.*allow sampling"):
-        predictor.estimate(PROBLEM, DEVICE.id)
-    with pytest.raises(InputError, match="measured"):
-        EstimateSettings(samples=False, measure=True)
-
-
 def test_failures_are_not_remembered(executor: FakeExecutor, store: Store) -> None:
     """A device that fails raises its error, and is asked again the next time."""
     predictor = make_predictor(executor, store)
@@ -275,17 +218,6 @@ def test_failures_are_not_remembered(executor: FakeExecutor, store: Store) -> No
         predictor.estimate(PROBLEM, DEVICE.id)
     executor.error = None
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
-
-
-def test_faster_compares_intervals(executor: FakeExecutor, store: Store) -> None:
-    """The probability follows from both intervals, and adds up to one."""
-    predictor = make_predictor(executor, store)
-    slow = predictor.estimate(PROBLEM, DEVICE.id)
-    quick = predictor.estimate(make_problem(work_groups=90_000), DEVICE.id)
-    share = predictor.faster(quick, slow)
-    assert 0.5 < share < 1
-    assert share + predictor.faster(slow, quick) == pytest.approx(1.0)
-    assert predictor.faster(slow, slow) == 0.5
 
 
 def test_threads_lose_no_observation(executor: FakeExecutor, store: Store) -> None:
@@ -314,17 +246,6 @@ def test_threads_lose_no_observation(executor: FakeExecutor, store: Store) -> No
     assert predictor.estimate(problems[0], DEVICE.id).seconds == pytest.approx(0.5, rel=0.01)
 
 
-def test_oldest_launches_are_forgotten(monkeypatch: pytest.MonkeyPatch, executor: FakeExecutor,
-                                       store: Store) -> None:  # fmt: skip
-    """Memory is bounded: what was forgotten is sampled again."""
-    monkeypatch.setattr("kernelcast.predictor.known_launches._MOST_LAUNCHES", 3)
-    predictor = make_predictor(executor, store)
-    for number in (0, 1, 2, 3, 0):
-        predictor.estimate(make_problem(number), DEVICE.id)
-    assert len(executor.tasks) == 5
-    assert len(KnownLaunches()) == 0
-
-
 def test_a_wrong_observation_is_kept_and_not_believed(executor: FakeExecutor, store: Store) -> None:
     """It changes no answer but its warnings, here and in the next process; samples stay."""
     predictor = make_predictor(executor, store)
@@ -345,21 +266,6 @@ def test_a_wrong_observation_is_kept_and_not_believed(executor: FakeExecutor, st
     predictor.flush()
     again = make_predictor(FakeExecutor(), store).estimate(PROBLEM, DEVICE.id)
     assert (again.tier, again.seconds) == (Tier.HISTORY, pytest.approx(0.6))
-
-
-def test_a_wrong_observation_alone_does_not_answer_a_new_process(
-    executor: FakeExecutor, store: Store
-) -> None:
-    """Samples were contradicted: the flag in the store says so where they are not known."""
-    first = make_predictor(executor, store)
-    first.observe(first.estimate(PROBLEM, DEVICE.id), 40.0, is_first=False)
-    first.flush()
-    found = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert "40 s" in found.warnings[0]
-    facts = found.explain().history
-    assert facts is not None
-    assert [one.seconds for one in facts.set_aside] == [40.0]
 
 
 def test_physics_unseats_what_was_observed_before_anybody_asked(

@@ -9,8 +9,6 @@ from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.launch_estimates import Compared
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
@@ -144,18 +142,6 @@ def test_methods_choose_who_answers(
         make_predictor(executor, store, methods=("two_point",))
 
 
-def test_other_models_stand_side_by_side(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
-) -> None:
-    """A model of the registry that is named is asked too, and does not answer."""
-    registry.publish(f"ridge/{DEVICE.id}", hybrid)
-    executor = FakeExecutor(row=known_row)
-    predictor = make_predictor(executor, store, registry.url, methods=("linear", "hybrid", "ridge"))
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.estimates_s["ridge"] > 0
-    assert found.seconds == found.estimates_s["hybrid"]
-
-
 def damage(registry: ModelRegistry, name: str) -> None:
     """Cut the file of a model off."""
     (path,) = (Path(registry.url) / name).glob("0*.json")
@@ -182,29 +168,6 @@ def test_a_damaged_model_is_said_and_the_next_one_answers(
     executor.analytic = make_analytic(0.4)
     bare = make_predictor(executor, store, registry.url, settings=settings)
     assert "the list of versions is damaged" in str(bare.estimate(PROBLEM, DEVICE.id).warnings)
-
-
-def test_a_damaged_model_beside_the_answer_is_said(
-    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
-) -> None:
-    """It was named, so that it is missed."""
-    registry.publish(f"ridge/{DEVICE.id}", hybrid)
-    damage(registry, f"ridge/{DEVICE.id}")
-    executor = FakeExecutor(row=known_row)
-    predictor = make_predictor(executor, store, registry.url, methods=("linear", "ridge"))
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert "ridge" not in found.estimates_s
-    assert [one for one in found.warnings if "ridge does not stand beside" in one]
-
-
-def test_a_damaged_store_is_said(tmp_path: Path, known_row: LaunchRow) -> None:
-    """The launch is sampled, and a warning says why nothing is remembered."""
-    (tmp_path / "store.sqlite").write_bytes(b"no store" * 100)
-    options = PredictorOptions(executor=FakeExecutor(row=known_row))
-    with Predictor([DEVICE], store=tmp_path / "store.sqlite", options=options) as predictor:
-        found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert "no history: the store of observations does not answer" in str(found.warnings)
 
 
 def test_many_launches_on_many_devices(

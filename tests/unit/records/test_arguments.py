@@ -7,7 +7,6 @@ from kernelcast.records.arguments import (
     ScalarArgument,
     make_scalar,
 )
-from kernelcast.records.errors import InputError
 from support import strategies
 
 
@@ -30,26 +29,6 @@ def test_reads_opencl_names(text: str, base: str, lanes: int, size_bytes: int) -
     element = ElementType.from_opencl(text)
     assert element == ElementType(base, lanes)
     assert element.bytes == size_bytes
-
-
-@pytest.mark.parametrize(
-    "text", ["", "float5", "int32x7", "uint8x0", "complex64", "float32x", "struct S", "x4"]
-)
-def test_refuses_unknown_types(text: str) -> None:
-    """Refuses a type that OpenCL has not, listing the names there are."""
-    with pytest.raises(InputError, match="is unknown; use int8"):
-        ElementType.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "size_bytes"), [("uint8x24", 24), ("int8x7", 7), ("uint8x1000", 1000)]
-)
-def test_a_structure_is_its_bytes(text: str, size_bytes: int) -> None:
-    """Takes any number of bytes, for structures, and none of other types."""
-    element = ElementType.parse(text)
-    assert element.bytes == size_bytes
-    scalar = ScalarArgument(element=element, values=tuple(n % 100 for n in range(size_bytes)))
-    assert make_scalar(scalar).tobytes() == bytes(n % 100 for n in range(size_bytes))
 
 
 @given(argument=strategies.scalar_arguments())

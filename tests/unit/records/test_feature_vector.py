@@ -1,11 +1,9 @@
 import math
 
-import numpy as np
 import pytest
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import (
-    UNITS,
     FeatureGroup,
     FeatureSchema,
     FeatureVector,
@@ -16,12 +14,6 @@ from kernelcast.records.feature_vector import (
 NAMES = ("static.buffer_bytes", "compiler.registers_per_work_item", "sampled.run_s")
 SCHEMA = FeatureSchema(names=NAMES, version=1)
 VECTOR = make_vector({"sampled.run_s": 0.5, "static.buffer_bytes": 64}, SCHEMA)
-
-
-@pytest.mark.parametrize("name", [*NAMES, *(f"analytic.l2_{unit}" for unit in UNITS)])
-def test_names_with_group_and_unit_are_accepted(name: str) -> None:
-    """Takes every unit, and what is counted per something."""
-    check_name(name)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +46,6 @@ def test_names_and_values_must_match_the_schema() -> None:
         FeatureVector(names=NAMES[:2][::-1], values=(1.0, 2.0), schema=SCHEMA)
 
 
-def test_a_schema_names_each_feature_once() -> None:
-    """Refuses a name that stands twice, and a version below 1."""
-    with pytest.raises(InputError, match="twice"):
-        FeatureSchema(names=(NAMES[0], NAMES[0]), version=1)
-    with pytest.raises(InputError, match="at least 1"):
-        FeatureSchema(names=NAMES, version=0)
-
-
 def test_the_schema_id_depends_on_names_order_and_version() -> None:
     """Differs for whatever a model could mistake."""
     schemas = [
@@ -74,13 +58,6 @@ def test_the_schema_id_depends_on_names_order_and_version() -> None:
     assert FeatureSchema(names=NAMES, version=1).id == SCHEMA.id
 
 
-def test_what_is_absent_is_not_in_the_vector() -> None:
-    """Keeps the schema's order and lists what is missing."""
-    assert VECTOR.names == ("static.buffer_bytes", "sampled.run_s")
-    assert VECTOR.absent == ("compiler.registers_per_work_item",)
-    assert VECTOR.as_dict() == {"static.buffer_bytes": 64.0, "sampled.run_s": 0.5}
-
-
 def test_groups_can_be_selected() -> None:
     """Keeps the features of some groups in vector and schema."""
     static = VECTOR.select([FeatureGroup.STATIC, FeatureGroup.COMPILER])
@@ -88,8 +65,3 @@ def test_groups_can_be_selected() -> None:
     assert static.schema == SCHEMA.select({"static", "compiler"})
     with pytest.raises(InputError, match="groups dynamic unknown"):
         VECTOR.select(["dynamic"])
-
-
-def test_alignment_marks_what_is_absent() -> None:
-    """Puts NaN where a model must know that nothing is known."""
-    np.testing.assert_array_equal(VECTOR.align(), [64.0, math.nan, 0.5])

@@ -5,13 +5,10 @@ from dataclasses import replace
 import pytest
 
 import kernelcast
-from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.machines import list_machines
 from kernelcast.predictor.launch_estimates import LaunchEstimate
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
 from kernelcast.records.ndrange import NDRange
-from kernelcast.reports.machine_comparison import compare_machines
 from support.observations import make_observation
 
 ESTIMATE = Estimate(
@@ -22,17 +19,6 @@ ESTIMATE = Estimate(
     estimates_s={"linear": 0.5, "two_point": 0.45}, sampling_seconds=0.01, overhead_seconds=0.2,
     measurement=Measurement(durations_s=(0.4,)),
 )  # fmt: skip
-
-
-def test_estimates_are_rows() -> None:
-    """A row tells launch, seconds with their interval, every method's answer, and the error."""
-    frame = ESTIMATE.to_frame()
-    assert len(frame) == 1
-    row = frame.iloc[0]
-    assert (row["kernel"], row["work_groups"], row["tier"]) == ("triad", 16, "linear")
-    assert (row["seconds"], row["low_s"], row["high_s"]) == (0.5, 0.4, 0.6)
-    assert (row["linear_s"], row["two_point_s"]) == (0.5, 0.45)
-    assert row["relative_error"] == pytest.approx(0.25)
 
 
 def test_devices_without_an_answer_have_rows_too() -> None:
@@ -65,17 +51,6 @@ def test_observations_are_rows_with_a_column_per_feature() -> None:
     assert frame["seconds"].tolist() == [one.seconds for one in rows]
     assert frame["kernel"].tolist() == [one.launch.kernel.label for one in rows]
     assert rows[0].to_frame()["key"].tolist() == [rows[0].key]
-
-
-def test_machines_compared_are_rows() -> None:
-    """Each number of two machines is a row with its ratio."""
-    first, second = (read_machine(one.path) for one in [*list_machines()][:2])
-    pairs = compare_machines(first, second)
-    frame = kernelcast.to_frame(pairs)
-    assert frame["name"].tolist() == [one.name for one in pairs]
-    both = next(one for one in pairs if one.ratio is not None)
-    row = frame.set_index("name").loc[both.name]
-    assert row["ratio"] == pytest.approx(row["second_value"] / row["first_value"])
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,6 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from support import strategies
 
 
-def work_groups_of(box: GroupBox) -> set[tuple[int, ...]]:
-    """Every work-group of a box."""
-    found: set[tuple[int, ...]] = {()}
-    for first, extent in zip(box.start, box.shape, strict=True):
-        found = {(*one, first + step) for one in found for step in range(extent)}
-    return found
-
-
 @given(ndrange=strategies.ndranges(uniform=True))
 def test_groups_times_size_is_the_index_space(ndrange: NDRange) -> None:
     """Holds work-groups times work-group size work-items where every work-group is full."""
@@ -70,15 +62,6 @@ def test_boxes_stay_inside(data: st.DataObject, ndrange: NDRange) -> None:
         assert 0 <= begin < begin + size[axis] <= ndrange.global_size[axis]
 
 
-@given(data=st.data(), ndrange=strategies.ndranges())
-def test_overlap_is_a_shared_work_group(data: st.DataObject, ndrange: NDRange) -> None:
-    """Calls two boxes overlapping if and only if a work-group lies in both."""
-    one, other = data.draw(strategies.boxes(ndrange)), data.draw(strategies.boxes(ndrange))
-    assert one.work_group_count == len(work_groups_of(one))
-    assert one.overlaps(other) == bool(work_groups_of(one) & work_groups_of(other))
-    assert one.overlaps(other) == other.overlaps(one)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -107,9 +90,3 @@ def test_refuses_boxes_outside(start: tuple[int, ...], shape: tuple[int, ...]) -
     ndrange = NDRange(global_size=(32, 5), local_size=(8, 3))
     with pytest.raises(NDRangeError, match=r"axis [01]: work-groups .* the index space has 0 to"):
         ndrange.work_items_of(GroupBox(start=start, shape=shape))
-
-
-def test_needs_a_local_size_to_count_groups() -> None:
-    """Refuses to count work-groups while the local size is the device's choice."""
-    with pytest.raises(NDRangeError, match="not chosen yet"):
-        _ = NDRange(global_size=(8,)).group_counts

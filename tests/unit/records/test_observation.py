@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kernelcast.records.arguments import (
-    Access,
     Argument,
     BufferArgument,
     ElementType,
@@ -53,15 +52,6 @@ def test_other_arguments_have_another_digest(other: list[Argument]) -> None:
     assert digest(*other) != digest(ZEROS)
 
 
-def test_what_the_kernel_does_with_a_buffer_is_no_identity() -> None:
-    """Does not depend on what is known of the access, nor on a seed that nothing is drawn by."""
-    assert digest(replace(ZEROS, access=Access.READ)) == digest(ZEROS)
-    assert digest(ZEROS, seed=1) == digest(ZEROS)
-    assert digest(UNIFORM, seed=1) != digest(UNIFORM)
-    assert digest(replace(UNIFORM, high=1)) == digest(UNIFORM)  # the default, said or not
-    assert digest(replace(UNIFORM, high=2)) != digest(UNIFORM)
-
-
 def test_files_are_known_by_their_content(tmp_path: Path) -> None:
     """Has the same digest for equal files of any name."""
     files = [tmp_path / name for name in ("a.npy", "b.npy")]
@@ -84,13 +74,6 @@ def test_runs_are_summarised_as_measurements_are() -> None:
     assert (found.median_s, found.noise) == (measured.seconds, measured.noise)
     assert (found.durations_s, found.run_count) == (times, 4)
     assert summarise_runs([0.5]).noise is None
-
-
-def test_kernels_are_labelled_with_what_is_known() -> None:
-    """Joins suite, application and name, and leaves out what is not known."""
-    kernel = KernelIdentity(name="k", digest="0" * 64)
-    assert kernel.label == "k"
-    assert replace(kernel, application="a", suite="s").label == "s/a/k"
 
 
 @pytest.mark.parametrize(

@@ -42,15 +42,6 @@ def test_folders_and_files_are_private(tmp_path: Path) -> None:
     assert sorted(one.name for one in shared.iterdir()) == ["a", "file"]
 
 
-def test_a_file_in_the_way_is_told(tmp_path: Path) -> None:
-    """As the operating system tells it."""
-    (tmp_path / "x").write_text("")
-    with pytest.raises(OSError, match="x"):
-        make_private_folder(tmp_path / "x" / "y")
-    with pytest.raises(FileExistsError):
-        make_private_folder(tmp_path / "x")
-
-
 @pytest.mark.parametrize(
     ("before", "after", "is_open"),
     [(0o644, 0o600, False), (0o755, 0o700, False), (0o664, 0o664, True), (0o600, 0o600, False)],

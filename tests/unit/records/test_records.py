@@ -1,6 +1,5 @@
 import inspect
 import math
-import pickle
 import re
 from dataclasses import replace
 
@@ -11,15 +10,11 @@ from hypothesis import strategies as st
 
 from kernelcast.records import errors
 from kernelcast.records.device import SaturationPoint
-from kernelcast.records.errors import InputError, KernelcastError, KernelRunError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Interval, Measurement
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import GroupBox
-from kernelcast.records.problem import Problem
-from kernelcast.records.samples import TimedLaunch
 from kernelcast.records.traits import Trait, TraitSource
 from support import strategies
-from support.builders import make_sample_run
 
 ERRORS = [
     error
@@ -45,23 +40,6 @@ def test_every_error_is_in_the_tree(error: type[KernelcastError]) -> None:
     assert [base.__name__ for base in error.__bases__] == [parent]
 
 
-@pytest.mark.parametrize("error", ERRORS)
-def test_errors_cross_processes(error: type[KernelcastError]) -> None:
-    """Keeps type and message of every error through a pickle, as between processes."""
-    copy = pickle.loads(pickle.dumps(error("axis 0: too large")))
-    assert type(copy) is error
-    assert str(copy) == "axis 0: too large"
-
-
-@given(problem=strategies.problems())
-def test_problems_cross_processes(problem: Problem) -> None:
-    """Keeps a problem equal through a pickle, as between processes."""
-    copy = pickle.loads(pickle.dumps(problem))
-    assert copy == problem
-    assert copy.kernel.digest == problem.kernel.digest
-    assert copy.buffer_bytes == problem.buffer_bytes
-
-
 @given(one=strategies.kernels(), other=strategies.kernels())
 def test_digests_tell_kernels_apart(one: Kernel, other: Kernel) -> None:
     """Gives equal digests to kernels equal in name, source and options, and only to those."""
@@ -70,13 +48,6 @@ def test_digests_tell_kernels_apart(one: Kernel, other: Kernel) -> None:
     )  # fmt: skip
     assert (one.digest == other.digest) == same
     assert replace(one, source_name="other.cl").digest == one.digest
-
-
-@pytest.mark.parametrize("arguments", [{"name": ""}, {"source": ""}, {"source": " \n"}])
-def test_kernels_need_name_and_source(arguments: dict[str, str]) -> None:
-    """Refuses a kernel without name or source, saying which is empty."""
-    with pytest.raises(InputError, match="is empty; give"):
-        Kernel(**{"name": "k", "source": "kernel void k() {}"} | arguments)
 
 
 @pytest.mark.parametrize(
@@ -100,19 +71,6 @@ def test_measurements_use_numpys_quantiles(durations: list[float], predicted_s: 
     assert measurement.seconds == pytest.approx(middle)
     assert measurement.noise == pytest.approx((high - low) / 2 / middle, rel=1e-9, abs=1e-12)
     assert measurement.error_of(predicted_s) == pytest.approx((predicted_s - middle) / middle)
-
-
-@pytest.mark.parametrize("duration_s", [0.0, -1e-9, math.nan])
-def test_launches_take_time(duration_s: float) -> None:
-    """Refuses a timed launch that took no time: its timer failed."""
-    with pytest.raises(KernelRunError, match="timer is not usable"):
-        TimedLaunch(box=GroupBox(start=(0,), shape=(4,)), window=0, duration_s=duration_s)
-
-
-def test_sample_runs_add_up() -> None:
-    """Sums durations and work-groups over all launches of a sample run."""
-    run = make_sample_run([(0, 2, 0.25), (1, 3, 0.5)], work_groups=100)
-    assert (run.sampling_s, run.sampled_work_groups) == (0.75, 5)
 
 
 def test_one_run_is_compared_with_the_others() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.records.contention import Contention, combine_contention, list_contention
+from kernelcast.records.contention import Contention, list_contention
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Interval, Measurement
 from kernelcast.records.explanation import Explanation, Tier
@@ -51,22 +51,6 @@ def _estimate(contention: Contention | None, **changes: object) -> Estimate:
     return Estimate(**known | changes)  # type: ignore[arg-type]  # of any field
 
 
-def test_threads_that_wait_make_launches_longer() -> None:
-    """Who waits one and a half times as long as it works takes 2.5 times as long."""
-    assert _contention(waited_s=0.15).slowdown == pytest.approx(2.5)
-
-
-def test_moments_add_up() -> None:
-    """Two moments count by their lengths, and say more than one."""
-    two = combine_contention([_contention(waited_s=0.1), _contention(waited_s=0.3, worked_s=0.3)])
-    assert two is not None
-    assert two.slowdown == pytest.approx(2.0)
-    assert two.trials == 2
-    one = _contention(waited_s=0.1).slow(ALONE)
-    assert two.slow(ALONE).high < one.high
-    assert combine_contention([]) is None
-
-
 def test_the_time_now_is_longer_and_less_certain() -> None:
     """The interval moves by the slowdown, becomes wider, and never falls below the time alone."""
     now = _contention(waited_s=0.2).slow(ALONE)
@@ -84,15 +68,6 @@ def test_the_time_alone_is_found_again(seconds: float, waited_s: float) -> None:
     assert seconds / seen.slowdown <= alone_s * (1 + 1e-9)
     assert alone_s <= seconds * (1 + 1e-9)
     assert seen.lengthen(1e-5) <= 1e-5 * (1 + 0.01 * seen.slowdown)
-
-
-def test_an_idle_machine_has_one_time() -> None:
-    """What waits next to nothing gets no second time and no warning."""
-    idle = _estimate(_contention(waited_s=0.003))
-    assert idle.now is None
-    assert idle.expected == ALONE
-    assert idle.warnings == ("else",)
-    assert idle.to_dict()["now"] is None
 
 
 def test_an_estimate_holds_both_times() -> None:
@@ -221,10 +196,3 @@ def test_threads_are_tried_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) ->
     assert found.worked_s >= 2e-3
     monkeypatch.setattr(module, "count_others", lambda: 0)
     assert module._try_threads(2) is None
-
-
-@pytest.mark.parametrize("worked_s", [0.0, -1.0, math.nan])
-def test_nothing_follows_from_no_work(worked_s: float) -> None:
-    """Threads that did not work tell nothing."""
-    with pytest.raises(InputError):
-        _contention(waited_s=0.1, worked_s=worked_s)

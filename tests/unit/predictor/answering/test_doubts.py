@@ -127,30 +127,6 @@ def test_a_batch_does_not_confirm_itself() -> None:
     assert history.describe().set_aside == ()
 
 
-def test_wrong_values_that_differ_do_not_confirm_each_other() -> None:
-    """Noise over decades never becomes a belief."""
-    history = LaunchHistory(known=SAMPLED)
-    see(history, *(10.0 ** (-number) for number in range(1, 8)), *(1e-3, 2e-3, 3e-4))
-    assert history.answer(0.9) is None
-
-
-def test_believed_observations_are_not_shaken_by_one_that_comes_in_between() -> None:
-    """A caller that is wrong every other time is never believed."""
-    history = LaunchHistory()
-    see(history, *[1.0, 1.0, 1.0], *[100.0, 1.0] * 10)
-    assert middle(history) == 1.0
-
-
-def test_a_great_shift_is_believed_after_three_moments() -> None:
-    """A device that takes ten times as long from now on is noticed, as `Drift` would."""
-    history = LaunchHistory()
-    see(history, *[1.0] * 10)
-    see(history, 10.0, 10.1, after_s=1000)
-    assert middle(history) == 1.0
-    assert history.add(Seen(seconds=9.9, when=BEGIN + timedelta(hours=1))).has_shifted
-    assert middle(history) == 10.0
-
-
 def test_the_first_may_be_the_wrong_one() -> None:
     """Where only observations are known, those of more moments count; the other is told."""
     history = LaunchHistory()

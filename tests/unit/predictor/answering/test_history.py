@@ -39,19 +39,6 @@ def test_answers_the_median_with_an_interval() -> None:
     assert inside > 0.88 * 300
 
 
-def test_a_single_observation_has_a_wide_interval() -> None:
-    """What one run says is worth less than what several say."""
-    one, many = LaunchHistory(), LaunchHistory()
-    see(one, 1.0)
-    see(many, *(1.0 + 0.001 * number for number in range(10)))
-    single, known = one.answer(0.9), many.answer(0.9)
-    assert single is not None
-    assert known is not None
-    assert single.high > 1.05
-    assert known.high / known.seconds < single.high / single.seconds
-    assert LaunchHistory().answer(0.9) is None
-
-
 def test_first_launches_are_kept_apart() -> None:
     """Compilation in a first launch never becomes the usual time."""
     history = LaunchHistory()
@@ -138,22 +125,6 @@ def test_recalls_the_very_same_launch(tmp_path: Path) -> None:
     facts = history.describe()
     assert facts.observations == 5
     assert facts.first == BEGIN
-
-
-def test_recalls_by_content_and_not_by_what_a_kernel_is_called(tmp_path: Path) -> None:
-    """Rows that a collection stored under the corpus's name serve an estimate of the kernel."""
-    identity = make_launch(1)
-    named = replace(identity, kernel=replace(identity.kernel, name="triad", suite="corpus"))
-    with open_store(tmp_path / "rows.sqlite") as store:
-        store.add(observe(named, 0.3, 1, origin=Origin.COLLECTED))
-        assert len(Memory(store).recall(identity)) == 1
-
-
-def test_no_store_is_made_by_reading(tmp_path: Path) -> None:
-    """Where there is no store nothing is remembered, and none is made."""
-    path = tmp_path / "rows.sqlite"
-    assert len(Memory(path).recall(make_launch(1))) == 0
-    assert not path.exists()
 
 
 def test_a_damaged_store_says_so(tmp_path: Path) -> None:

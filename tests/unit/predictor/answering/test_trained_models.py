@@ -19,16 +19,6 @@ from support.fake_executor import DEVICE, SettableClock
 SCHEMA = make_schema()
 
 
-def test_finds_nothing_where_there_is_nothing(tmp_path: Path) -> None:
-    """A registry that does not exist is no failure: what is built in weighs evidence."""
-    models = TrainedModels(str(tmp_path / "none"), shipped=str(tmp_path / "neither"))
-    assert not models.has(DEVICE.id, "ridge")
-    lookup = models.find(DEVICE.id, SCHEMA, "ridge")
-    assert (lookup.stored, lookup.failures) == (None, ())
-    found = models.find_evidence(DEVICE)
-    assert (found.origin, found.failures) == ("built in", ())
-
-
 def test_corrections_are_found_by_device_then_runtime(
     registry: ModelRegistry, hybrid: FittedModel
 ) -> None:

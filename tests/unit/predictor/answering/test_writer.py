@@ -22,19 +22,6 @@ raise KeyboardInterrupt
 """
 
 
-def test_flush_waits_until_all_is_written(tmp_path: Path) -> None:
-    """After a flush everything that was taken is in the store."""
-    with open_store(tmp_path / "rows.sqlite") as store:
-        writer = ObservationWriter(lambda: store)
-        for number in range(1200):
-            writer.add(make_observation(number))
-        writer.flush()
-        assert store.count() == 1200
-        writer.add(make_observation(1200))
-        writer.close()
-        assert store.count() == 1201
-
-
 def test_threads_lose_nothing(tmp_path: Path) -> None:
     """What eight threads hand over at once is all there."""
     with open_store(tmp_path / "rows.sqlite") as store:
@@ -84,12 +71,3 @@ def test_a_store_that_comes_back_gets_all(tmp_path: Path) -> None:
         is_away.clear()
         writer.close()
         assert store.count() == 10
-
-
-def test_a_closed_writer_takes_nothing(tmp_path: Path) -> None:
-    """Observations after the end are refused, not lost silently."""
-    with open_store(tmp_path / "rows.sqlite") as store:
-        writer = ObservationWriter(lambda: store)
-        writer.close()
-        with pytest.raises(ObservationLostError, match="closed"):
-            writer.add(make_observation(0))
