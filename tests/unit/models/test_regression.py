@@ -11,9 +11,8 @@ from kernelcast.models.regression import (
     LEARNERS,
     FittedRegression,
     fit_regression,
-    regression_from_plain,
 )
-from kernelcast.models.versioned_files import to_plain
+from kernelcast.models.versioned_files import from_plain, to_plain
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
@@ -143,12 +142,12 @@ def test_numbers_survive_a_file_and_repeat(learner: str) -> None:
     again, _ = fit_regression(columns, make_targets(columns), GROUPS, learner)
     held = to_plain(fitted)
     assert to_plain(again) == held
-    read = regression_from_plain(held)
+    read = from_plain(FittedRegression, held)
     np.testing.assert_array_equal(read.predict(columns)[0], fitted.predict(columns)[0])
     with pytest.raises(ValueError, match="disagree"):
-        regression_from_plain({**held, "fill": [0.0]})
+        from_plain(FittedRegression, {**held, "fill": [0.0]})
     with pytest.raises(ValueError, match="disagree"):
-        regression_from_plain({**held, "nodes": [[0, 0.0, 0, 0, 1.0]], "roots": [0.0]})
+        from_plain(FittedRegression, {**held, "nodes": [[0, 0.0, 0, 0, 1.0]], "roots": [0.0]})
 
 
 def test_nothing_to_learn_from_is_refused() -> None:
