@@ -173,10 +173,10 @@ class GroupBox:
 
     def overlaps(self, other: "GroupBox") -> bool:
         """Tell whether a work-group lies in both boxes."""
-        return all(
-            a < b + n and b < a + m
-            for a, m, b, n in zip(self.start, self.shape, other.start, other.shape, strict=True)
-        )
+        for a, m, b, n in zip(self.start, self.shape, other.start, other.shape, strict=True):
+            if a >= b + n or b >= a + m:
+                return False
+        return True
 
 
 def _check_axis(what: str, sizes: tuple[int, ...], dimensions: int, *, minimum: int) -> None:

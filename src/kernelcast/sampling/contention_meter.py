@@ -195,7 +195,7 @@ def _list_running() -> Iterator[bool]:
 def _list_threads(process: int) -> list[str]:
     """List the folders of a process's threads; none of one that has ended."""
     with suppress(OSError):
-        tasks = os.listdir(_PROCESSES / f"{process}/task")  # noqa: PTH208 - names
+        tasks = os.listdir(f"{_PROCESSES}/{process}/task")  # noqa: PTH208 - names
         return [f"{process}/task/{one}" for one in tasks]
     return []
 
