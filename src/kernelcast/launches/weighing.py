@@ -13,14 +13,12 @@ Samples have the last word: weights that do not make their rates agree better ar
 kernel bound by memory does not follow its instructions.
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from cachetools import LRUCache
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import Analysis, analyse, read_facts
@@ -123,17 +121,12 @@ def plan_by_source(
             profile = source.profile(ndrange, ())
         else:
             scalars = tuple(sorted(source.scalars.items()))
-            analysis = analyse(kernel)
-            profile = _look_again(analysis, ndrange, scalars) or _profile_launch(
-                analysis, ndrange, scalars
-            )
+            profile = _profile_launch(analyse(kernel), ndrange, scalars)
     except Exception:  # noqa: BLE001 - a help, as weights are
         return plan
     if profile is None or not profile.is_exact:
         return plan
     if profile.spread < _LEAST_SPREAD:
-        with _even_lock:
-            _even[analyse(kernel), ndrange.known_local_size] = not source.contents
         return replace(plan, is_known_even=True)
     total = ndrange.work_group_count
     if not source.contents:
@@ -164,25 +157,8 @@ def weigh_boxes(
 
 
 @lru_cache(maxsize=256)
-def _profile_launch(
-    analysis: Analysis, ndrange: NDRange, scalars: _Scalars, *, is_quick: bool = False
-) -> WorkProfile | None:
-    return profile_work(analysis.facts, ndrange, dict(scalars), (), is_quick=is_quick)
-
-
-_even: LRUCache[tuple[Analysis, tuple[int, ...]], bool] = LRUCache(256)
-"""Kernels, by local size, whose work-groups did the same in another launch."""
-_even_lock = threading.Lock()
-
-
-def _look_again(analysis: Analysis, ndrange: NDRange, scalars: _Scalars) -> WorkProfile | None:
-    """Look at a few work-groups where all of another size did the same; None if these do not."""
-    with _even_lock:
-        if not _even.get((analysis, ndrange.known_local_size)):
-            return None
-    found = _profile_launch(analysis, ndrange, scalars, is_quick=True)
-    is_even = found is not None and found.is_exact and found.spread < _LEAST_SPREAD
-    return found if is_even else None
+def _profile_launch(analysis: Analysis, ndrange: NDRange, scalars: _Scalars) -> WorkProfile | None:
+    return profile_work(analysis.facts, ndrange, dict(scalars), ())
 
 
 def _reads_contents(kernel: Kernel) -> bool:

@@ -27,7 +27,6 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 _MOST_ITEMS = 40_000
 _MOST_PER_BOX = 16
 _FEWEST_IN_ALL, _MOST_IN_ALL = 16, 256
-_QUICK = 10
 # Work that contents decide has no pattern. Where a few rows hold most of the entries, the mean of
 # 1024 work-groups is off by a tenth, and sixteen of a box do not stand for its hundred: 100 ms.
 _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS = 400_000, 4096
@@ -98,8 +97,6 @@ def profile_work(
     scalars: Mapping[str, int],
     boxes: Sequence[GroupBox],
     contents: Mapping[str, Numbers] = NOTHING_KNOWN,
-    *,
-    is_quick: bool = False,
 ) -> WorkProfile | None:
     """Count what boxes of work-groups execute, and what all do, from the source.
 
@@ -111,8 +108,6 @@ def profile_work(
         Values of scalar arguments, see `bind_scalars`.
     contents : mapping of str to ndarray of int
         As of `count_statically`.
-    is_quick : bool
-        Whether a tenth of the work-groups will do: to see again what was seen of another size.
 
     Returns
     -------
@@ -127,8 +122,6 @@ def profile_work(
         most_per_box = _MOST_PER_BOX_WITH_CONTENTS
     elif contents:
         most_items, most_in_all = _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES
-    if is_quick:
-        most_items, most_in_all = most_items // _QUICK, most_in_all // _QUICK
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
     per_box = min(max(1, most // 2 // max(len(boxes), 1)), most_per_box)
     everywhere = _choose_everywhere(
