@@ -7,7 +7,6 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     CacheHierarchy,
     CacheLevel,
     CacheRole,
-    Replacement,
 )
 from kernelcast.analytic.cpu.layer_conditions.evaluation import note_decisions
 from kernelcast.analytic.cpu.machine import CpuMachine
@@ -30,8 +29,6 @@ class SimulatedVolumes:
         Loops and accesses; addresses may be any expression.
     machine : CpuMachine
         Caches.
-    replacement : Replacement
-        Which line of a full set goes, in all caches: descriptions of machines do not tell.
 
     Raises
     ------
@@ -41,12 +38,9 @@ class SimulatedVolumes:
 
     name = "sim"
 
-    def __init__(
-        self, nest: LoopNest, machine: CpuMachine, *, replacement: Replacement = Replacement.LRU
-    ) -> None:
+    def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
         self._nest = nest
         self._machine = machine
-        self._replacement = replacement
         unknown = (
             f"{cache.name}: {cache.ways} ways are taken for an unknown number; simulated with "
             f"{_USUAL_WAYS}"
@@ -87,7 +81,6 @@ class SimulatedVolumes:
                     size_bytes=size - size % (ways * cache.line_bytes),
                     ways=ways,
                     line_bytes=cache.line_bytes,
-                    replacement=self._replacement,
                     role=CacheRole.VICTIM if cache.is_victim else CacheRole.CACHE,
                     writes_back=cache.writes_back,
                     writes_allocate=cache.writes_allocate,

@@ -10,11 +10,8 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     CacheHierarchy,
     CacheLevel,
     CacheRole,
-    Replacement,
 )
 from kernelcast.analytic.cpu.cache_simulator.simulation import Simulator, simulate
-
-SEED = 0x1E3779B97F4A7C15
 
 
 @dataclass
@@ -33,11 +30,9 @@ class SlowCache:
     level: CacheLevel
     behind: "SlowCache | None"
     clock: list[int]
-    seed: list[int]
     in_front: list["SlowCache"] = field(default_factory=list)
     victim: "SlowCache | None" = None
     sets: dict[int, list[Way | None]] = field(default_factory=dict)
-    trees: dict[int, dict[int, int]] = field(default_factory=dict)
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("loads", "hits", "misses", "stores", "evicts"), 0)
     )
@@ -50,39 +45,18 @@ class SlowCache:
         """Give the way of a line."""
         return next((way for way in self.ways(line) if way and way.line == line), None)
 
-    def touch(self, line: int, *, is_new: bool = False) -> None:
+    def touch(self, line: int) -> None:
         """Note a use."""
-        policy = self.level.replacement
-        if policy in (Replacement.LRU, Replacement.MRU) or (policy is Replacement.FIFO and is_new):
-            self.clock[0] += 1
-            self.find(line).used = self.clock[0]
-        if policy is Replacement.TREE_PLRU:
-            place = [way.line if way else None for way in self.ways(line)].index(line)
-            tree = self.trees.setdefault(line % self.level.sets, {})
-            low, high, node = 0, self.level.ways, 1
-            while high - low > 1:
-                middle = (low + high) // 2
-                right = place >= middle
-                tree[node] = 0 if right else 1
-                low, high = (middle, high) if right else (low, middle)
-                node = 2 * node + right
+        self.clock[0] += 1
+        self.find(line).used = self.clock[0]
 
     def choose(self, line: int) -> int:
         """Give the place for a new line."""
         ways = self.ways(line)
         if None in ways:
             return ways.index(None)
-        policy = self.level.replacement
-        if policy is Replacement.RANDOM:
-            self.seed[0] = (self.seed[0] * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-            return ((self.seed[0] >> 33) & 0x7FFFFFFF) % len(ways)
-        if policy is Replacement.TREE_PLRU:
-            tree, node = self.trees.get(line % self.level.sets, {}), 1
-            while node < len(ways):
-                node = 2 * node + tree.get(node, 0)
-            return node - len(ways)
         used = [way.used for way in ways]
-        return used.index(max(used) if policy is Replacement.MRU else min(used))
+        return used.index(min(used))
 
     def load(self, line: int) -> None:
         """Read a part of a line."""
@@ -115,7 +89,7 @@ class SlowCache:
         at = self.choose(line)
         old = self.ways(line)[at]
         self.ways(line)[at] = Way(line, 0, dirty)
-        self.touch(line, is_new=True)
+        self.touch(line)
         if old is None:
             return
         if self.level.is_inclusive:
@@ -187,10 +161,10 @@ class SlowMemory:
 
 def run_slowly(hierarchy: CacheHierarchy, accesses: list[tuple[int, bool]]) -> list[dict[str, int]]:
     """Run a stream through the slow model; give the counts of each level."""
-    clock, seed = [0], [SEED]
+    clock = [0]
     caches: list = [SlowMemory()]
     for level in reversed(hierarchy.levels):
-        cache = SlowCache(level, caches[0], clock, seed)
+        cache = SlowCache(level, caches[0], clock)
         if isinstance(caches[0], SlowCache) and caches[0].level.role is CacheRole.VICTIM:
             cache.victim = caches[0]
         caches.insert(0, cache)
@@ -215,7 +189,6 @@ def hierarchies(draw: st.DrawFn) -> CacheHierarchy:
                 size_bytes=16 * ways * draw(st.sampled_from((1, 2, 3, 4))),
                 ways=ways,
                 line_bytes=16,
-                replacement=draw(st.sampled_from(Replacement)),
                 role=CacheRole.VICTIM if is_victim else CacheRole.CACHE,
                 writes_back=is_victim or draw(st.booleans()),
                 writes_allocate=draw(st.booleans()),
@@ -245,7 +218,7 @@ PASSES_EVICTED_LINES_ON = CacheHierarchy(
 def test_counts_are_those_of_a_slow_model(
     hierarchy: CacheHierarchy, accesses: list[tuple[int, bool]]
 ) -> None:
-    """Every policy and every way to write counts what a plain model counts."""
+    """Every way to write counts what a plain model counts."""
     accesses = [(line * 16, is_store) for line, is_store in accesses]
     simulator = Simulator(hierarchy)
     simulator.feed(
@@ -270,14 +243,11 @@ def test_chunks_do_not_matter(
 
 
 @settings(max_examples=50, deadline=None)
-@given(accesses=STREAMS, outer=st.sampled_from(Replacement))
-def test_inclusive_caches_hold_what_nearer_ones_hold(
-    accesses: list[tuple[int, bool]], outer: Replacement
-) -> None:
+@given(accesses=STREAMS)
+def test_inclusive_caches_hold_what_nearer_ones_hold(accesses: list[tuple[int, bool]]) -> None:
     """No line stays in front of an inclusive level that has evicted it."""
     l1 = CacheLevel(name="L1", size_bytes=64, ways=2, line_bytes=16)
-    l2 = CacheLevel(name="L2", size_bytes=128, ways=4, line_bytes=16, replacement=outer,
-                    is_inclusive=True)  # fmt: skip
+    l2 = CacheLevel(name="L2", size_bytes=128, ways=4, line_bytes=16, is_inclusive=True)
     simulator = Simulator(CacheHierarchy(levels=(l1, l2)))
     for line, is_store in accesses:
         simulator.feed(line * 16, is_store=is_store, size_bytes=16)

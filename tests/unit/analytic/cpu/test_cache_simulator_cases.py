@@ -12,7 +12,6 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     CacheHierarchy,
     CacheLevel,
     CacheRole,
-    Replacement,
 )
 from kernelcast.analytic.cpu.cache_simulator.simulation import Simulator, simulate
 from kernelcast.records.errors import InputError
@@ -116,7 +115,6 @@ def test_an_access_across_lines_touches_both() -> None:
         ({"ways": 0}, "0 ways"),
         ({"line_bytes": 48}, "a power of two"),
         ({"line_bytes": 0}, "a power of two"),
-        ({"size_bytes": 3 * 64 * 64, "ways": 3, "replacement": Replacement.TREE_PLRU}, "tree-PLRU"),
         ({"role": CacheRole.VICTIM, "is_inclusive": True}, "inclusive"),
         ({"role": CacheRole.VICTIM, "writes_back": False}, "writes back"),
         ({"role": CacheRole.WRITE_COMBINING, "line_bytes": 128}, "at most 64"),

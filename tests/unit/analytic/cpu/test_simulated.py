@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheRole, Replacement
+from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheRole
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
@@ -58,11 +58,10 @@ def test_busy_cores_share_caches() -> None:
 def test_describes_the_machine() -> None:
     """Role, write policy, inclusion and geometry of a cache are those of the machine."""
     machine = change_cache("L3", is_victim=True, writes_allocate=False)
-    predictor = SimulatedVolumes(FIVE_POINTS, machine, replacement=Replacement.FIFO)
+    predictor = SimulatedVolumes(FIVE_POINTS, machine)
     nearest, _, last = predictor.hierarchy().levels
     assert (nearest.role, last.role) == (CacheRole.CACHE, CacheRole.VICTIM)
     assert (nearest.sets, nearest.ways, nearest.writes_back) == (64, 8, True)
-    assert last.replacement is Replacement.FIFO
     through = change_cache("L1", writes_back=False, writes_allocate=False)
     described = SimulatedVolumes(FIVE_POINTS, through).hierarchy().levels[0]
     assert (described.writes_back, described.writes_allocate) == (False, False)

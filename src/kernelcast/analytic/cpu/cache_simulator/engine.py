@@ -12,31 +12,23 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
-    CacheHierarchy,
-    CacheRole,
-    Replacement,
-)
+from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy, CacheRole
 
 IntArray = npt.NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# Columns of the table: geometry, policy, neighbours and counts of a level, a row each, memory last.
-FIRST, SETS, WAYS, SHIFT, POLICY = range(5)
-BACK, ALLOCATE, COMBINING, INCLUSIVE, LOAD_FROM, VICTIM = range(5, 11)
-LOADS, HITS, MISSES, STORES, EVICTS = range(11, 16)
+# Columns of the table: geometry, neighbours and counts of a level, a row each, memory last.
+FIRST, SETS, WAYS, SHIFT = range(4)
+BACK, ALLOCATE, COMBINING, INCLUSIVE, LOAD_FROM, VICTIM = range(4, 10)
+LOADS, HITS, MISSES, STORES, EVICTS = range(10, 15)
 BYTES = 5
 """Added to the column of a count: that of its bytes."""
-CLOCK, SEED = 21, 22
+CLOCK = 20
 """Of all levels, in the first row."""
-_COLUMNS = 23
-# Rows of the array of lines: number of the line that a way holds, time that ranks it, whether it is
-# modified, bytes written; of the first way of each set, the bits of tree-PLRU.
-TAG, STAMP, DIRTY, WRITTEN, TREE = range(5)
-# Policies; the first two note each use by a stamp.
-_POLICIES = (Replacement.LRU, Replacement.MRU, Replacement.FIFO, Replacement.RANDOM,
-             Replacement.TREE_PLRU)  # fmt: skip
-LRU, MRU, FIFO, RANDOM, TREE_PLRU = range(5)
+_COLUMNS = 21
+# Rows of the array of lines: number of the line that a way holds, time of its last use, whether it
+# is modified, bytes written.
+TAG, STAMP, DIRTY, WRITTEN = range(4)
 NEAREST = cast("int", np.int64(0))
 # Kinds of requests, and whether a line is modified. They are no literals: machine code of recursive
 # calls with literals cannot be kept (numba issue 6061). SEND gives a line that leaves its level to
@@ -50,7 +42,6 @@ EMPTY = -(1 << 62)
 """Tag of a way that has never held a line; like any tag below 0, it holds none."""
 LEFT = -1
 """Tag of a way that a line has left again."""
-_FIRST_SEED = 0x1E3779B97F4A7C15
 _REMEMBERED = 64
 """Places of a loop's body whose last way is remembered; a power of two."""
 _WITHOUT_RUNTIME = "_nrt"
@@ -89,7 +80,6 @@ def make_state(hierarchy: CacheHierarchy) -> tuple[IntArray, IntArray]:
     """Make the table and the lines of empty caches."""
     levels = hierarchy.levels
     table = np.zeros((len(levels) + 1, _COLUMNS), dtype=np.int64)
-    table[0, SEED] = _FIRST_SEED
     first = 0
     for at, level in enumerate(levels):
         plain = (
@@ -97,15 +87,14 @@ def make_state(hierarchy: CacheHierarchy) -> tuple[IntArray, IntArray]:
         )
         has_victim = at + 1 < len(levels) and levels[at + 1].role is CacheRole.VICTIM
         table[at, :LOADS] = (
-            first, level.sets, level.ways, level.line_bytes.bit_length() - 1,
-            _POLICIES.index(level.replacement), level.writes_back,
+            first, level.sets, level.ways, level.line_bytes.bit_length() - 1, level.writes_back,
             level.writes_allocate and level.role is CacheRole.CACHE,
             level.role is CacheRole.WRITE_COMBINING, level.is_inclusive,
             next(plain, len(levels)), at + 1 if has_victim else NONE,
         )  # fmt: skip
         first += level.lines
     table[-1, FIRST] = first
-    lines = np.zeros((5, first), dtype=np.int64)
+    lines = np.zeros((4, first), dtype=np.int64)
     lines[TAG] = EMPTY
     return table, lines
 
@@ -133,7 +122,7 @@ def consume(
     the time before: so that way is tried first, and counts stay in registers. Nothing is called
     for them; that makes it four times as fast.
     """
-    shift, policy = table[0, SHIFT], table[0, POLICY]
+    shift = table[0, SHIFT]
     hits = hit_bytes = stores = stored_bytes = kind = 0
     clock = table[0, CLOCK]
     for at in range(addresses.shape[0]):
@@ -144,16 +133,15 @@ def consume(
         if kind == kinds.shape[0]:
             kind = 0
         line = address >> shift
-        is_plain = policy != TREE_PLRU and (table[0, BACK] == 1 or not is_store)
+        is_plain = table[0, BACK] == 1 or not is_store
         if is_plain and line == (address + size - 1) >> shift:
             way = tried[place]
             if lines[TAG, way] != line:
                 way = _find_way(table, lines, 0, line)
             if way != NONE:
                 tried[place] = way
-                if policy <= MRU:
-                    clock += 1
-                    lines[STAMP, way] = clock
+                clock += 1
+                lines[STAMP, way] = clock
                 if is_store:
                     stores += 1
                     stored_bytes += size
@@ -226,7 +214,7 @@ def _request(  # noqa: C901 - compiled functions may call themselves, but not ea
             _count(table, level, LOADS, part)
             _count(table, level, HITS if way != NONE else MISSES, part)
             if way != NONE:
-                _touch(table, lines, level, way)
+                _touch(table, lines, way)
             else:
                 then = FETCH
         else:
@@ -241,7 +229,7 @@ def _request(  # noqa: C901 - compiled functions may call themselves, but not ea
             elif kind == EVICTED and part == length and _takes_lines(table, level):
                 then, new_dirty, written = FILL, is_dirty, ALL_BYTES * is_dirty
             elif way != NONE:
-                _touch(table, lines, level, way)
+                _touch(table, lines, way)
                 passes = not table[level, BACK]
                 if not passes:
                     lines[DIRTY, way] = 1
@@ -270,10 +258,7 @@ def _request(  # noqa: C901 - compiled functions may call themselves, but not ea
             lines[TAG, way] = line
             lines[DIRTY, way] = new_dirty
             lines[WRITTEN, way] = written
-            _touch(table, lines, level, way)
-            if table[level, POLICY] == FIFO:
-                table[0, CLOCK] += 1
-                lines[STAMP, way] = table[0, CLOCK]
+            _touch(table, lines, way)
             if old >= 0:
                 old_dirty |= _drop_nearer(table, lines, level, old)
                 if old_dirty or table[level, VICTIM] != NONE:
@@ -328,42 +313,21 @@ def _find_way(table: IntArray, lines: IntArray, level: int, line: int) -> int:
 
 
 @compiled
-def _touch(table: IntArray, lines: IntArray, level: int, way: int) -> None:
+def _touch(table: IntArray, lines: IntArray, way: int) -> None:
     """Note that a line was used."""
-    if table[level, POLICY] <= MRU:
-        table[0, CLOCK] += 1
-        lines[STAMP, way] = table[0, CLOCK]
-    elif table[level, POLICY] == TREE_PLRU:  # turn the bits on the way to the line away from it
-        ways = table[level, WAYS]
-        inside = (way - table[level, FIRST]) % ways
-        bits, node, half = lines[TREE, way - inside], 1, ways >> 1
-        while half > 0:
-            right = 1 if inside & half else 0
-            bits = bits & ~(1 << node) if right else bits | 1 << node
-            node = 2 * node + right
-            half >>= 1
-        lines[TREE, way - inside] = bits
+    table[0, CLOCK] += 1
+    lines[STAMP, way] = table[0, CLOCK]
 
 
 @compiled
 def _choose_way(table: IntArray, lines: IntArray, level: int, line: int) -> int:
-    """Choose the way that a new line goes to: an empty one first."""
-    ways, policy = table[level, WAYS], table[level, POLICY]
+    """Choose the way that a new line goes to: an empty one, else the least recently used."""
     first = _find_set(table, level, line)
-    for way in range(first, first + ways):
+    best = first
+    for way in range(first, first + table[level, WAYS]):
         if lines[TAG, way] < 0:
             return way
-    if policy == RANDOM:  # linear congruences modulo 2**64 (Knuth's MMIX)
-        table[0, SEED] = table[0, SEED] * 6364136223846793005 + 1442695040888963407
-        return first + ((table[0, SEED] >> 33) & 0x7FFFFFFF) % ways  # type: ignore[no-any-return]
-    if policy == TREE_PLRU:
-        bits, node = lines[TREE, first], 1
-        while node < ways:
-            node = 2 * node + ((bits >> node) & 1)
-        return first + node - ways  # type: ignore[no-any-return]
-    best = first
-    for way in range(first + 1, first + ways):
-        if (lines[STAMP, way] > lines[STAMP, best]) == (policy == MRU):
+        if lines[STAMP, way] < lines[STAMP, best]:
             best = way
     return best
 

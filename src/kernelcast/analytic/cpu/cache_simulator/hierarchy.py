@@ -8,23 +8,6 @@ from kernelcast.records.errors import InputError
 
 _MASKED_BYTES = 64
 """Longest line of a write-combining cache: one bit of a mask per byte."""
-_TREE_WAYS = 64
-"""Most ways of a tree of bits that fits one word."""
-
-
-class Replacement(StrEnum):
-    """Which line of a full set goes."""
-
-    LRU = "lru"
-    """The one that the levels in front have not asked for longest; what they write back is no
-    request."""
-    FIFO = "fifo"
-    """The one brought in first (round robin)."""
-    MRU = "mru"
-    """The one used last."""
-    RANDOM = "random"
-    TREE_PLRU = "tree-plru"
-    """The one that a binary tree of bits points to; each use turns the bits on its way around."""
 
 
 class CacheRole(StrEnum):
@@ -40,7 +23,7 @@ class CacheRole(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLevel:
-    """One cache.
+    """One cache; of a full set, the line goes that the levels in front have not asked for longest.
 
     Parameters
     ----------
@@ -48,8 +31,6 @@ class CacheLevel:
         For tables and messages.
     size_bytes, ways, line_bytes : int
         Geometry: sets = size / (ways * line), which need be no power of two.
-    replacement : Replacement
-        Which line of a full set goes.
     role : CacheRole
         How it is reached.
     writes_back : bool
@@ -76,7 +57,6 @@ class CacheLevel:
     size_bytes: int
     ways: int
     line_bytes: int = 64
-    replacement: Replacement = Replacement.LRU
     role: CacheRole = CacheRole.CACHE
     writes_back: bool = True
     writes_allocate: bool = True
@@ -94,10 +74,6 @@ class CacheLevel:
                 f"{self.size_bytes} bytes",
                 f"whole sets of {self.ways} ways of {self.line_bytes} bytes, such as {below}",
             )
-        if self.replacement is Replacement.TREE_PLRU and (
-            self.ways & (self.ways - 1) or self.ways > _TREE_WAYS
-        ):
-            self._refuse(f"{self.ways} ways", f"a power of two up to {_TREE_WAYS} for tree-PLRU")
         if self.role is not CacheRole.CACHE and self.is_inclusive:
             self._refuse(f"an inclusive {self.role} cache", "one or the other")
         if self.role is not CacheRole.CACHE and not self.writes_back:
