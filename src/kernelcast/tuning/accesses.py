@@ -1,8 +1,8 @@
-"""Addresses of a launch as boxes over its loops, in the order in which a core goes through them."""
+"""Loops of a launch, and its addresses as boxes over them, in the order of a core."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,15 +10,105 @@ from kernelcast.expressions import Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.axes import list_axes as list_dimensions
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import count_blocks
 from kernelcast.launches.modelling.launches import ModelledKernel
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
-from kernelcast.records.operations import MemorySpace
+from kernelcast.records.operations import MemorySpace, OperationKind
 from kernelcast.tuning.footprints import Axis, Box
-from kernelcast.tuning.nest import Loop, Nest
 
 _AXES = MAX_DIMENSIONS
 _GROUP_STEPS = ("", *(f"{what} {at}" for what in ("local", "group") for at in range(_AXES)))
+_LOOP_BODY = "loop body"
+_WORK_GROUPS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A loop of one work-item."""
+
+    body: int
+    """Block of its body."""
+    trips: float
+    """Mean iterations per entry."""
+    has_barrier: bool
+    """Whether work-items wait for each other in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nest:
+    """The loops of a kernel for one launch."""
+
+    facts: KernelFacts
+    ndrange: NDRange
+    counts: tuple[float, ...]
+    """Mean executions of each block per work-item."""
+    loops: Mapping[int, Loop]
+    """By the block of their body."""
+    _around: dict[int, tuple[Loop, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def around(self, block: int) -> tuple[Loop, ...]:
+        """List the loops around a block, outermost first."""
+        inner: list[int] = []
+        at: int | None = block
+        while at is not None and at not in self._around:
+            inner.append(at)
+            at = self.facts.blocks[at].parent
+        found = () if at is None else self._around[at]
+        for one in reversed(inner):
+            if one in self.loops:
+                found = (*found, self.loops[one])
+            self._around[one] = found
+        return found
+
+    @property
+    def barriers(self) -> float:
+        """Barriers that a work-item passes."""
+        return sum(
+            count * block.operations.count(OperationKind.BARRIER)
+            for block, count in zip(self.facts.blocks, self.counts, strict=True)
+        )
+
+    def is_straight(self) -> bool:
+        """Tell whether no loop is left between barriers.
+
+        Only then does a loop over work-items hold no other loop, and is vectorised.
+        """
+        return all(one.has_barrier or one.trips <= 1 for one in self.loops.values())
+
+
+def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
+    """Count a launch's blocks and find its loops."""
+    facts = kernel.facts
+    groups = choose_work_groups(ndrange, _WORK_GROUPS)
+    sample = count_statically(facts, ndrange, kernel.scalars, groups)
+    means = count_blocks(facts, sample)[sample.is_present].mean(axis=0)
+    counts = tuple(float(mean) for mean in means)
+    children: dict[int, list[int]] = {}
+    for block in facts.blocks:
+        if block.parent is not None:
+            children.setdefault(block.parent, []).append(block.id)
+    loops: dict[int, Loop] = {}
+    for block in facts.blocks:
+        if block.kind != _LOOP_BODY or block.parent is None:
+            continue
+        inner = [block.id]
+        for one in inner:
+            inner += children.get(one, ())
+        entries = counts[block.parent]
+        loops[block.id] = Loop(
+            body=block.id,
+            trips=counts[block.id] / entries if entries else 0.0,
+            has_barrier=any(
+                facts.blocks[one].operations.count(OperationKind.BARRIER) for one in inner
+            ),
+        )
+    return Nest(facts=facts, ndrange=ndrange, counts=counts, loops=loops)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +121,7 @@ class StridedAccess:
     loop_bytes: int | None
     """From one iteration of the innermost loop around it to the next; None as before."""
     executions: float
-    """Per work-item, as compiled: what does not change within loops is loaded before them."""
+    """Per work-item."""
     box: Box | None
     """Where it goes; None if that depends on data, or in local memory."""
 
@@ -96,21 +186,14 @@ def join_boxes(strided: Sequence[StridedAccess]) -> list[Box]:
         if one.box is not None:
             box = one.box
             found[box.buffer, box.bytes, box.strides, box.inside].append(box)
-    joined = []
-    for boxes in found.values():
-        starts = sorted({box.offsets[0] for box in boxes})
-        joined.append(
-            Box(
-                buffer=boxes[0].buffer,
-                bytes=boxes[0].bytes,
-                strides=boxes[0].strides,
-                offsets=tuple(one - starts[0] for one in starts),
-                is_store=any(box.is_store for box in boxes),
-                share=max(box.share for box in boxes),
-                inside=boxes[0].inside,
-            )
+    return [
+        replace(
+            boxes[0],
+            is_store=any(box.is_store for box in boxes),
+            share=max(box.share for box in boxes),
         )
-    return joined
+        for boxes in found.values()
+    ]
 
 
 class _Traversal:
@@ -126,12 +209,6 @@ class _Traversal:
         marks = np.eye(len(self._steps), dtype=np.int64)
         self._ids = _bind_ids(kernel, nest.ndrange, marks)
         self._marks = dict(zip(nest.loops, marks[len(_GROUP_STEPS) :], strict=True))
-        self._stored = {
-            (loop.body, one.space)
-            for one in nest.facts.accesses
-            if one.kind is not AccessKind.LOAD
-            for loop in nest.around(one.block)
-        }
 
     def follow(self, access: MemoryAccess) -> StridedAccess:
         """Give an access with its strides through memory."""
@@ -151,7 +228,6 @@ class _Traversal:
             buffer=access.buffer or "",
             bytes=access.bytes,
             strides=self._list_strides(points, inside),
-            offsets=(points[""],),
             is_store=access.kind is not AccessKind.LOAD,
             share=min(1.0, executions / reached) if reached else 0.0,
             inside=tuple(body < 0 or body in inside for body in self._bodies),
@@ -161,7 +237,7 @@ class _Traversal:
             access=access,
             lane_bytes=points["local 0"],
             loop_bytes=points[f"loop {around[-1].body}"] if around else 0,
-            executions=self._hoist(executions, around, points, access),
+            executions=executions,
             box=box if is_far else None,
         )
 
@@ -174,25 +250,6 @@ class _Traversal:
             else:  # loops beside the access are not around it
                 strides.append(points[axis.name] if body < 0 or body in inside else 0)
         return tuple(strides)
-
-    def _hoist(
-        self,
-        executions: float,
-        around: Sequence[Loop],
-        points: Mapping[str, int],
-        access: MemoryAccess,
-    ) -> float:
-        """Take innermost loops off a load that they do not move, if nothing is stored in them."""
-        if access.kind is not AccessKind.LOAD:
-            return executions
-        kept = executions
-        for loop in reversed(around):
-            # What a loop stores to the same space may be the same place.
-            is_stored = (loop.body, access.space) in self._stored
-            if points[f"loop {loop.body}"] or loop.has_barrier or is_stored:
-                break
-            kept /= max(1.0, loop.trips)
-        return kept
 
     def _evaluate(self, access: MemoryAccess, around: Sequence[Loop]) -> dict[str, int]:
         """Give how far one step along each axis moves an address; under "" where it begins."""

@@ -1,10 +1,12 @@
 """What a launch costs on a CPU, made for comparing configurations of one kernel.
 
 The analytic model of `kernelcast.analytic.cpu` answers for one launch; what differs between
-configurations is what compilers and caches make of their loops: which are unrolled, what then is
-held in registers, whether work-items share vectors, which sets of a cache the rows of a tile fall
-into, and what a work-group costs beside its work. All of it follows from the source and the
-calibrated machine.
+configurations is what compilers and caches make of their loops: whether work-items share vectors,
+which sets of a cache the rows of a tile fall into, and what a work-group costs beside its work. All
+of it follows from the source and the calibrated machine. Rules that together were worth less than a
+point of the pick's speed on six kernels and four devices were taken out: what stays in registers,
+chains of operations, steps of unrolled loops, loads ahead of loops, neighbours of a stencil, and
+the wait for the last core.
 """
 
 from collections import defaultdict
@@ -26,11 +28,15 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
-from kernelcast.tuning.accesses import StridedAccess, join_boxes, list_strided_accesses
+from kernelcast.tuning.accesses import (
+    Nest,
+    StridedAccess,
+    join_boxes,
+    list_strided_accesses,
+    read_nest,
+)
 from kernelcast.tuning.footprints import Axis, Box, Cache, CacheFootprint
-from kernelcast.tuning.nest import Nest, read_nest
 
-_CHAINED = (OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED)
 _WAYS = 12
 _NEAR_BYTES = 64
 
@@ -42,14 +48,10 @@ _BARRIER_ADDS = 6.0
 """Time of a barrier per work-item: the loop over work-items ends and begins again."""
 _ADDRESS_OPERATIONS = 5.0
 """Integer operations per access that compilers turn into steps of a pointer."""
-_REGISTERS = 28
-"""Vector registers that hold accumulators."""
 _MISSES_AT_ONCE = 4.0
 """Cache misses that a core waits for at once."""
 _OVERLAP = 0.3
 """Share of the shorter of computing and moving data that adds to the longer."""
-_IMBALANCE = 0.3
-"""Part of a work-group's time that cores wait for each other at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +72,15 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     nest = read_nest(kernel, ndrange)
     width = choose_width(nest, device)
     strided, axes = list_strided_accesses(kernel, nest, width)
-    live = count_live(nest)
-    items = _busiest(ndrange, device.cores)
-    core = _time_core(nest, device, width, strided, live)
+    groups = ndrange.work_group_count
+    items = ceil(groups / device.cores) / groups * ndrange.work_item_count  # of the busiest core
+    core = _time_core(nest, device, width, strided)
     moved = _time_moving(join_boxes(strided), axes, device)
     near = max(core.values()) * items
     far = max(moved.values(), default=0.0)
     costs = device.costs
-    groups = ndrange.work_group_count
-    barrier_s = _BARRIER_ADDS * device.add_s + 2 * live / width * _access_s(device)
     parts = {name: seconds * items for name, seconds in core.items()} | moved
-    parts["barriers"] = nest.barriers * barrier_s * items
+    parts["barriers"] = nest.barriers * _BARRIER_ADDS * device.add_s * items
     parts["dispatch"] = groups * (
         costs.get("work_group_dispatch_s", 0.0) + _GROUP_ADDS * device.add_s / device.cores
     )
@@ -105,29 +105,11 @@ def choose_width(nest: Nest, device: CpuDevice) -> int:
     return device.lanes if first % device.lanes == 0 else 1
 
 
-def count_live(nest: Nest) -> float:
-    """Count the elements of private arrays, which are in use together: each is written at first."""
-    found = [
-        count * stores
-        for block, count in zip(nest.facts.blocks, nest.counts, strict=True)
-        if (stores := block.operations.count_memory(MemorySpace.PRIVATE, is_store=True)) and count
-    ]
-    return min(found, default=0.0)
-
-
-def _busiest(ndrange: NDRange, cores: int) -> float:
-    """Give the work-items of the core that has most, and what others wait for it."""
-    groups = ndrange.work_group_count
-    rounds = ceil(groups / cores) + _IMBALANCE
-    return rounds / groups * ndrange.work_item_count
-
-
 def _time_core(
     nest: Nest,
     device: CpuDevice,
     width: int,
     strided: Sequence[StridedAccess],
-    live: float,
 ) -> dict[str, float]:
     """Give the seconds of one core per work-item, by what it is busy with."""
     pairs = find_pairs(nest, strided, device) if width == 1 else {}
@@ -138,8 +120,7 @@ def _time_core(
     whole = ports.get("int", 0.0)
     return {
         "arithmetic": arithmetic + whole if width > 1 else max(arithmetic, whole),
-        "L1": _time_accesses(nest, device, width, strided, live, pairs),
-        "chain": _count_chain(nest, live) * device.add_latency_s / width,
+        "L1": _time_accesses(device, width, strided, pairs),
     }
 
 
@@ -180,7 +161,7 @@ def _compile(nest: Nest, pairs: Mapping[int, float]) -> OperationCounts:
         if access.offset_bytes is not None:
             spared[access.block] += _ADDRESS_OPERATIONS
     for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
-        if not count or nest.vanishes(block):
+        if not count:
             continue
         integers = block.operations.count(
             OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.CONVERT,
@@ -196,47 +177,24 @@ def _compile(nest: Nest, pairs: Mapping[int, float]) -> OperationCounts:
     return OperationCounts(operations=dict(operations), memory=memory)
 
 
-def _count_chain(nest: Nest, live: float) -> float:
-    """Count the operations of a work-item that wait for each other."""
-    total = 0.0
-    bodies = set(nest.loops)
-    for body, loop in nest.loops.items():
-        inner = [one for one in bodies if one != body and loop in nest.around(one)]
-        if inner or loop.has_barrier:
-            continue
-        block = nest.facts.blocks[body]
-        count = nest.counts[body]
-        stores = block.operations.count_memory(MemorySpace.PRIVATE, is_store=True)
-        chained = block.operations.count(*_CHAINED, number=NumberClass.FLOAT)
-        if stores:
-            total += count * min(stores, chained) / max(1.0, live / stores)
-        else:
-            total += count * min(chained, 1.0)
-    return total
-
-
 def _access_s(device: CpuDevice) -> float:
     """Give the time of a vector load that the nearest cache answers."""
     return 4 * device.lanes * device.levels[0].load_s_per_byte * device.cores
 
 
 def _time_accesses(
-    nest: Nest,
     device: CpuDevice,
     width: int,
     strided: Sequence[StridedAccess],
-    live: float,
     pairs: Mapping[int, float],
 ) -> float:
     """Give the seconds per work-item of loads and stores that the nearest cache answers."""
-    one = _access_s(device)
-    total = sum(
+    return sum(
         access.executions
         * _time_access(access, device, width)
         / pairs.get(access.access.block, 1.0)
         for access in strided
     )
-    return total + _count_private(nest, live) * one / width
 
 
 def _time_access(access: StridedAccess, device: CpuDevice, width: int) -> float:
@@ -254,21 +212,6 @@ def _time_access(access: StridedAccess, device: CpuDevice, width: int) -> float:
         spread = 1 if access.loop_bytes == size else abs(lane) / size
         return one * wide * spread * (1 + log2(max(2, abs(lane) / size)))
     return GATHER_ADDS * device.add_s * max(1, size // 4)
-
-
-def _count_private(nest: Nest, live: float) -> float:
-    """Count loads and stores of private arrays that registers do not hold."""
-    spilled = max(0.0, live - _REGISTERS) / live if live else 0.0
-    total = 0.0
-    for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
-        moved = sum(
-            times for one, times in block.operations.memory.items()
-            if one.space is MemorySpace.PRIVATE
-        )  # fmt: skip
-        around = nest.around(block.id)
-        is_held = not around or around[-1].is_unrolled
-        total += count * moved * (spilled if is_held else 1.0)
-    return total
 
 
 def _time_moving(boxes: Sequence[Box], axes: Sequence[Axis], device: CpuDevice) -> dict[str, float]:

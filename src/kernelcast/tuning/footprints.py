@@ -13,8 +13,6 @@ _STREAM_BYTES = 2048
 """Steps up to which prefetchers follow a walk: half a page."""
 _LONG_WALK = 16
 """Steps of a walk from which on it is followed."""
-_NEAR_BYTES = 64
-"""Accesses no farther apart share their lines, all but the last."""
 _FOLLOWED_LINES = 8
 """Neighbouring lines after which a prefetcher is ahead."""
 _STREAMS = 64
@@ -34,15 +32,13 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """Accesses of one buffer that move alike."""
+    """Accesses of one buffer that move alike; neighbours count as one."""
 
     buffer: str
     bytes: int
     """Of one element."""
     strides: tuple[int, ...]
     """Bytes that an iteration of each axis moves the address."""
-    offsets: tuple[int, ...] = (0,)
-    """Constant parts of the addresses, in bytes, from 0, ascending."""
     is_store: bool = False
     """Whether it writes."""
     share: float = 1.0
@@ -99,10 +95,9 @@ class Box:
 
     def _shape(self, steps: Sequence[Step], line: int) -> "Shape":
         """Describe the places that some axes reach, given as their steps, innermost first."""
-        widened, pieces = self._widen(steps)
         chunk = self.bytes
         far: list[tuple[int, int]] = []
-        for stride, extent in sorted(widened):
+        for stride, extent in sorted(steps):
             if not far and stride <= max(chunk, line):
                 chunk += stride * (extent - 1)
             else:
@@ -110,29 +105,10 @@ class Box:
         chunk_lines = chunk / line + (1 - self.bytes / line if chunk % line else 0.0)
         chunk_lines = max(1.0, chunk_lines)
         return Shape(
-            lines=chunk_lines * prod(extent for extent, _ in far) * pieces,
+            lines=chunk_lines * prod(extent for extent, _ in far),
             chunk_lines=chunk_lines,
             far=tuple((extent, stride // line) for extent, stride in far),
         )
-
-    def _widen(self, steps: Sequence[Step]) -> tuple[Sequence[Step], int]:
-        """Add neighbours to the axis that reaches them; give those that none does as pieces."""
-        if self.offsets == (0,):
-            return steps, 1
-        found = [extent for _, extent in steps]
-        order = sorted(range(len(steps)), key=lambda at: -steps[at][0])
-        pieces = {0}
-        for offset in self.offsets:
-            rest = offset
-            for at in order:
-                step, extent = steps[at]
-                reach = (rest + step // 2) // step
-                if 0 < reach <= extent:
-                    found[at] = max(found[at], extent + reach)
-                    rest -= reach * step
-            if abs(rest) > _NEAR_BYTES:
-                pieces.add(rest)
-        return [(step, extent) for (step, _), extent in zip(steps, found, strict=True)], len(pieces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

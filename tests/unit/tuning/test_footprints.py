@@ -55,18 +55,6 @@ def test_a_tile_has_the_lines_of_its_rows() -> None:
         assert reach(box, make_axes(*extents)).lines == 8
 
 
-def test_neighbours_are_rows_of_the_same_tile() -> None:
-    """A stencil's rows above and below add one row each, not a tile each."""
-    box = Box(buffer="a", bytes=4, strides=(4, 4096), offsets=(0, 4096, 8192))
-    assert reach(box, make_axes(16, 8)).lines == 10
-
-
-def test_far_neighbours_are_pieces() -> None:
-    """Rows that no loop goes through are counted each."""
-    box = Box(buffer="a", bytes=4, strides=(4,), offsets=(0, 4096, 8192))
-    assert reach(box, make_axes(16)).lines == 3
-
-
 def test_rows_a_page_apart_fall_into_one_set() -> None:
     """A step of 4096 bytes leads to the same of 64 sets each time; one line more does not."""
     axes = make_axes(12)
@@ -115,26 +103,6 @@ def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
     }
     assert counted <= prod(extent for extent, _ in dims) + 1e-9
     assert len(real) / 2 <= counted <= 2 * len(real) + 1
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0, 4, -8, 64, 256, 4096])), max_size=5),
-    st.lists(st.sampled_from([4, 64, 256, 8192]), max_size=3),
-)
-def test_shapes_of_all_depths_are_those_of_each(
-    dims: list[tuple[int, int]], others: list[int]
-) -> None:
-    """The innermost axes alone give what the whole nest gives for them."""
-    axes = make_axes(*(extent for extent, _ in dims))
-    strides, offsets = tuple(stride for _, stride in dims), tuple(sorted({0, *others}))
-    box = Box(buffer="a", bytes=4, strides=strides, offsets=offsets)
-    shapes = box.list_shapes(axes, LINE)
-    assert len(shapes) == len(axes) + 1
-    for depth, shape in enumerate(shapes):
-        alone = Box(buffer="a", bytes=4, strides=strides[:depth], offsets=offsets)
-        assert reach(alone, axes[:depth]).lines == shape.lines
-        assert reach(alone, axes[:depth]).count_sets(64) == shape.count_sets(64)
 
 
 def test_one_footprint_answers_for_all_caches() -> None:
