@@ -11,7 +11,6 @@ The uncertainty of a slowdown was chosen on the examples of ``CHOSEN_ON``, which
 """
 
 import argparse
-import json
 import random
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from machine import describe_machine
+from harness import RESULTS, make_table, read_json, write_result, write_text
 
 from kernelcast.collection.corpus.corpus import prepare_launch
 from kernelcast.collection.kernel_task import KernelTask, find_sizes
@@ -40,9 +39,8 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training_data.applications import find_applications
 
-ROOT = Path(__file__).resolve().parent
-FOLDER = ROOT / "results" / "busy_machine"
-EXAMPLES = ROOT.parent / "examples"
+FOLDER = RESULTS / "busy_machine"
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 CHOSEN_ON = ("triad", "mandelbrot", "convolution", "nbody", "transpose")
 JUDGED = ("matmul_tiled", "stencil2d", "stencil3d", "spmv_csr", "reduction", "histogram",
           "grid_stride", "transcendental", "triangular", "inplace_update")  # fmt: skip
@@ -56,6 +54,8 @@ GOAL_S = 0.15
 PAUSE_S = 0.3
 COMPUTE = "while True: pass"
 COVERAGE = 0.9
+HEADINGS = ("device", "programs", "estimates", "slowdown", "seen", "by samples", "alone, median",
+            "now, median", "mean", "inside", "warned", "host time, median")  # fmt: skip
 
 
 def main() -> None:
@@ -66,7 +66,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--choose", action="store_true", help="the examples chosen on, no files")
     options = parser.parse_args()
-    FOLDER.mkdir(parents=True, exist_ok=True)
     if options.device:
         measure(options.device, options.seconds, options.seed, chooses=options.choose)
     if not options.choose:
@@ -96,18 +95,13 @@ def measure(wanted: str, seconds: float, seed: int, *, chooses: bool) -> None:
             print(f"{name:36s} {' | '.join(map(_describe, found))}  {left_s:4.0f} s left",
                   flush=True)  # fmt: skip
     if chooses:
-        print("\n".join(list_lines(description.id, rows)))
+        print("\n".join(make_table(HEADINGS, list_cells(description.id, rows))))
         return
     result = {
-        "device": description.id,
-        "platform": description.platform,
-        "machine": describe_machine(),
-        "coverage": COVERAGE,
-        "seed": seed,
-        "rows": rows,
-    }
-    text = json.dumps(result, indent=1) + "\n"
-    (FOLDER / f"{description.id}.json").write_text(text, encoding="utf-8")
+        "device": description.id, "platform": description.platform, "coverage": COVERAGE,
+        "seed": seed, "rows": rows,
+    }  # fmt: skip
+    write_result(FOLDER / f"{description.id}.json", result)
 
 
 def _list_problems(
@@ -210,20 +204,17 @@ def write_table() -> str:
         " program beside them, and as the estimate saw it. *By samples*: time of the samples by"
         " the clock over that by the work of threads. *Host time* of an estimate.",
         "",
-        "| device | programs | estimates | slowdown | seen | by samples | alone, median |"
-        " now, median | mean | inside | warned | host time, median |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for path in sorted(FOLDER.glob("*.json")):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        lines += list_lines(result["device"], result["rows"])
-    text = "\n".join(lines) + "\n"
-    (FOLDER / "summary.md").write_text(text, encoding="utf-8")
-    return text
+        *make_table(HEADINGS, (
+            cells for result in map(read_json, sorted(FOLDER.glob("*.json")))
+            for cells in list_cells(result["device"], result["rows"])
+        )),
+    ]  # fmt: skip
+    write_text(FOLDER / "summary.md", *lines)
+    return "\n".join(lines)
 
 
-def list_lines(device: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Give a line of the table for each number of programs."""
+def list_cells(device: str, rows: Sequence[dict[str, Any]]) -> Iterator[list[object]]:
+    """List the cells of the table's row for each number of programs."""
     idle_s = {row["kernel"]: median(row["whole_s"]) for row in rows if not row["programs"]}
     for count in COUNTS:
         these = [row for row in rows if row["programs"] == count]
@@ -240,7 +231,7 @@ def list_lines(device: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             for row in these
             if row["clocks"]
         ]
-        cells = [
+        yield [
             device, count, len(these), f"{slower:.2f}",
             f"{median(row['slowdown'] for row in these):.2f}",
             f"{median(by_samples):.2f}" if by_samples else "",
@@ -249,7 +240,6 @@ def list_lines(device: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"{sum(row['has_warned'] for row in these) / len(these):.0%}",
             f"{median(row['spent_s'] for row in these) * 1e3:.0f} ms",
         ]  # fmt: skip
-        yield f"| {' | '.join(map(str, cells))} |"
 
 
 if __name__ == "__main__":

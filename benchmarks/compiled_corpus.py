@@ -7,7 +7,6 @@ fails and why, seconds of the compiler. ``--fresh`` leaves the cache of compiled
 """
 
 import argparse
-import json
 import os
 import statistics
 import tempfile
@@ -15,14 +14,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
-from pathlib import Path
+
+from harness import RESULTS, write_json
 
 from kernelcast.compiling import Target, assemble_ptx, compile_kernel, find_compiler
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from support.corpus_kernels import list_kernels
 
-RESULTS = Path(__file__).parent / "results" / "compiled_corpus" / "corpus.json"
+TARGET = RESULTS / "compiled_corpus" / "corpus.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,7 @@ def main() -> None:
                     "failures": failures,
                 }  # fmt: skip
                 print(f"{target} {suite}: {table[f'{target} {suite}']}")
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    content = {"compiler": find_compiler().identity, "targets": table}
-    RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_json(TARGET, {"compiler": find_compiler().identity, "targets": table})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ of this processor makes sense. Writes ``results/cpu_loops``.
 """
 
 import argparse
-import json
 import statistics
 import subprocess
 import tempfile
@@ -16,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from machine import describe_machine
+from harness import RESULTS, make_table, percent, write_result, write_text
 from matplotlib.figure import Figure
 
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
@@ -34,7 +33,6 @@ from kernelcast.sampling.loop_benchmark import (
 )
 from support.loop_counting import count_passes
 
-RESULTS = Path(__file__).parent / "results"
 FOLDER = RESULTS / "cpu_loops"
 ROW = "double a[N], b[N], c[N], d[N], s, t; for (int i = 0; i < N; ++i) "
 PLANE = (
@@ -140,12 +138,9 @@ def compare(
 
 def write(rows: Sequence[Mapping[str, Any]], machine: CpuMachine, clock_hz: float) -> None:
     """Write results, a table and a picture."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    content = {
-        "machine": describe_machine(), "described_by": machine.id, "clock_hz": clock_hz,
-        "flags": list(FLAGS), "rows": rows,
-    }  # fmt: skip
-    (FOLDER / "results.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_result(FOLDER / "results.json", {
+        "described_by": machine.id, "clock_hz": clock_hz, "flags": list(FLAGS), "rows": rows,
+    })  # fmt: skip
     lines = [
         "# C loops in caches",
         "",
@@ -155,34 +150,38 @@ def write(rows: Sequence[Mapping[str, Any]], machine: CpuMachine, clock_hz: floa
         "not executed at all. Ranges are those of branches. The rules "
         "that a mask delays no sum, and that the greater of two is one operation, were found here.",
         "",
-        "| loop | data in | iterations a pass | executed | jumps | measured | OSACA | error | "
-        "range | table | error |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
+    cells: list[tuple[object, ...]] = []
     for row in rows:
         least, most = row["osaca_range"]
-        shown = f"{least:.1f} to {most:.1f}" if least < most else ""
-        lines.append(
-            f"| {row['loop']} | {row['level']} | {row['iterations_per_pass']} | "
-            f"{100 * row['found_share']:.0f} % | {row['jumps']} | {row['measured']:.1f} | "
-            f"{row['osaca']:.1f} | {100 * (row['osaca'] / row['measured'] - 1):+.0f} % | {shown} | "
-            f"{row['table']:.1f} | {100 * (row['table'] / row['measured'] - 1):+.0f} % |"
+        osaca, table = (
+            percent(row[provider] / row["measured"] - 1, sign=True)
+            for provider in ("osaca", "table")
         )
-    lines += ["", "| loops | data in | median error, OSACA | mean | median error, table | mean |",
-              "|---|---|---|---|---|---|"]  # fmt: skip
+        cells.append((
+            row["loop"], row["level"], row["iterations_per_pass"], percent(row["found_share"]),
+            row["jumps"], f"{row['measured']:.1f}", f"{row['osaca']:.1f}", osaca,
+            f"{least:.1f} to {most:.1f}" if least < most else "", f"{row['table']:.1f}", table,
+        ))  # fmt: skip
+    headings = ["loop", "data in", "iterations a pass", "executed", "jumps", "measured", "OSACA",
+                "error", "range", "table", "error"]  # fmt: skip
+    lines += [*make_table(headings, cells), ""]
+    cells = []
     for has_branches in (False, True):
         for level in SIZES:
             own = [
                 one for one in rows
                 if one["has_branches"] == has_branches and one["level"] == level
             ]  # fmt: skip
-            cells = []
-            for provider in ("osaca", "table"):
-                errors = [abs(one[provider] / one["measured"] - 1) for one in own]
-                cells += [statistics.median(errors), statistics.fmean(errors)]
-            shown = " | ".join(f"{100 * one:.0f} %" for one in cells)
-            lines.append(f"| {'with' if has_branches else 'no'} branches | {level} | {shown} |")
-    (FOLDER / "summary.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            errors = [
+                [abs(one[provider] / one["measured"] - 1) for one in own]
+                for provider in ("osaca", "table")
+            ]
+            shown = (percent(mean(each)) for each in errors
+                     for mean in (statistics.median, statistics.fmean))  # fmt: skip
+            cells.append((f"{'with' if has_branches else 'no'} branches", level, *shown))
+    headings = ["loops", "data in", "median error, OSACA", "mean", "median error, table", "mean"]
+    write_text(FOLDER / "summary.md", *lines, *make_table(headings, cells))
     figure = Figure(figsize=(10.0, 4.6), layout="constrained")
     for axes, level in zip(figure.subplots(1, len(SIZES), sharey=True), SIZES, strict=True):
         own = [one for one in rows if one["level"] == level][::-1]

@@ -5,12 +5,13 @@
 several repeats, on the machine that is named there.
 """
 
-import json
 import platform
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+
+from harness import RESULTS, write_json
 
 from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -19,8 +20,7 @@ from kernelcast.launches.modelling.gpu_estimates import sweep_local_sizes
 from kernelcast.launches.modelling.sources import read_launch_source
 from support.stencils import make_star
 
-HERE = Path(__file__).parent
-TARGET = HERE / "results/gpu_model_speed/speed.json"
+TARGET = RESULTS / "gpu_model_speed/speed.json"
 MACHINE = find_machine("a100")
 SIDES = (128, 256, 512, 1024, 2048, 4096)
 REPEATS = 9
@@ -30,7 +30,7 @@ LOCAL_SIZES = {
     "2D 5-point": ((32, 8), (128, 2), (31, 7)),
 }
 GOALS_MS = {"3D 25-point": 10.0, "2D 5-point": 5.0}
-SWEPT = HERE.parent / "examples/models/accesses/stencil3d25pt.yaml"
+SWEPT = Path(__file__).resolve().parent.parent / "examples/models/accesses/stencil3d25pt.yaml"
 SWEEP_GOAL_S = 0.35
 
 
@@ -79,8 +79,7 @@ def main() -> None:
             "goal_s": SWEEP_GOAL_S,
         },
     }  # fmt: skip
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_json(TARGET, result)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from collections import Counter
 from itertools import product
 from pathlib import Path
 
+from harness import RESULTS, make_table, write_text
+
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import Configuration, configure
 from kernelcast.launches.modelling.sources import LaunchSource, read_launch_source
@@ -18,7 +20,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.training_data import corpus
 
 KERNEL = Path(corpus.__file__).parent / "lbm" / "track_interface.yaml"
-TARGET = Path(__file__).parent / "results/interface_tracking/summary.md"
+TARGET = RESULTS / "interface_tracking/summary.md"
 CELLS = {"NX": 512, "NY": 512, "NZ": 256}
 WORK_ITEMS = 512
 NARROW = 2
@@ -85,11 +87,9 @@ def describe(source: LaunchSource) -> list[str]:
         "D3Q15 pull scheme with a finite difference of 7 points, double precision, "
         f"{CELLS['NX']} x {CELLS['NY']} x {CELLS['NZ']} cells on an A100, {len(shapes)} shapes of "
         "512 work-items; per update. Nothing was fitted to it.", "",
-        "| what | paper, section 5 | model |", "|---|---|---|",
-        *(f"| {' | '.join(row)} |" for row in rows),
+        *make_table(["what", "paper, section 5", "model"], rows),
     ]  # fmt: skip
 
 
 if __name__ == "__main__":
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text("\n".join(describe(read_source())) + "\n", encoding="utf-8")
+    write_text(TARGET, *describe(read_source()))

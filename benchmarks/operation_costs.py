@@ -11,24 +11,22 @@ stride, and that llvmpipe loads vectors number by number, and what no lane asks 
 ``results/operation_costs/TABLE.json``, where devices of other machines stay, and ``summary.md``.
 """
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyopencl as cl
+from harness import RESULTS, make_table, read_json, write_json, write_text
 from machine import describe_machine
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
 
-RESULTS = Path(__file__).resolve().parent / "results" / "operation_costs"
+FOLDER = RESULTS / "operation_costs"
 Rows = dict[str, dict[str, float]]
 
 
@@ -156,16 +154,15 @@ def main() -> None:
         for description, _ in found:
             session = open_session(*choose_device(description.id, found))
             keep(name, description.id, measure(session, TABLES[name](session)))
-    (RESULTS / "summary.md").write_text(render(), encoding="utf-8")
+    write_text(FOLDER / "summary.md", *render())
 
 
 def keep(name: str, device: str, rows: Rows) -> None:
     """Write what a device costs beside what is known of others."""
-    path = RESULTS / f"{name}.json"
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path = FOLDER / f"{name}.json"
+    kept = read_json(path) if path.exists() else {}
     kept[device] = {"machine": describe_machine(), "nanoseconds": rows}
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    write_json(path, kept)
 
 
 def measure(session: DeviceSession, cases: Iterable[Case]) -> Rows:
@@ -285,20 +282,19 @@ TABLES: dict[str, Callable[[DeviceSession], Iterator[Case]]] = {
 }  # fmt: skip
 
 
-def render() -> str:
+def render() -> list[str]:
     """Write a table per kind and device: nanoseconds, and additions in brackets where told."""
     lines = ["# What operations cost", "", *(__doc__ or "").split("\n\n")[1].splitlines()]
     for name in TABLES:
-        kept: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        for device, one in kept.items():
+        for device, one in read_json(FOLDER / f"{name}.json").items():
             rows: Rows = one["nanoseconds"]
             columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-            lines += ["", f"## {name.capitalize()} on {device}", ""]
-            lines += [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
-            for what, row in rows.items():
-                cells = " | ".join(_cell(row, column) for column in columns)
-                lines.append(f"| {what} | {cells} |")
-    return "\n".join([*lines, ""])
+            cells = (
+                (what, *(_cell(row, column) for column in columns)) for what, row in rows.items()
+            )
+            title = f"## {name.capitalize()} on {device}"
+            lines += ["", title, "", *make_table(["", *columns], cells)]
+    return lines
 
 
 def _cell(row: dict[str, float], column: str) -> str:

@@ -17,7 +17,6 @@ Both pay for the program's own build, which is not counted, and find runtimes' c
 """
 
 import argparse
-import json
 import multiprocessing
 import os
 import sys
@@ -31,10 +30,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from machine import describe_machine
+from harness import RESULTS, write_result
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "results" / "scheduler"
+FOLDER = RESULTS / "scheduler"
 GRAPHS, TASKS, SEED = 200, 24, 7
 ROUNDS = 4
 """Whole runs of each launch, at moments spread over the trial."""
@@ -329,7 +328,6 @@ def measure() -> dict[str, Any]:
     }
     asked_s = sum(row["asking_s"] for row in rows.values())
     return {
-        "machine": describe_machine(),
         "devices": rows,
         "asking_over_running": asked_s / sum(run_walls.values()),
         "makespan_over_oracle": {
@@ -384,9 +382,7 @@ def main() -> None:
     busy = parser.parse_args().busy
     with busy_loops(2 if busy else 0):
         result = measure()
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{'busy' if busy else 'quiet'}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_result(FOLDER / f"{'busy' if busy else 'quiet'}.json", result)
     for device, row in result["devices"].items():
         print(device)
         print("  " + ", ".join(f"{name} {value:.3f}" for name, value in row.items() if value))
