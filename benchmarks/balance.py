@@ -37,7 +37,7 @@ from kernelcast.balancing.balancer import Balancer
 from kernelcast.balancing.host_arguments import HostArguments, make_host_arguments
 from kernelcast.balancing.places import choose_places
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import BalanceReport
 from kernelcast.records.errors import InputError, KernelcastError

@@ -23,7 +23,7 @@ from pathlib import Path
 import static_estimates
 
 from kernelcast.analytic.cpu.estimate import REVISION, estimate_cpu
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.catalogue import combine

@@ -25,7 +25,7 @@ from simulated_gpu_cases import GROUPS, make_cases, predict_left_out
 
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.models.linear import two_point

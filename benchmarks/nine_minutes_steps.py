@@ -35,7 +35,7 @@ from kernelcast.calibration.calibration import (
     calibrate_device,
     list_benchmarks,
 )
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.launches.gpu_sampling import find_active_groups
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.preparing import prepared_launch

@@ -38,7 +38,7 @@ from nine_minutes_kernels import (
 )
 from packaging.requirements import Requirement
 
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.compiling import Target, assemble_ptx, compile_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import BufferArgument, LocalArgument

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.collection.corpus.check_task import CheckStatus, check_in_session
+from kernelcast.collection.corpus_checks import CheckStatus, check_in_session
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.training_data.applications import Application, CorpusKernel, find_applications
 

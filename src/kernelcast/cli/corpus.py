@@ -9,9 +9,13 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json
-from kernelcast.collection.corpus.check_task import CheckOutcome, CheckStatus
-from kernelcast.collection.corpus.checks import DEFAULT_CHECK_TIMEOUT_S, check_on_devices
-from kernelcast.collection.corpus.copy import write_runnable_copy
+from kernelcast.collection.corpus_checks import (
+    DEFAULT_CHECK_TIMEOUT_S,
+    CheckOutcome,
+    CheckStatus,
+    check_on_devices,
+)
+from kernelcast.collection.corpus_problems import write_runnable_copy
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_parameters
 from kernelcast.records.errors import InputError

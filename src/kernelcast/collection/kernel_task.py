@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kernelcast.collection.corpus.corpus import PreparedProblem, prepare_launch
+from kernelcast.collection.corpus_problems import PreparedProblem, prepare_launch
 from kernelcast.collection.progress import (
     RowFailed,
     RowMeasured,

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import list_machines

@@ -72,36 +72,19 @@ class CollectionSettings:
         return rows * row_s
 
     def __post_init__(self) -> None:
-        whole = {
-            "sizes": self.sizes,
-            "local sizes": self.local_sizes,
-            "runs": self.runs,
-            "work-groups": self.least_work_groups,
-        }
-        for name, value in whole.items():
-            if value < 1:
-                msg = f"{name} {value}: give a whole number of at least 1"
+        least = {"sizes": 1, "local_sizes": 1, "runs": 1, "least_work_groups": 1, "multiples": 0,
+                 "window_sets": 0, "seed": 0}  # fmt: skip
+        for name, limit in least.items():
+            if getattr(self, name) < limit:
+                what = name.removeprefix("least_").replace("_", " ").replace("work ", "work-")
+                msg = f"{what} {getattr(self, name)}: give a whole number of at least {limit}"
                 raise InputError(msg)
-        if min(self.multiples, self.window_sets, self.seed) < 0:
-            msg = (
-                f"multiples {self.multiples}, window sets {self.window_sets}, seed {self.seed}: "
-                "give whole numbers of at least 0"
-            )
-            raise InputError(msg)
         if not 0 < self.shortest_s < self.longest_s:
             msg = f"times {self.shortest_s} to {self.longest_s} s: give 0 < shortest < longest"
             raise InputError(msg)
-        limits = (
-            self.most_noise,
-            self.worst_noise,
-            self.most_others,
-            self.row_timeout_s,
-            1.0 if self.too_long is None else self.too_long,
-        )
-        if not min(limits) > 0:
-            msg = (
-                f"most noise {self.most_noise}, worst noise {self.worst_noise}, most others "
-                f"{self.most_others}, time limit {self.row_timeout_s} s, too long "
-                f"{self.too_long}: give numbers above 0"
-            )
-            raise InputError(msg)
+        for name in ("most_noise", "worst_noise", "most_others", "row_timeout_s", "too_long"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                what = name.removesuffix("_s").replace("_", " ")
+                msg = f"{what} {value}: give a number above 0"
+                raise InputError(msg)

@@ -14,7 +14,7 @@ from kernelcast.service_state.tokens import AuditTable, TokenTable
 from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store.connecting import WRITER, connect, parse_url
 from kernelcast.training_data.store.errors import speak_plainly
-from kernelcast.training_data.store.versions import lock_versions, read_version, write_version
+from kernelcast.training_data.store.opening import lock_versions, read_version, write_version
 
 # "kcss" as a number: not the locks of the store.
 _PG_LOCK = 0x6B637373

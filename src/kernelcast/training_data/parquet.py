@@ -23,7 +23,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation
 from kernelcast.records.private_files import written_whole
 from kernelcast.records.samples import TimedLaunch
-from kernelcast.training_data.store.recognising import is_database, refuse_database
+from kernelcast.training_data.store.errors import is_database, refuse_database
 from kernelcast.training_data.store.schema import (
     FEATURE_TYPE,
     LAUNCH_FIELDS,

@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.records.arguments import Argument, BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel

@@ -7,15 +7,15 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli.app import app
-from kernelcast.collection.corpus.check_task import (
+from kernelcast.collection.corpus_checks import (
     CheckOutcome,
     CheckStatus,
     CheckTask,
+    check_on_devices,
     complain_about_difference,
     find_difference,
 )
-from kernelcast.collection.corpus.checks import check_on_devices
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.sampling.whole_run import WholeRun
@@ -64,7 +64,7 @@ def test_failed_making_leaves_no_inputs(tmp_path: Path, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("kernelcast.collection.corpus.corpus.load_input_maker", lambda _: fail)
+        patch.setattr("kernelcast.collection.corpus_problems.load_input_maker", lambda _: fail)
         with pytest.raises(KeyboardInterrupt):
             prepare_launch(DXT, {"BLOCKS": 64}, local_size=(64,), cache_folder=tmp_path)
     assert list((tmp_path / "dxt_compress").iterdir()) == []
@@ -170,7 +170,7 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
             for name in names
         )
 
-    monkeypatch.setattr("kernelcast.collection.corpus.checks.run_isolated", run)
+    monkeypatch.setattr("kernelcast.collection.corpus_checks.run_isolated", run)
     outcomes = list(check_on_devices((*kernels, NBODY), [make_description()]))
     assert [one.kernel for one in outcomes] == [one.name for one in (*kernels, NBODY)]
     failed = [one for one in outcomes if one.status is not CheckStatus.PASSED]

@@ -2,7 +2,7 @@ import os
 import time
 from pathlib import Path
 
-from kernelcast.collection.corpus.inputs import InputCache
+from kernelcast.collection.corpus_problems import InputCache
 
 _LONG_AGO_S = 10_000
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import OverrunError

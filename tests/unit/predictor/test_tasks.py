@@ -4,8 +4,7 @@ import pytest
 
 from kernelcast.balancing import device_processes
 from kernelcast.calibration import calibration
-from kernelcast.collection import kernel_rows
-from kernelcast.collection.corpus import checks as corpus_checks
+from kernelcast.collection import corpus_checks, kernel_rows
 from kernelcast.lab import local_sizes, source
 from kernelcast.launches import devices, features, tracing
 from kernelcast.predictor.answering import processes

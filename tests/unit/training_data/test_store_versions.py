@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kernelcast.training_data.store import StoreError, migrating, open_store
+from kernelcast.training_data.store import StoreError, open_store, opening
 from kernelcast.training_data.store.connecting import connect, parse_url
+from kernelcast.training_data.store.opening import read_version
 from kernelcast.training_data.store.schema import HEAD, METADATA, VERSION_TABLE
-from kernelcast.training_data.store.versions import read_version
 from support.observations import insert_as_then, make_observation
 
 STORES = Path(__file__).resolve().parents[2] / "data" / "stores"
@@ -78,8 +78,8 @@ def test_an_older_store_becomes_what_a_new_one_is(old: Path, new: Path) -> None:
 def test_a_migration_that_fails_changes_nothing(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes back what it did before it failed."""
     before = dump(old)
-    monkeypatch.setattr(migrating, "_FILL", "insert into nothing values (1)")
-    monkeypatch.setattr(migrating, "_list_sqlite_triggers", lambda: ["create nonsense"])
+    monkeypatch.setattr(opening, "_FILL", "insert into nothing values (1)")
+    monkeypatch.setattr(opening, "_list_sqlite_triggers", lambda: ["create nonsense"])
     with pytest.raises(StoreError):
         open_store(old)
     assert dump(old) == before

@@ -16,7 +16,7 @@ from kernelcast.records.launch_identity import digest_text
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.records.observed_times import summarise_runs
-from kernelcast.training_data.store.recognising import refuse_database
+from kernelcast.training_data.store.errors import refuse_database
 from kernelcast.training_data.store.schema import make_observation
 
 _BATCH_ROWS = 5000

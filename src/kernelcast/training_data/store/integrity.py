@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from kernelcast.training_data.store.recognising import read_sqlite_code
+from kernelcast.training_data.store.errors import read_sqlite_code
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _PG_NOT_ALLOWED = "42501"

@@ -1,8 +1,14 @@
-"""Opens a store and makes sure that this release can work with it."""
+"""Opens a store: makes its tables, and brings those of older versions up to date."""
 
 import contextlib
 import logging
+import sqlite3
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import (
@@ -10,10 +16,11 @@ from kernelcast.records.private_files import (
     make_private_file,
     make_private_folder,
 )
-from kernelcast.training_data.store.connecting import connect, parse_url
+from kernelcast.training_data.store.connecting import WRITER, connect, parse_url
 from kernelcast.training_data.store.errors import StoreError, speak_plainly
-from kernelcast.training_data.store.migrating import migrate
+from kernelcast.training_data.store.schema import HEAD, METADATA, VERSION_TABLE
 from kernelcast.training_data.store.store import Store
+from kernelcast.training_data.store.writing import PG_WRITER_LOCK
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -85,3 +92,229 @@ def _prepare_file(path: Path, *, must_exist: bool) -> None:
     # SQLite gives its log and its index the rights of the database, when it makes them.
     for suffix in ("", "-wal", "-shm"):
         close_to_others(path.with_name(path.name + suffix))
+
+
+# "kcst" as a number: any constant will do that no other program takes.
+_PG_LOCK = 0x6B637374
+_WAL_PATIENCE_S = 30.0
+# A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB would waste a quarter.
+_PAGE_BYTES = 16384
+_LABELS = ("kernel", "application", "suite", "device_id")
+
+# What was observed 100,000 times is asked for by its newest rows: an index has them in this order,
+# the second with all that sums a launch up, the third without rows that have no samples. SQLite
+# takes rows without a time as the oldest by itself, PostgreSQL as the newest.
+_INDEXES = """
+DROP INDEX IF EXISTS ix_observations_kernel_digest;
+DROP INDEX IF EXISTS ix_observations_launch_key;
+CREATE INDEX IF NOT EXISTS ix_observations_newest
+    ON observations (kernel_digest, device_id, {moment});
+CREATE INDEX IF NOT EXISTS ix_observations_launch_times
+    ON observations (launch_key, {moment}, seconds, noise, run_count, origin, flags);
+CREATE INDEX IF NOT EXISTS ix_observations_launch_samples
+    ON observations (launch_key, {moment}) WHERE linear_s IS NOT NULL
+"""
+# A table of launches says which of them have changed: what shows every launch once reads those
+# alone. Triggers keep it, whoever writes, in the transaction that does so. Imported observations
+# are of other machines, and are left out. The newest launch gets the highest number.
+_FILL = """
+INSERT INTO launches (launch_key, kernel, application, suite, device_id, changed)
+SELECT launch_key, max(kernel), max(application), max(suite), max(device_id),
+       row_number() OVER (ORDER BY max(coalesce(measured_at_us, 0)), launch_key)
+FROM observations WHERE origin <> 'imported' GROUP BY launch_key
+"""
+# No upsert: SQLite would copy what a row changes, in case that it is taken back, row by row.
+_SQLITE_MARK = """
+UPDATE launches SET changed = (SELECT max(changed) + 1 FROM launches){labels}
+WHERE launch_key = {row}.launch_key;
+"""
+_SQLITE_ADD = """
+INSERT INTO launches (launch_key, kernel, application, suite, device_id, changed)
+SELECT new.launch_key, new.kernel, new.application, new.suite, new.device_id,
+       (SELECT coalesce(max(changed), 0) + 1 FROM launches)
+WHERE NOT EXISTS (SELECT 1 FROM launches WHERE launch_key = new.launch_key);
+"""
+_SQLITE_TRIGGER = """
+CREATE TRIGGER IF NOT EXISTS observations_{event}_{row} AFTER {event} ON observations
+WHEN {row}.origin <> 'imported' BEGIN {mark} END
+"""
+# One number for a transaction: an import of a million observations of one launch would make as many
+# versions of its row otherwise, and look through all of them every time.
+_PG_TRIGGERS = (
+    f"""
+CREATE OR REPLACE FUNCTION mark_launches() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE number bigint := nullif(current_setting('kernelcast.change', true), '')::bigint;
+BEGIN
+  IF number IS NULL THEN
+    PERFORM pg_advisory_xact_lock({PG_WRITER_LOCK});
+    SELECT coalesce(max(changed), 0) + 1 INTO number FROM launches;
+    PERFORM set_config('kernelcast.change', number::text, true);
+  END IF;
+  IF TG_OP <> 'DELETE' AND NEW.origin <> 'imported' AND NOT EXISTS (
+    SELECT FROM launches WHERE launch_key = NEW.launch_key AND changed = number
+  ) THEN
+    INSERT INTO launches (launch_key, kernel, application, suite, device_id, changed)
+    VALUES (NEW.launch_key, NEW.kernel, NEW.application, NEW.suite, NEW.device_id, number)
+    ON CONFLICT (launch_key) DO UPDATE SET
+      kernel = excluded.kernel, application = excluded.application, suite = excluded.suite,
+      device_id = excluded.device_id, changed = number;
+  END IF;
+  IF TG_OP <> 'INSERT' AND OLD.origin <> 'imported' THEN
+    UPDATE launches SET changed = number WHERE launch_key = OLD.launch_key AND changed < number;
+  END IF;
+  RETURN NULL;
+END $$
+""",
+    "DROP TRIGGER IF EXISTS observations_mark_launches ON observations",
+    """
+CREATE TRIGGER observations_mark_launches AFTER INSERT OR UPDATE OR DELETE ON observations
+FOR EACH ROW EXECUTE FUNCTION mark_launches()
+""",
+)
+
+
+def migrate(engine: sa.Engine, where: str) -> Path | None:
+    """Make the tables, or bring older ones up to date, in one transaction.
+
+    Returns
+    -------
+    Path or None
+        Copy of the older SQLite file, where there was one.
+    """
+    with engine.connect() as connection:
+        found = _read_version(connection, where)
+    if found == HEAD:
+        return None
+    if found is not None and found > HEAD:
+        msg = (
+            f"{where}: is of version {found}, this kernelcast knows versions up to {HEAD}; update "
+            "kernelcast, or name another store (nothing was changed)"
+        )
+        raise StoreError(msg)
+    if found is None:
+        _make_concurrent(engine)
+    with engine.connect().execution_options(**WRITER) as connection, connection.begin():
+        lock_versions(connection, _PG_LOCK)
+        found = _read_version(connection, where)  # another process may have been first
+        if found == HEAD:
+            return None
+        backup = None if found is None else _back_up(engine.url, found)
+        _bring_up_to_date(connection)
+    return backup
+
+
+def _bring_up_to_date(connection: sa.Connection) -> None:
+    """Make what is missing, whatever version the tables are of."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    before = sa.inspect(connection).get_table_names()
+    METADATA.create_all(connection)
+    for table in METADATA.sorted_tables:
+        have = {one["name"] for one in sa.inspect(connection).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in have:
+                made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {made}")
+    moment = "measured_at_us" if is_sqlite else "measured_at_us DESC NULLS LAST"
+    for statement in _INDEXES.format(moment=moment).split(";"):
+        connection.exec_driver_sql(statement)
+    if "launches" not in before:
+        connection.exec_driver_sql(_FILL)
+    for statement in _list_sqlite_triggers() if is_sqlite else _PG_TRIGGERS:
+        connection.exec_driver_sql(statement.replace("%", "%%") if not is_sqlite else statement)
+    write_version(connection, VERSION_TABLE, HEAD)
+
+
+def _list_sqlite_triggers() -> Iterator[str]:
+    labels = "".join(f", {name} = new.{name}" for name in _LABELS)
+    marks = {
+        "old": _SQLITE_MARK.format(row="old", labels=""),
+        "new": _SQLITE_MARK.format(row="new", labels=labels) + _SQLITE_ADD,
+    }
+    events = (("insert", "new"), ("update", "old"), ("update", "new"), ("delete", "old"))
+    for event, row in events:
+        yield _SQLITE_TRIGGER.format(event=event, row=row, mark=marks[row])
+
+
+def _read_version(connection: sa.Connection, where: str) -> str | None:
+    """Give the version of the tables; None if the database is empty."""
+    tables = sa.inspect(connection).get_table_names()
+    if VERSION_TABLE in tables:
+        return read_version(connection, VERSION_TABLE)
+    if "observations" in tables or (tables and connection.dialect.name == "sqlite"):
+        msg = (
+            f"{where}: is a database, but no store of observations; name another "
+            f"{'file' if connection.dialect.name == 'sqlite' else 'database'}"
+        )
+        raise StoreError(msg)
+    return None
+
+
+def _make_concurrent(engine: sa.Engine) -> None:
+    """Let readers go on while another connection writes: the file remembers it."""
+    if engine.dialect.name != "sqlite":
+        return
+    deadline_s = time.monotonic() + _WAL_PATIENCE_S
+    with engine.connect() as connection:
+        raw = connection.connection.dbapi_connection
+        if raw is None:
+            return
+        while True:
+            try:
+                _execute(raw, f"PRAGMA page_size={_PAGE_BYTES}")
+                _execute(raw, "PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError as error:
+                # SQLite does not wait here while another process does the same.
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+
+def _execute(connection: sa.engine.interfaces.DBAPIConnection, statement: str) -> None:
+    cursor = connection.cursor()
+    cursor.execute(statement)
+    cursor.close()
+
+
+def _back_up(url: sa.URL, version: str) -> Path | None:
+    """Copy a SQLite file beside itself; a server has backups of its own."""
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    source = Path(url.database)
+    target = source.with_name(f"{source.name}.version-{version}.backup")
+    make_private_file(target)
+    with sqlite3.connect(source) as old, sqlite3.connect(target) as new:
+        old.backup(new)
+    old.close()
+    new.close()
+    return target
+
+
+def read_version(connection: sa.Connection, version_table: str) -> str | None:
+    """Give the version of the tables; None if the database has none of them."""
+    if version_table not in sa.inspect(connection).get_table_names():
+        return None
+    query: sa.Select[Any] = sa.select(sa.column("version_num", sa.Text)).select_from(
+        sa.table(version_table)
+    )
+    version: str | None = connection.execute(query).scalar_one_or_none()
+    return version
+
+
+def lock_versions(connection: sa.Connection, key: int) -> None:
+    """Let one process change versions at a time, until the transaction ends.
+
+    A writer's transaction of SQLite is a lock already.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+
+
+def write_version(connection: sa.Connection, version_table: str, version: str) -> None:
+    """Note the version of the tables."""
+    column = sa.Column("version_num", sa.String(32), primary_key=True)
+    table = sa.Table(version_table, sa.MetaData(), column)
+    table.create(connection, checkfirst=True)
+    connection.execute(sa.delete(table))
+    connection.execute(sa.insert(table), {"version_num": version})

@@ -1,21 +1,24 @@
-"""What a child process of ``kernelcast corpus check`` does: some kernels on one device."""
+"""Checks the corpus's kernels on devices, out of reach of drivers that crash or hang."""
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 
-from kernelcast.collection.corpus.corpus import prepare_launch
+from kernelcast.collection.corpus_problems import prepare_launch
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.whole_run import WholeRun, run_whole
 from kernelcast.training_data.applications import CorpusKernel, load_reference
 from kernelcast.training_data.reference import Array, Reference, Value
+from kernelcast.workers import Task, run_isolated
 
 
 def find_difference(
@@ -176,3 +179,63 @@ def _find_difference(
     )
     run = run_whole(session, prepared.problem, seed=SEED)
     return find_difference(run, reference, prepared.parameters)
+
+
+DEFAULT_CHECK_TIMEOUT_S = 60.0
+_CHECK = Task(
+    entry="kernelcast.collection.corpus_checks:check_corpus", returns=tuple[CheckOutcome, ...]
+)
+
+
+def check_on_devices(
+    kernels: Sequence[CorpusKernel],
+    devices: Sequence[DeviceDescription],
+    *,
+    timeout_s: float = DEFAULT_CHECK_TIMEOUT_S,
+    report: Callable[[str], None] = lambda _: None,
+) -> Iterator[CheckOutcome]:
+    """Check kernels against their references on devices.
+
+    Parameters
+    ----------
+    kernels : sequence of CorpusKernel
+        The kernels; those of one application should follow each other.
+    timeout_s : float
+        Time limit for one kernel on one device, in seconds.
+    """
+    for device in devices:
+        for _, group in groupby(kernels, key=lambda one: one.application):
+            yield from _check(tuple(group), device.id, timeout_s, report)
+
+
+def _check(
+    kernels: tuple[CorpusKernel, ...],
+    device_id: str,
+    timeout_s: float,
+    report: Callable[[str], None],
+) -> tuple[CheckOutcome, ...]:
+    """Check kernels in one process; if it dies, each in one of its own to see which it was."""
+    try:
+        outcomes: tuple[CheckOutcome, ...] = run_isolated(
+            _CHECK,
+            CheckTask(kernels=kernels, device_id=device_id),
+            timeout_s=timeout_s * len(kernels),
+            subject=device_id,
+            report=lambda stage: report(f"{device_id}: {stage}"),
+        )
+    except KernelcastError as error:
+        if len(kernels) > 1:
+            return tuple(
+                outcome
+                for kernel in kernels
+                for outcome in _check((kernel,), device_id, timeout_s, report)
+            )
+        return (
+            CheckOutcome(
+                kernel=kernels[0].name,
+                device_id=device_id,
+                status=CheckStatus.FAILED,
+                explanation=str(error),
+            ),
+        )
+    return outcomes

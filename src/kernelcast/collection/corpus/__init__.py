@@ -1,1 +1,0 @@
-"""The corpus as problems: its files, inputs and checks."""

@@ -1,0 +1,245 @@
+"""Makes problems of the corpus's kernels: parameters, local size, and generated inputs, kept."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kernelcast.launches.problem_file import read_parameters, read_problem
+from kernelcast.records.errors import InputError
+from kernelcast.records.ndrange import MAX_DIMENSIONS
+from kernelcast.records.private_files import make_private_folder
+from kernelcast.records.problem import Problem
+from kernelcast.training_data.applications import CorpusKernel, InputMaker, load_input_maker
+
+LOCAL_PARAMETERS = tuple(f"LOCAL{axis}" for axis in range(MAX_DIMENSIONS))
+"""Parameters of a problem file that stand for its local size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedProblem:
+    """A launch of a corpus kernel."""
+
+    problem: Problem
+    parameters: Mapping[str, int]
+    """All parameters of the problem file, those that follow from others and from the inputs
+    included."""
+    replaced: Mapping[str, int]
+    """Those of them that are not as the problem file has them: given, of the local size, of the
+    inputs."""
+    inputs_folder: Path | None
+    """Where the generated inputs lie, if there are any."""
+
+
+def prepare_launch(
+    kernel: CorpusKernel,
+    parameters: Mapping[str, int],
+    *,
+    local_size: tuple[int, ...],
+    cache_folder: Path,
+) -> PreparedProblem:
+    """Make the problem of a corpus kernel with any of its parameters replaced.
+
+    Parameters
+    ----------
+    local_size : tuple of int
+        One of `kernel.local_sizes`, or another that the kernel can take.
+    cache_folder : Path
+        Where generated inputs are kept: made once for each application and set of parameters,
+        by whichever process comes first.
+
+    Raises
+    ------
+    InputError
+        If parameters or local size do not fit the problem file.
+    """
+    known = read_parameters(kernel.problem_path)
+    extents = dict(zip(LOCAL_PARAMETERS, local_size, strict=False))
+    chosen = dict(parameters) | {name: one for name, one in extents.items() if name in known}
+    complete = _read_whole_numbers(kernel, chosen)
+    folder, made = _make_inputs(kernel, complete, cache_folder)
+    chosen |= made
+    problem = read_problem(kernel.problem_path, parameters=chosen, inputs_folder=folder)
+    if problem.ndrange.local_size != tuple(local_size):
+        msg = (
+            f"{kernel.name}: local size {local_size} was asked for, the problem file makes it "
+            f'{problem.ndrange.local_size}; it must say `local_size: ["{{LOCAL0}}", ...]`'
+        )
+        raise InputError(msg)
+    complete = _read_whole_numbers(kernel, chosen)
+    return PreparedProblem(
+        problem=problem, parameters=complete, replaced=chosen, inputs_folder=folder
+    )
+
+
+def _read_whole_numbers(kernel: CorpusKernel, chosen: Mapping[str, int]) -> dict[str, int]:
+    parameters = read_parameters(kernel.problem_path, parameters=chosen)
+    for name, value in parameters.items():
+        if not float(value).is_integer():
+            msg = f"{kernel.name}: parameter {name} is {value}; the corpus takes whole numbers"
+            raise InputError(msg)
+    return {name: int(value) for name, value in parameters.items()}
+
+
+def _make_inputs(
+    kernel: CorpusKernel, parameters: Mapping[str, int], cache_folder: Path
+) -> tuple[Path | None, dict[str, int]]:
+    """Give the folder of the generated inputs, if there are any, and what follows from them."""
+    make = load_input_maker(kernel)
+    if make is None:
+        return None, {}
+    given = {name: value for name, value in parameters.items() if name not in LOCAL_PARAMETERS}
+    code = (kernel.problem_path.parent / "inputs.py").read_bytes()
+    return InputCache(folder=cache_folder).get(kernel.application, given, code, make)
+
+
+_MADE = "made.json"
+_MAKING = "making-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputCache:
+    """A folder of inputs; several processes may use it at once."""
+
+    folder: Path
+    """Where they are kept: a folder per application, in it one for each set of parameters."""
+    most_bytes: int = 8 << 30
+    """What all together may take; those that were used longest ago go first. A collection of every
+    kernel at some sizes generates tens of GB."""
+    in_use_s: float = 600.0
+    """Whoever asked for inputs within so many seconds may still be about to read them: they
+    stay."""
+
+    def get(
+        self, application: str, parameters: Mapping[str, int], code: bytes, make: InputMaker
+    ) -> tuple[Path, dict[str, int]]:
+        """Give the folder of inputs and the parameters that follow; make them if need be.
+
+        Parameters
+        ----------
+        parameters : mapping of str to int
+            What they depend on.
+        code : bytes
+            What makes them: inputs of other code are others.
+        """
+        identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
+        kept = self.folder / application / hashlib.sha256(identity).hexdigest()[:16]
+        try:
+            os.utime(kept)  # before anything else: nobody drops what was just used
+        except FileNotFoundError:
+            _make_at(kept, dict(parameters), make)
+            self._make_room()
+        return kept, json.loads((kept / _MADE).read_text(encoding="utf-8"))
+
+    def _make_room(self) -> None:
+        """Drop what was used longest ago until the rest is small enough, and what killed ones left.
+
+        Their unfinished folders are nobody's.
+        """
+        total = 0
+        for used_s, folder, size in sorted(_list_entries(self.folder), reverse=True):
+            total += size
+            is_surplus = total > self.most_bytes or folder.name.startswith(_MAKING)
+            if is_surplus and time.time() - used_s > self.in_use_s:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _list_entries(folder: Path) -> list[tuple[float, Path, int]]:
+    """Give when each set of inputs was last used, its folder and its bytes."""
+    found = []
+    for one in folder.glob("*/*/"):
+        try:
+            size = sum(file.stat().st_size for file in one.iterdir())
+            found.append((one.stat().st_mtime, one, size))
+        except OSError:  # another process has just dropped it
+            continue
+    return found
+
+
+def _make_at(kept: Path, parameters: dict[str, int], make: InputMaker) -> None:
+    make_private_folder(kept.parent)
+    making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))
+    try:
+        made = make(parameters, making)
+        (making / _MADE).write_text(json.dumps(made), encoding="utf-8")
+        _move_into_place(making, kept)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def _move_into_place(making: Path, folder: Path) -> None:
+    """Rename a finished folder; if another process was first, its folder holds the same."""
+    try:
+        making.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
+_HEADER = "# {name} of kernelcast's corpus, with its inputs made for these parameters.\n"
+
+
+def write_runnable_copy(
+    kernel: CorpusKernel, folder: Path, *, parameters: Mapping[str, int] | None = None
+) -> Path:
+    """Write a kernel's problem file, source and inputs into ``folder/<application>/<stem>``.
+
+    Parameters
+    ----------
+    folder : Path
+        Is made if it is not there; files of an earlier copy are replaced.
+    parameters : mapping of str to int, optional
+        Values that replace those of the problem file; names it does not have are left out, so
+        that several kernels can be given the same.
+
+    Returns
+    -------
+    Path
+        The problem file written, ready for ``kernelcast estimate``.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written or the parameters do not fit.
+    """
+    content = yaml.safe_load(kernel.problem_path.read_text(encoding="utf-8"))
+    known = content.get("parameters") or {}
+    chosen = {name: value for name, value in (parameters or {}).items() if name in known}
+    target = folder / kernel.application / kernel.stem
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="making-", dir=target) as cache:
+            prepared = prepare_launch(
+                kernel, chosen, local_size=_local_size(kernel, chosen), cache_folder=Path(cache)
+            )
+            if prepared.inputs_folder is not None:
+                for path in prepared.inputs_folder.glob("*.npy"):
+                    path.replace(target / path.name)
+        content["parameters"] = {**known, **prepared.replaced}
+        return _write(kernel, content, target)
+    except OSError as error:
+        msg = f"{target}: cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
+
+
+def _local_size(kernel: CorpusKernel, chosen: Mapping[str, int]) -> tuple[int, ...]:
+    usual = kernel.local_sizes[0]
+    return tuple(chosen.get(f"LOCAL{axis}", extent) for axis, extent in enumerate(usual))
+
+
+def _write(kernel: CorpusKernel, content: dict[str, Any], target: Path) -> Path:
+    if "source" in content:
+        source = kernel.problem_path.parent / content["source"]
+        shutil.copyfile(source, target / source.name)
+    path = target / kernel.problem_path.name
+    text = yaml.safe_dump(content, sort_keys=False, width=100)
+    path.write_text(_HEADER.format(name=kernel.name) + text, encoding="utf-8")
+    return path
