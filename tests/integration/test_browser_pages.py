@@ -1,4 +1,4 @@
-"""Pages of results in a real browser: with data, without, by keyboard, live."""
+"""Pages of results in a real browser: with data, without, by keyboard and mouse, live."""
 
 import contextlib
 import time
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 _PATIENCE_S = 60.0
 KERNEL = "suite/application0/kernel0"
+_CHART = "Chart.getChart(document.querySelector('.chart canvas'))"
 _TOO_WIDE = """
 const most = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth <= most) return [];
@@ -140,10 +141,7 @@ def test_pages_without_data(browser: webdriver.Chrome, empty: str) -> None:
 
 def _range_of(browser: webdriver.Chrome) -> tuple[float, float]:
     """Give the ends of the first chart's upright axis."""
-    found = browser.execute_script(
-        "const {min, max} = Chart.getChart(document.querySelector('.chart canvas')).scales.y;"
-        "return [min, max]"
-    )
+    found = browser.execute_script(f"const {{min, max}} = {_CHART}.scales.y; return [min, max]")
     return float(found[0]), float(found[1])
 
 
@@ -291,3 +289,66 @@ def test_a_job_is_started_followed_and_cancelled(
     # It is over: the page loads itself anew, with the end in the log.
     _wait(lambda: "cancelled" in browser.find_element(By.CSS_SELECTOR, ".log").text)
     _check(browser)
+
+
+def _point_at(browser: webdriver.Chrome, x: float, y: float) -> webdriver.ActionChains:
+    """Move the mouse to a place on the first chart; what is to be done there is added."""
+    canvas = browser.find_element(By.CSS_SELECTOR, ".chart canvas")
+    _bring(browser, canvas)
+    across, down = round(x - canvas.size["width"] / 2), round(y - canvas.size["height"] / 2)
+    return webdriver.ActionChains(browser).move_to_element_with_offset(canvas, across, down)
+
+
+def test_a_point_says_what_it_is_and_leads_there(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """Resting on a point shows its kernel and times; a click opens the kernel's page."""
+    browser.get(service[0] + "/accuracy?device=device-1")
+    _check(browser)
+    place = f"const one = {_CHART}.getDatasetMeta(0).data[0]; return [one.x, one.y]"
+    x, y = browser.execute_script(place)
+    _point_at(browser, x, y).perform()
+    _wait(lambda: browser.execute_script(f"return {_CHART}.tooltip.opacity") > 0)
+    told = browser.execute_script(f"return {_CHART}.tooltip.body.flatMap((one) => one.lines)")
+    assert any("suite/application" in one for one in told)
+    assert any("measured time" in one for one in told)
+    _point_at(browser, x, y).click().perform()
+    _wait(lambda: "/kernels/of?name=suite" in browser.current_url)
+
+
+def test_a_chart_hides_series_and_shows_its_numbers(
+    browser: webdriver.Chrome, service: tuple[str, ServiceState]
+) -> None:
+    """A click in the legend hides a series, a second one shows it; a table has the points drawn."""
+    browser.get(service[0] + "/accuracy?device=device-1")
+    _check(browser)
+    box = browser.execute_script(f"return {_CHART}.legend.legendHitBoxes[0]")
+    middle = (box["left"] + box["width"] / 2, box["top"] + box["height"] / 2)
+    for is_shown in (False, True):
+        _point_at(browser, *middle).click().perform()
+        script = f"return {_CHART}.isDatasetVisible(0) === arguments[0]"
+        _wait(lambda want=is_shown, script=script: browser.execute_script(script, want))
+    numbers = browser.find_element(By.CSS_SELECTOR, "details.numbers")
+    numbers.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    _wait(lambda: numbers.find_element(By.TAG_NAME, "table").is_displayed())
+    points = browser.execute_script(
+        f"return {_CHART}.data.datasets.filter((one) => !one.isGuide)"
+        ".reduce((sum, one) => sum + one.data.length, 0)"
+    )
+    assert len(numbers.find_elements(By.CSS_SELECTOR, "tbody tr")) == points
+
+
+def test_devices_are_compared(browser: webdriver.Chrome, service: tuple[str, ServiceState]) -> None:
+    """Boxes are ticked, the address keeps them, and numbers and roofs stand side by side."""
+    browser.get(service[0] + "/devices")
+    browser.find_element(By.LINK_TEXT, "Compare devices").send_keys(Keys.ENTER)
+    _wait(lambda: browser.find_elements(By.CSS_SELECTOR, "input[value=a100]"))
+    for name in ("h200", "mi300x", "a100"):
+        box = browser.find_elements(By.CSS_SELECTOR, f"input[value={name}]")
+        if box and not box[0].is_selected():
+            box[0].send_keys(Keys.SPACE)
+    browser.find_element(By.XPATH, "//main//button[normalize-space()='Compare']").click()
+    _wait(lambda: "machine=a100" in browser.current_url)
+    _check(browser)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "main table tbody tr")) >= 2
+    assert browser.execute_script(f"return {_CHART}.data.datasets.length") >= 2
