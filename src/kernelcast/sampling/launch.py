@@ -16,7 +16,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.building import BuiltKernel
 from kernelcast.sampling.launch_limits import check_launch
-from kernelcast.sampling.opencl import OtherDriver, cl
+from kernelcast.sampling.opencl import OtherDriver, cl, enqueue_native
 from kernelcast.sampling.prelude import tell_launch
 from kernelcast.sampling.saturation import find_saturation
 from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments, WrittenArguments
@@ -209,9 +209,7 @@ def enqueue_window(
         for index, number in enumerate(tell_launch(ndrange, offset), window.hidden_from):
             kernel.set_arg(index, np.uint64(number))
     local_size = ndrange.known_local_size
-    return cl.enqueue_nd_range_kernel(
-        queue, kernel, size, local_size, offset if any(offset) else None
-    )
+    return enqueue_native(queue, kernel, size, local_size, offset if any(offset) else None)
 
 
 @contextmanager

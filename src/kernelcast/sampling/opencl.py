@@ -19,7 +19,10 @@ import pyopencl  # noqa: E402 - see above
 if TYPE_CHECKING:
     import pyopencl as cl
 
-__all__ = ["OtherDriver", "cl"]
+__all__ = ["OtherDriver", "cl", "enqueue_native"]
+
+enqueue_native = pyopencl.enqueue_nd_range_kernel
+"""For kernels that are known to be OpenCL's: nothing is chosen in front of a timed launch."""
 
 _SHARED = ("Context", "CommandQueue", "Buffer", "Program", "Kernel", "Event", "Device")
 _SHARED_FUNCTIONS = (
