@@ -26,7 +26,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.software_counters import SoftwareCounters
-from kernelcast.records.source_lines import LineFacts
 from kernelcast.workers import Task, run_isolated
 
 DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
@@ -90,9 +89,7 @@ class KernelFeatures:
     settings: FeatureSettings
     """What was asked for."""
     facts: KernelFacts
-    """From the source."""
-    lines: tuple[LineFacts, ...]
-    """What each line executes."""
+    """From the source, line by line too."""
     counters: SoftwareCounters
     """Derived from the source."""
     costs_s: dict[str, float]
@@ -116,20 +113,11 @@ class KernelFeatures:
         return next((one for one in measured if one is not None), self.counters)
 
 
-def read_source_features(
-    problem: Problem, settings: FeatureSettings = _DEFAULTS, *, with_lines: bool = True
-) -> KernelFeatures:
-    """Find the features that source and launch tell.
-
-    Parameters
-    ----------
-    with_lines : bool
-        Whether they are told line by line, too; answers do without.
-    """
+def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS) -> KernelFeatures:
+    """Find the features that source and launch tell."""
     costs_s: dict[str, float] = {}
     started_s = time.perf_counter()
     analysis = analyse(problem.kernel)
-    lines = analysis.facts.lines if with_lines else ()
     costs_s["analysis of the source"] = time.perf_counter() - started_s
     ndrange, notes = choose_local_size(problem.ndrange)
     started_s = time.perf_counter()
@@ -140,7 +128,6 @@ def read_source_features(
         ndrange=ndrange,
         settings=settings,
         facts=analysis.facts,
-        lines=lines,
         counters=counters,
         costs_s=costs_s,
         notes=notes,

@@ -1,7 +1,6 @@
 """What the source adds to samples of a launch on a GPU: idle borders, DRAM volumes."""
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.active_groups import find_active_box
@@ -15,39 +14,6 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.backend import Sampled
-
-
-class GpuSource:
-    """What a kernel's source tells of its launch on a GPU; nothing about it costs the answer."""
-
-    def __init__(self, launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> None:
-        self._launch, self._kernel, self._arguments = launch, kernel, tuple(arguments)
-
-    @cached_property
-    def active(self) -> GroupBox | None:
-        """The work-groups that do anything; None where that is not known, or none does."""
-        return find_active_groups(self._kernel, self._launch.ndrange, self._arguments)
-
-    @cached_property
-    def least_rate_s(self) -> float:
-        """Least time per work-group by its DRAM volumes, in seconds; 0 where it is not known."""
-        try:
-            device = self._launch.device
-            machine = find_own_machine(device.id) or find_stand_in(device)
-            if machine is None:
-                return 0.0
-            problem = Problem(
-                name=self._kernel.name,
-                kernel=self._kernel,
-                ndrange=self._launch.ndrange,
-                arguments=self._arguments,
-            )
-            # The models take longer to import than samples to take.
-            from kernelcast.launches.modelling.launches import model_launch
-
-            return find_least_rate(model_launch(problem), machine)
-        except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
-            return 0.0
 
 
 def find_active_groups(
@@ -86,3 +52,20 @@ def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> floa
         return 0.0
     roof = DramRoof(load_bytes_per_s=load, copy_bytes_per_s=copy)
     return roof.least_s(loaded, stored) / volumes.work_groups
+
+
+def read_least_rate(launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> float:
+    """Find the same of a sampled launch by the description of its device; 0 without one."""
+    try:
+        machine = find_own_machine(launch.device.id) or find_stand_in(launch.device)
+        if machine is None:
+            return 0.0
+        # The models take longer to import than samples to take.
+        from kernelcast.launches.modelling.launches import model_launch
+
+        problem = Problem(
+            name=kernel.name, kernel=kernel, ndrange=launch.ndrange, arguments=tuple(arguments)
+        )
+        return find_least_rate(model_launch(problem), machine)
+    except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
+        return 0.0

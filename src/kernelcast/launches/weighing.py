@@ -15,7 +15,7 @@ kernel bound by memory does not follow its instructions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ from kernelcast.features.analysis import Analysis, analyse, read_facts
 from kernelcast.features.counting.bindings import Numbers, bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
-from kernelcast.launches.gpu_sampling import GpuSource
+from kernelcast.launches.gpu_sampling import find_active_groups, read_least_rate
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.records.arguments import (
     Argument,
@@ -74,22 +74,26 @@ class SourceSampler:
         arguments: Sequence[Argument],
     ) -> None:
         refuse_persistent(kernel)
-        self._kernel, self._arguments = kernel, arguments
+        self._launch, self._kernel, self._arguments = launch, kernel, arguments
         plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
         self._is_even = plan.is_known_even and not plan.places and not _reads_contents(kernel)
-        self._gpu = GpuSource(launch, kernel, arguments) if is_gpu(launch) else None
-        active = None if self._gpu is None else self._gpu.active
+        self._is_gpu = is_gpu(launch)
+        active = find_active_groups(kernel, launch.ndrange, arguments) if self._is_gpu else None
         self.moments = open_sampler(launch, plan, active=active)
 
     def weigh(self, run: SampleRun) -> SampleRun:
         """Weigh what was timed in a moment; nobody needs the device meanwhile."""
-        if self._gpu is None:
+        if not self._is_gpu:
             # What is the same everywhere would be counted once more to weigh nothing.
             return run if self._is_even else weigh_run(run, self._kernel, self._arguments)
         # Where borders are idle, the others have their weights by now.
         is_weighed = any(one.weight != 1 for one in run.launches)
         weighed = run if is_weighed else weigh_run(run, self._kernel, self._arguments)
-        return replace(weighed, least_rate_s=self._gpu.least_rate_s)
+        return replace(weighed, least_rate_s=self._least_rate_s)
+
+    @cached_property
+    def _least_rate_s(self) -> float:
+        return read_least_rate(self._launch, self._kernel, self._arguments)
 
 
 def sample_by_source(

@@ -35,7 +35,7 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         "loops": [to_plain(loop) for loop in facts.loops],
         "accesses": [_describe_access(access) for access in facts.accesses],
         "counters": describe_counters(features.counters, facts),
-        "lines": [_describe_line(line, counts) for line in features.lines],
+        "lines": [_describe_line(line, counts) for line in features.facts.lines],
         "vector": _describe_vector(features.vector),
         "costs_seconds": features.costs_s,
         "devices": [_describe_device(device, facts) for device in features.devices],

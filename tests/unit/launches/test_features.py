@@ -78,7 +78,7 @@ def test_the_source_needs_no_device(features: KernelFeatures) -> None:
     assert {name.partition(".")[0] for name in found} == {"static", "counters"}
     assert found["counters.measured_flag"] == 0
     assert all(0 < cost < 10 for cost in features.costs_s.values())
-    assert features.lines
+    assert features.facts.lines
     assert features.best_counters is features.counters
 
 

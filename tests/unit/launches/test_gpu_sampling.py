@@ -7,7 +7,11 @@ import pytest
 
 from kernelcast.launches import gpu_sampling
 from kernelcast.launches.estimation import estimate_runs, sample_launch
-from kernelcast.launches.gpu_sampling import GpuSource, find_active_groups, find_least_rate
+from kernelcast.launches.gpu_sampling import (
+    find_active_groups,
+    find_least_rate,
+    read_least_rate,
+)
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import model_launch
 from kernelcast.launches.recordings import read_recordings, save_recordings
@@ -140,7 +144,7 @@ def test_a_machine_that_was_not_calibrated_lifts_nothing() -> None:
     """Samples a launch on a GPU of which no description is known by its line alone."""
     problem = make_copy(1 << 22)
     launch = GpuLaunch(problem.ndrange, lambda at: 1e-9 + 0.0 * at[0], 0.0)
-    assert GpuSource(launch, problem.kernel, problem.arguments).least_rate_s == 0
+    assert read_least_rate(launch, problem.kernel, problem.arguments) == 0
 
 
 def test_a_gpu_of_a_shipped_chip_is_bounded_without_calibration() -> None:
@@ -151,5 +155,5 @@ def test_a_gpu_of_a_shipped_chip_is_bounded_without_calibration() -> None:
         launch.device, id="nvidia-a100-sxm4-40gb-0a1b", name="NVIDIA A100-SXM4-40GB",
         compute_units=108,
     )  # fmt: skip
-    found = GpuSource(launch, problem.kernel, problem.arguments).least_rate_s
+    found = read_least_rate(launch, problem.kernel, problem.arguments)
     assert found == find_least_rate(model_launch(problem), find_machine("a100")) > 0

@@ -33,7 +33,7 @@ _EVERYTHING = FeatureSettings(groups=frozenset(FeatureGroup))
 def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
     """Find all features but the sampled ones."""
     started_s = time.perf_counter()
-    features = read_source_features(problem, _EVERYTHING, with_lines=False)
+    features = read_source_features(problem, _EVERYTHING)
     found = DeviceFindings(
         ndrange=launch.ndrange,
         compute_units=session.description.compute_units,

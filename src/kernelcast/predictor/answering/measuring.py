@@ -222,7 +222,7 @@ def _read_values(
     from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
 
     wanted = FeatureSettings(groups=frozenset(FeatureGroup))
-    features = read_source_features(problem, wanted, with_lines=False)
+    features = read_source_features(problem, wanted)
     found = DeviceFindings(ndrange=ndrange, compute_units=0, analytic=analytic)
     return compose_vector(features, found).as_dict()
 

@@ -76,7 +76,7 @@ def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
     """Put counts and addresses beside the lines of a source; measured ones where there are."""
     counters = features.best_counters
     counts = counters.block_counts
-    facts = {one.line: one for one in features.lines}
+    facts = {one.line: one for one in features.facts.lines}
     weights = {line: weigh(one.executed(counts)) for line, one in facts.items()}
     total = sum(weights.values()) or 1.0
     requests = {pattern.site: pattern for pattern in counters.patterns}
