@@ -36,11 +36,8 @@ class FeatureTask:
     """What to find out on one device, in a child process."""
 
     problem: Problem
-    """The launch."""
     device_id: str
-    """The device."""
     groups: frozenset[FeatureGroup]
-    """What is wanted."""
     seed: int = 0
     """Of random buffer contents and sampled places."""
 
@@ -52,7 +49,6 @@ class DeviceFindings:
     ndrange: NDRange
     """The launch, local size chosen."""
     compute_units: int
-    """Of the device."""
     compiler: CompilerFacts | None = None
     """Resources of the compiled kernel."""
     saturation: SaturationPoint | None = None

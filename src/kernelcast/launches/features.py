@@ -83,11 +83,9 @@ class KernelFeatures:
     """What is known of one launch."""
 
     problem: Problem
-    """The launch."""
     ndrange: NDRange
     """Its index space; the local size is an assumption where the device is to choose."""
     settings: FeatureSettings
-    """What was asked for."""
     facts: KernelFacts
     """From the source, line by line too."""
     counters: SoftwareCounters
@@ -97,7 +95,6 @@ class KernelFeatures:
     notes: tuple[str, ...] = ()
     """What the reader should know."""
     devices: tuple[DeviceFeatures, ...] = ()
-    """What devices add."""
 
     @cached_property
     def vector(self) -> FeatureVector:

@@ -22,7 +22,6 @@ class KnownMachine:
     name: str
     """A device's id, or the name of a shipped description."""
     path: Path
-    """Its file."""
     is_shipped: bool
     """Whether it came with kernelcast; else it was calibrated here."""
 

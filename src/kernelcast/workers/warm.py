@@ -62,7 +62,6 @@ class WarmChild:
     confinement: Confinement | None = None
     """What it may see; None: what we see."""
     shared: SharedFile | None = None
-    """What it inherits."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _child: ChildProcess | None = None
     _done: int = 0

@@ -59,9 +59,7 @@ class LoopPrediction:
     """What the models say of a loop nest of one size."""
 
     constants: Mapping[str, int]
-    """The size."""
     cores: int
-    """Busy cores."""
     volumes: CacheVolumes
     """Traffic of one of them."""
     in_core: InCoreTerms | None
@@ -98,9 +96,7 @@ class LoopModel:
     """A loop nest on a machine."""
 
     nest: LoopNest
-    """The loop."""
     machine: CpuMachine
-    """The CPU."""
     predictor: str = PREDICTORS[0]
     """``lc`` for layer conditions, ``sim`` for the cache simulator."""
     in_core: InCoreProvider | None = None

@@ -43,7 +43,6 @@ class Units:
     """The compute units of a device, as one launch finds them."""
 
     count: int
-    """Compute units."""
     warp_width: int
     """Work-items that issue together: a warp, or those in the lanes of a CPU's vector."""
     warps_per_group: int

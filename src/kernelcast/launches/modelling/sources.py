@@ -39,7 +39,6 @@ class LaunchSource:
     name: str
     """What tables call it."""
     kernel: ModelledKernel
-    """Kernel and arguments."""
     ndrange: NDRange
     """One work-item per update."""
     folds: Folds = ()

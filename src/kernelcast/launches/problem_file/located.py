@@ -30,7 +30,6 @@ class Located:
     """How deeply such files nest."""
 
     node: yaml.Node
-    """The node."""
     path: Path
     """The file, for messages."""
     key: str = "problem"

@@ -68,9 +68,7 @@ class ProblemTemplate:
     """A problem file that was read once, for all values of its parameters."""
 
     path: Path
-    """The file."""
     root: Located
-    """Its content."""
     overrides: Mapping[str, Number]
     """Values that replace those of the file's `parameters`, lists included."""
 

@@ -47,7 +47,6 @@ class TaskData:
     """One piece of data of a task, as it is registered with StarPU."""
 
     kind: DataKind
-    """Its interface."""
     counts: tuple[int, ...]
     """Elements per dimension, nx first; empty for a variable."""
     element_bytes: int
@@ -157,7 +156,6 @@ class CodeletWorker:
     """Where a codelet can run, and what is known of its time there."""
 
     worker: Worker
-    """The kind of worker."""
     device_id: str
     """The OpenCL device's id or its beginning; empty if any will do."""
     problems: tuple[Problem, ...]

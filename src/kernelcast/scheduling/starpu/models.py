@@ -54,7 +54,6 @@ class Worker:
     """A kind of worker, as performance models tell them apart."""
 
     kind: WorkerKind
-    """CPU, CUDA or OpenCL."""
     device: int = 0
     """StarPU's number of the device; 0 for every CPU core, which count as equal."""
     implementation: int = 0

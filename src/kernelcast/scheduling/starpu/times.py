@@ -50,11 +50,8 @@ class Wanted:
     """Which time is asked for."""
 
     symbol: str
-    """The codelet."""
     worker: Worker
-    """Where it runs."""
     size: TaskSize
-    """The task's size."""
     device_id: str
     """OpenCL device's id or its beginning; empty for any."""
     problem: Problem | None
