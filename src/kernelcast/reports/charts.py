@@ -5,7 +5,7 @@ something to draw makes these and draws nothing.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -117,13 +117,6 @@ class Figure:
         """List the heights of all rows, in inches."""
         rows = -(-len(self.charts) // min(self.columns, len(self.charts)))
         return [self.heights[min(row, len(self.heights) - 1)] for row in range(rows)]
-
-    def list_points(self) -> Iterator[tuple[str, float, float, float | None, float | None]]:
-        """List what is drawn: series, x, y and the ends of the interval."""
-        for chart in self.charts:
-            for one in chart.series:
-                for point in one.points:
-                    yield one.name, point.x, point.y, point.low, point.high
 
 
 def clip_seconds(seconds: float) -> float:

@@ -32,12 +32,13 @@ import io
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kernelcast.reports import numbers
-from kernelcast.reports.charts import Figure
+from kernelcast.reports.charts import Axis, Figure
 from kernelcast.reports.targets import writing
 
 if TYPE_CHECKING:  # slow to load
@@ -235,11 +236,30 @@ def write_csv(table: Table) -> str:
 
 
 def tabulate(figure: Figure) -> Table:
-    """Make a table of the points of a figure."""
-    columns: dict[str, Unit] = {"series": "text", "x": "value", "y": "value"}
-    return Table(
-        columns=columns | {"low": "value", "high": "value"}, rows=list(figure.list_points())
+    """Make a table of the points of a figure, series by series; guides are left out."""
+    x, y = (
+        f"{one.title or usual}{f' [{one.unit}]' if one.unit else ''}"
+        for one, usual in ((figure.charts[0].x, "name"), (figure.charts[0].y, "value"))
     )
+    columns: dict[str, Unit] = {"series": "text", x: "value", y: "value", "low": "value",
+                                "high": "value", "label": "text"}  # fmt: skip
+    rows = [
+        (
+            f"{chart.title}: {one.name}" if chart.title else one.name, _place(at.x, chart.x),
+            at.y, at.low, at.high, at.label,
+        )
+        for chart in figure.charts
+        for one in chart.series
+        if one.kind != "guide"
+        for at in one.points
+    ]  # fmt: skip
+    return Table(columns=columns, rows=rows)
+
+
+def _place(value: float, axis: Axis) -> float | str:
+    if axis.names:
+        return axis.names[int(value)]
+    return datetime.fromtimestamp(value, UTC).isoformat() if axis.unit == "moment" else value
 
 
 def save_page(path: Path, title: str, *parts: Part) -> None:

@@ -62,7 +62,7 @@ def test_timeline_draws_each_device_and_the_host(report: BalanceReport) -> None:
 def test_figure_has_a_span_per_activity(report: BalanceReport, tmp_path: Path) -> None:
     """What each device and the host did, and the estimated end."""
     figure = chart_timeline(report)
-    names = {name for name, *_ in figure.list_points()}
+    names = {one.name for chart in figure.charts for one in chart.series}
     assert names == {"prepares", "samples (done work)", "runs", "merges", "estimated end"}
     save_figure(tmp_path / "timeline.png", figure)
     assert (tmp_path / "timeline.png").stat().st_size > 5000

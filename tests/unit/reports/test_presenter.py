@@ -82,7 +82,7 @@ def test_csv_has_raw_numbers() -> None:
     assert rows[1] == ["saxpy <b>", "0.0123", "0.05", "12"]
     figure = Figure(charts=(_chart("time", "line"),))
     assert [*csv.reader(StringIO(write_csv(tabulate(figure))))][1] == [
-        "line", "0.0", "1.0", "0.5", "1.5",
+        "line", "0.0", "1.0", "0.5", "1.5", "",
     ]  # fmt: skip
 
 

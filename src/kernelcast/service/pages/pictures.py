@@ -2,21 +2,19 @@
 
 import asyncio
 import base64
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.reports.charts import Axis, Chart, Figure, Series, chart_to_plain
+from kernelcast.reports.charts import Chart, Figure, Series, chart_to_plain
 from kernelcast.reports.drawing import INK, draw_png, draw_svg, write_number
+from kernelcast.reports.presenter import tabulate, write_csv
 from kernelcast.service.errors import refuse_unknown
 
 T = TypeVar("T")
@@ -97,7 +95,7 @@ async def embed(picture: Figure) -> ShownPicture:
         light=_pack("image/svg+xml", svg.replace(INK, _INKS["light"])),
         dark=_pack("image/svg+xml", svg.replace(INK, _INKS["dark"])),
         png=_pack("image/png", png),
-        csv=f"data:text/csv;charset=utf-8,{quote(write_csv(picture))}",
+        csv=f"data:text/csv;charset=utf-8,{quote(write_csv(tabulate(picture)))}",
         chart_content=content,
     )
 
@@ -118,33 +116,9 @@ async def respond(pictures: Mapping[str, Figure], name: str, ending: str, theme:
         return Response(await _paint(draw_png, picture), media_type="image/png", headers=headers)
     if ending != "csv":
         refuse_unknown("picture", f"{name}.{ending}")
-    return Response(write_csv(picture), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def write_csv(picture: Figure) -> str:
-    """Write the numbers of a picture, series by series."""
-    first = picture.charts[0]
-    text = io.StringIO()
-    writer = csv.writer(text)
-    names = [
-        f"{one.title or 'name'}{f' [{one.unit}]' * bool(one.unit)}" for one in (first.x, first.y)
-    ]
-    writer.writerow(["series", *names, "low", "high", "label"])
-    for chart in picture.charts:
-        for one in chart.series:
-            if one.kind == "guide":
-                continue
-            name = f"{chart.title}: {one.name}" if chart.title else one.name
-            writer.writerows(
-                (name, _place(at.x, chart.x), at.y, at.low, at.high, at.label) for at in one.points
-            )
-    return text.getvalue()
-
-
-def _place(value: float, axis: Axis) -> float | str:
-    if axis.names:
-        return axis.names[int(value)]
-    return datetime.fromtimestamp(value, UTC).isoformat() if axis.unit == "moment" else value
+    return Response(
+        write_csv(tabulate(picture)), media_type="text/csv; charset=utf-8", headers=headers
+    )
 
 
 def _tell(one: Series, chart: Chart) -> str:
