@@ -98,7 +98,7 @@ class Times:
         x = self.parameter or "work-items along dimension 0"
         series = [Series(name=rest, points=points, kind="line") for rest, points in lines.items()]
         chart = Chart(
-            x=Axis(title=x, is_log=True), y=Axis(title="time", unit="s", is_log=True),
+            x=Axis(title=x, is_log=True), y=Axis(title="predicted time", unit="s", is_log=True),
             series=tuple(series),
         )  # fmt: skip
         return Figure(
