@@ -192,13 +192,13 @@ def compose(
         origin = _ASSUMED
         warnings.append(_ASSUMED)
     missing.pop(tier.value, None)
-    methods_s = list_methods(basis, remembered, pieces)
+    methods_s = list_methods(basis, remembered, pieces).items()
     return replace(
         estimate,
         interval=evidence.model.surround(fused, estimate.coverage),
         tier=tier,
         in_domain=estimate.in_domain and (learned.log_factor is None or learned.in_domain),
-        estimates_s=keep_methods(methods_s, methods.wanted),
+        estimates_s={name: seconds for name, seconds in methods_s if methods.uses(name)},
         warnings=(
             *estimate.warnings, *_list_failures(basis, remembered), *warnings,
             *list_contradictions(pieces), *list_doubts(remembered.facts),
@@ -225,7 +225,9 @@ def choose_pieces(
     known = (*observed, *sizes, *basis.pieces)
     if methods.wanted is None:
         return known
-    return tuple(one for one in known if _is_wanted(one.kind, methods)) or known
+    wanted = {Tier.LINEAR} if methods.uses(Tier.HYBRID) else set()
+    wanted |= {tier for tier in Tier if methods.uses(tier)}
+    return tuple(one for one in known if _TIERS[one.kind] in wanted) or known
 
 
 def list_contradictions(pieces: Sequence[Piece]) -> list[str]:
@@ -263,19 +265,6 @@ def list_pieces(fused: FusedEstimate) -> tuple[PieceFacts, ...]:
         for one, weight in zip(fused.pieces, fused.weights, strict=True)
     ]
     return tuple(sorted(found, key=lambda one: -one.weight))
-
-
-def keep_methods(
-    estimates_s: Mapping[str, float], wanted: frozenset[str] | None
-) -> dict[str, float]:
-    """Leave out methods that were not asked for."""
-    known = estimates_s.items()
-    return {name: seconds for name, seconds in known if wanted is None or name in wanted}
-
-
-def _is_wanted(kind: Kind, methods: MethodChoice) -> bool:
-    tier = _TIERS[kind]
-    return methods.uses(tier) or (tier is Tier.LINEAR and methods.uses(Tier.HYBRID))
 
 
 def _list_failures(basis: Basis, remembered: Remembered) -> list[str]:

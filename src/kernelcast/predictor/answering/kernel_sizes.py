@@ -72,11 +72,13 @@ _versions = itertools.count()
 class KnownKernel:
     """What is known of one kernel on one device beside its launches."""
 
-    observed: dict[SizeKey, KnownSize] = field(default_factory=dict)
+    stored: dict[SizeKey, KnownSize] = field(default_factory=dict)
+    """Sizes that the store holds."""
+    own: dict[SizeKey, KnownSize] = field(default_factory=dict)
+    """Sizes that were observed here since the store was read."""
     estimated: dict[SizeKey, KnownSize] = field(default_factory=dict)
     sampled: dict[SizeKey, tuple[SampledMoment, ...]] = field(default_factory=dict)
     depends_on_contents: bool | None = None
-    stored: set[SizeKey] = field(default_factory=set)
     asked_s: float = -math.inf
     version: int = field(default_factory=_versions.__next__)
     """Another one once answers of the kernel's launches have to be made anew."""
@@ -84,6 +86,11 @@ class KnownKernel:
     """The last learned correction by local size."""
     overhead_s: float | None = None
     """Host time that the last sampling took beside its samples, in seconds, builds left out."""
+
+    @property
+    def observed(self) -> dict[SizeKey, KnownSize]:
+        """Sizes that were observed, here or elsewhere."""
+        return {**self.stored, **self.own}
 
 
 class KernelSizes:
@@ -112,7 +119,8 @@ class KernelSizes:
         """Count the other sizes of the kernel that were observed."""
         kernel = self.find(name_kernel(launch))
         self._refresh(kernel, launch)
-        return len(kernel.observed) - (name_size(launch) in kernel.observed)
+        with self._lock:
+            return len(kernel.observed.keys() - {name_size(launch)})
 
     def learn_source(self, launch: LaunchIdentity, *, depends_on_contents: bool | None) -> None:
         """Take what the source says of the kernel."""
@@ -138,15 +146,14 @@ class KernelSizes:
         with self._lock:
             kernel = self.find(name_kernel(launch))
             before = kernel.observed.get(key)
-            kernel.stored.discard(key)
-            if known is None:
-                if before is None:
-                    return
-                del kernel.observed[key]
-            else:
-                _put(kernel.observed, key, known)
+            kernel.stored.pop(key, None)
+            kernel.own.pop(key, None)
+            if known is not None:
+                _put(kernel.own, key, known)
                 if before is not None and abs(known.log_seconds - before.log_seconds) < _MOVED:
                     return
+            elif before is None:
+                return
             if kernel.depends_on_contents is False:
                 kernel.version = next(_versions)
 
@@ -166,10 +173,11 @@ class KernelSizes:
         """Give how samples of other sizes erred that were observed since."""
         with self._lock:
             kernel, own = self.find(name_kernel(launch)), name_size(launch)
+            observed = kernel.observed
             return [
                 model.judge_samples(one, known.log_seconds)
                 for key, moments in kernel.sampled.items()
-                if key != own and (known := kernel.observed.get(key)) is not None
+                if key != own and (known := observed.get(key)) is not None
                 for one in moments
             ]
 
@@ -209,42 +217,29 @@ class KernelSizes:
             if now_s < kernel.asked_s + _STANDS_S:
                 return
             kernel.asked_s = now_s
-        stored = self._read_stored(launch)
-        if stored is not None:
-            with self._lock:
-                _take_stored(kernel, stored)
-
-
-def _take_stored(kernel: KnownKernel, stored: Mapping[SizeKey, LaunchHistory]) -> None:
-    """Take what the store holds now; what was observed here since then stays."""
-    found: dict[SizeKey, KnownSize] = {}
-    for key, history in stored.items():
-        before = kernel.observed.get(key)
-        if before is not None:
-            work = Work(logs=before.log_work, working_set_bytes=before.working_set_bytes)
-        elif key[0] is not None:
-            work = count_items(key[0], history.instructions)
-        else:
-            continue
-        known = _know_history(work, history)
-        if known is not None:
-            found[key] = known
-    newest = sorted(found.items(), key=lambda one: one[1].at_s)[-_MOST_SIZES:]
-    found = dict(newest)
-    gone = [key for key in kernel.stored if key not in found]
-    for key in gone:
-        kernel.observed.pop(key, None)
-    new = {key: one for key, one in found.items() if _is_newer(kernel, key, one)}
-    for key, one in new.items():
-        _put(kernel.observed, key, one)
-    kernel.stored = {*(kernel.stored - {*gone}), *new}
-
-
-def _is_newer(kernel: KnownKernel, key: SizeKey, known: KnownSize) -> bool:
-    before = kernel.observed.get(key)
-    if before is None:
-        return True
-    return known != before if key in kernel.stored else known.at_s > before.at_s
+        histories = self._read_stored(launch)
+        if histories is None:
+            return
+        with self._lock:
+            observed, found = kernel.observed, dict[SizeKey, KnownSize]()
+            for key, history in histories.items():
+                before = observed.get(key)
+                if before is not None:
+                    work = Work(logs=before.log_work, working_set_bytes=before.working_set_bytes)
+                elif key[0] is not None:
+                    work = count_items(key[0], history.instructions)
+                else:
+                    continue
+                known = _know_history(work, history)
+                if known is not None:
+                    found[key] = known
+            newest = sorted(found.items(), key=lambda one: one[1].at_s)[-_MOST_SIZES:]
+            kernel.stored = found = dict(newest)
+            kernel.own = {
+                key: one
+                for key, one in kernel.own.items()
+                if key not in found or one.at_s > found[key].at_s
+            }
 
 
 def _does_one_each(logs: Sequence[float]) -> bool:

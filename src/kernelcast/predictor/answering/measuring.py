@@ -97,7 +97,8 @@ def run_estimate(
     with watching as watch, session.lock, turns.preparing():
         begin(BUILDING)
         session.whole_kernel(kernel)
-        begin(_name_preparation(problem, is_live=is_checked))
+        filling = f"filling {problem.buffer_bytes / 2**20:,.0f} MiB of buffers"
+        begin("preparing the launch" if is_checked else filling)
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             if not is_checked:
                 refuse_overruns(kernel, launch.ndrange, problem.arguments)
@@ -123,7 +124,10 @@ def run_estimate(
                 return EstimateOutcome(
                     estimate=estimate,
                     recording=record(launch, kernel.name, sampled.runs),
-                    accesses=_complete_accesses(problem, accesses),
+                    accesses=tuple(  # the problem's own words go first
+                        getattr(given, "access", None) or one
+                        for given, one in zip(problem.arguments, accesses, strict=True)
+                    ),
                     moments=read_moments(sampled.runs, task.facts),
                     depends_on_contents=_depends_on_contents(kernel),
                     by_clock=not session.uses_event_timer,
@@ -138,7 +142,7 @@ def run_estimate(
                     keep(make_outcome()[0])
                 report(COUNTING)
                 with turns.preparing():
-                    found = _find_facts(lambda: task.facts or _gather(session, launch, problem))
+                    found = task.facts or _find_facts(session, launch, problem)
                 report("sampling at another moment")
             sampling.take_rest()
             outcome = _add_facts(*make_outcome(), problem, found)
@@ -147,12 +151,6 @@ def run_estimate(
             if keep is not None:
                 keep(replace(outcome, awaits_runs=True))
             return _add_measurement(outcome, launch, task, report)
-
-
-def _name_preparation(problem: Problem, *, is_live: bool) -> str:
-    if is_live:
-        return "preparing the launch"
-    return f"filling {problem.buffer_bytes / 2**20:,.0f} MiB of buffers"
 
 
 def record(sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun]) -> Recording:
@@ -278,10 +276,14 @@ def add_analytic(estimate: Estimate, problem: Problem) -> Estimate:
     return put_analytic(estimate, found)
 
 
-def _find_facts(find: Callable[[], LaunchFacts]) -> LaunchFacts | str:
+def _find_facts(
+    session: DeviceSession, launch: OpenCLLaunch, problem: Problem
+) -> LaunchFacts | str:
     """Find facts, or say why there are none: whatever fails, the sampled answer stands."""
+    from kernelcast.predictor.answering.gathering import gather_facts
+
     try:
-        return find()
+        return gather_facts(session, launch, problem)
     except KernelcastError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 - a bug in reading features must not cost the answer
@@ -302,22 +304,15 @@ def _add_facts(
     outcome = replace(
         outcome, estimate=estimate, facts=found, moments=read_moments(sampled.runs, found)
     )
-    row = _find_row(sampled, found, problem)
-    if isinstance(row, str):
-        return replace(outcome, row_failure=row)
-    return replace(outcome, row=row)
-
-
-def _find_row(sampled: SampledEstimate, facts: LaunchFacts, problem: Problem) -> LaunchRow | str:
     from kernelcast.features.analysis import analyse
     from kernelcast.launches.features import compare_with_launch
 
     try:
         run = join_moments(sampled.runs)
         touched = compare_with_launch(analyse(problem.kernel).facts, problem, run)
-        return make_row(sampled, facts, touched)
+        return replace(outcome, row=make_row(sampled, found, touched))
     except KernelcastError as error:
-        return str(error)
+        return replace(outcome, row_failure=str(error))
 
 
 def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access | None, ...]:
@@ -327,22 +322,6 @@ def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access 
     from kernelcast.features.access import infer_accesses
 
     return infer_accesses(problem.kernel, len(problem.arguments))
-
-
-def _complete_accesses(
-    problem: Problem, found: Sequence[Access | None]
-) -> tuple[Access | None, ...]:
-    """Say what the kernel may do with each argument; the problem's own words go first."""
-    return tuple(
-        getattr(given, "access", None) or one
-        for given, one in zip(problem.arguments, found, strict=True)
-    )
-
-
-def _gather(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
-    from kernelcast.predictor.answering.gathering import gather_facts
-
-    return gather_facts(session, launch, problem)
 
 
 def make_row(
