@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from kernelcast.calibration.calibration import (
@@ -26,6 +27,7 @@ from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import comparison_to_json
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
+from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import JobKind
 from kernelcast.training.comparing import ComparisonPlan, compare_models
 from kernelcast.training.evidence_models import EvidenceRows
@@ -107,51 +109,49 @@ def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
                 budget_s=options.get("time_budget_seconds"),
             )
             with place.hold(device.id) as let_others_in:
-                tell = _tell_collection(report, number, len(devices), let_others_in)
+                tell = partial(_tell, report, (number, len(devices)), let_others_in)
                 outcome = collect(order, rows, report=tell)
             found += outcome.devices
             is_out_of_time = is_out_of_time or outcome.is_out_of_time
     return {
-        "devices": [_describe_device(one) for one in found],
-        "is_out_of_time": is_out_of_time,
-    }
-
-
-def _tell_collection(
-    report: Report, number: int, devices: int, let_others_in: Callable[[], None]
-) -> Callable[[CollectionProgress], None]:
-    """Turn where one device's collection stands into where the job does."""
-
-    def tell(progress: CollectionProgress) -> None:
-        if progress.stage == "starting":
-            let_others_in()  # nothing is measured between two kernels
-        report({
-            "done": number * progress.total + progress.done,
-            "total": devices * progress.total,
-            "stage": f"{progress.kernel}: {progress.stage}",
-            "device_id": progress.device_id,
-            "rows": progress.rows,
-            "remaining_seconds": progress.remaining_s,
-        })  # fmt: skip
-
-    return tell
-
-
-def _describe_device(one: DeviceOutcome) -> Plain:
-    return {
-        "device_id": one.device_id,
-        "kernels": one.kernels,
-        "measured": one.measured,
-        "present": one.present,
-        "disturbed": one.disturbed,
-        "skipped": one.skipped,
-        "failures": [
-            {"kernel": failure.launch.kernel.label, "kind": failure.kind,
-             "message": failure.message}
-            for failure in one.failures
+        "devices": [
+            {
+                **to_plain(one, omit=("failures",)),
+                "failures": [
+                    {"kernel": failure.launch.kernel.label, "kind": failure.kind,
+                     "message": failure.message}
+                    for failure in one.failures
+                ],
+            }
+            for one in found
         ],
-        "errors": one.errors,
+        "is_out_of_time": is_out_of_time,
     }  # fmt: skip
+
+
+def _tell(
+    report: Report,
+    device: tuple[int, int],
+    let_others_in: Callable[[], None],
+    progress: CollectionProgress | Progress,
+) -> None:
+    """Turn where the work on one device of several stands into where the job does."""
+    number, devices = device
+    told: Plain = {
+        "done": number * progress.total + progress.done,
+        "total": devices * progress.total,
+        "device_id": progress.device_id,
+        "remaining_seconds": progress.remaining_s,
+    }
+    if isinstance(progress, CollectionProgress):
+        is_between = progress.stage == "starting"
+        told |= {"stage": f"{progress.kernel}: {progress.stage}", "rows": progress.rows}
+    else:
+        is_between = not progress.stage
+        told["stage"] = ": ".join(filter(None, [progress.title, progress.stage]))
+    if is_between:
+        let_others_in()  # nothing is measured between two kernels, or two microbenchmarks
+    report(told)
 
 
 def _calibrate(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
@@ -160,7 +160,7 @@ def _calibrate(options: Mapping[str, Any], place: JobPlace, report: Report) -> o
     devices = choose_devices(options.get("devices", ()))
     for number, device in enumerate(devices):
         with place.hold(device.id) as let_others_in:
-            tell = _tell_calibration(report, number, len(devices), let_others_in)
+            tell = partial(_tell, report, (number, len(devices)), let_others_in)
             try:
                 done = calibrate_device(device, settings, report=tell)
             except InputError:
@@ -175,23 +175,6 @@ def _calibrate(options: Mapping[str, Any], place: JobPlace, report: Report) -> o
             "failed": dict(done.failed),
         })  # fmt: skip
     return {"devices": results}
-
-
-def _tell_calibration(
-    report: Report, number: int, devices: int, let_others_in: Callable[[], None]
-) -> Callable[[Progress], None]:
-    def tell(progress: Progress) -> None:
-        if not progress.stage:
-            let_others_in()  # nothing is measured between two microbenchmarks
-        report({
-            "done": number * progress.total + progress.done,
-            "total": devices * progress.total,
-            "stage": ": ".join(filter(None, [progress.title, progress.stage])),
-            "device_id": progress.device_id,
-            "remaining_seconds": progress.remaining_s,
-        })  # fmt: skip
-
-    return tell
 
 
 def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
