@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json, show_line
+from kernelcast.cli.terminal import (
+    ExitStatus,
+    complain,
+    present,
+    progress,
+    show,
+    show_json,
+    show_line,
+)
 from kernelcast.cli.training_options import STORE
 from kernelcast.collection.data_editing import find_observations, remove_by_hand
 from kernelcast.collection.data_exchange import ImportRequest, import_file, merge_stores
@@ -17,10 +25,10 @@ from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.reports.numbers import NOTHING
-from kernelcast.reports.presenter import Table, Unit
+from kernelcast.reports.presenter import Part, Table, Unit
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.importers.tuning import UNITS
-from kernelcast.training_data.store import Selection
+from kernelcast.training_data.store import AddedRows, Selection
 from kernelcast.training_data.summary import (
     GROUPS,
     failure_to_json,
@@ -102,12 +110,8 @@ def list_rows(options: ListOptions) -> None:
                 "flagged": "whole", "shortest_s": "s", "longest_s": "s", "median_noise": "share",
                 "newest": "text",
             }  # fmt: skip
-    if options.as_json:
-        show_json(found)
-    elif found:
-        show(_tabulate(found, columns, {"group": options.by}))
-    else:
-        show_line("nothing there that fits")
+    table = _tabulate(found, columns, {"group": options.by})
+    present(found, table if found else "nothing there that fits", as_json=options.as_json)
 
 
 _ROW_COLUMNS: dict[str, Unit] = {
@@ -160,26 +164,24 @@ def show_rows(options: ShowOptions) -> None:
     """Show observations in full, by their keys or the beginnings of them."""
     with open_data_store(options.place, must_exist=True) as store:
         found: list[Any] = [observation_to_json(store.get(key)) for key in options.keys]
-    if options.as_json:
-        show_json(found)
-        return
     samples: dict[str, Unit] = {
         "multiple": "whole", "window_set": "whole", "work_groups": "text", "linear_s": "s",
         "sampling_s": "s",
     }  # fmt: skip
+    parts: list[Part] = []
     for one in found:
-        facts = {
+        parts.append({
             name: str(value) if name == "key" else _write(name, value)
             for name, value in one.items()
             if name not in {"samples", "features"}
-        }
-        show(facts)
+        })  # fmt: skip
         if one["samples"]:
-            show(_tabulate(one["samples"], samples, {"linear_s": "linear model"}))
+            parts.append(_tabulate(one["samples"], samples, {"linear_s": "linear model"}))
         if one["features"]:
             values = list(one["features"].items())
-            show(Table(columns={"feature": "text", "value": "value"}, rows=values))
-        show_line("")
+            parts.append(Table(columns={"feature": "text", "value": "value"}, rows=values))
+        parts.append("")
+    present(found, *parts, as_json=options.as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,10 +202,9 @@ def export_rows(options: ExportOptions) -> None:
         progress(is_wanted=not options.as_json) as report,
     ):
         count = export_parquet(store, options.file, wanted, report=lambda n: report(f"{n:,} rows"))
-    if options.as_json:
-        show_json({"file": str(options.file), "rows": count})
-    else:
-        show_line(f"{count:,} observations written to {options.file}")
+    content = {"file": str(options.file), "rows": count}
+    told = f"{count:,} observations written to {options.file}"
+    present(content, told, as_json=options.as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,20 +245,25 @@ def import_files(options: ImportOptions) -> None:
             outcomes.append(
                 import_file(store, request, report=lambda n, at=path: report(f"{at.name}: {n}"))  # type: ignore[misc]  # `at` keeps this turn's file
             )
-    if options.as_json:
-        show_json([
-            {"file": str(one.path), "kind": one.kind, "licence": one.licence,
-             "added": one.rows.added, "replaced": one.rows.replaced, "known": one.rows.known,
-             "failures": one.failures}
-            for one in outcomes
-        ])  # fmt: skip
-        return
-    for one in outcomes:
-        show_line(
-            f"{one.path}: {one.kind}, {one.rows.added:,} added, {one.rows.replaced:,} replaced, "
-            f"{one.rows.known:,} known before, {one.failures:,} failures"
-            + (f"; licence: {one.licence}" if one.licence else "")
-        )
+    content = [
+        {"file": str(one.path), "kind": one.kind, "licence": one.licence,
+         **_count_rows(one.rows), "failures": one.failures}
+        for one in outcomes
+    ]  # fmt: skip
+    lines = (
+        f"{one.path}: {one.kind}, {_describe_rows(one.rows)}, {one.failures:,} failures"
+        + (f"; licence: {one.licence}" if one.licence else "")
+        for one in outcomes
+    )
+    present(content, *lines, as_json=options.as_json)
+
+
+def _count_rows(rows: AddedRows) -> dict[str, int]:
+    return {"added": rows.added, "replaced": rows.replaced, "known": rows.known}
+
+
+def _describe_rows(rows: AddedRows) -> str:
+    return f"{rows.added:,} added, {rows.replaced:,} replaced, {rows.known:,} known before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,18 +331,9 @@ def merge_rows(options: MergeOptions) -> None:
     for one in sources:
         one.close()
     pairs = list(zip(sources, added, strict=True))
-    if options.as_json:
-        show_json([
-            {"store": one.where, "added": rows.added, "replaced": rows.replaced,
-             "known": rows.known}
-            for one, rows in pairs
-        ])  # fmt: skip
-        return
-    for one, rows in pairs:
-        show_line(
-            f"{one.where}: {rows.added:,} added, {rows.replaced:,} replaced, "
-            f"{rows.known:,} known before"
-        )
+    content = [{"store": one.where, **_count_rows(rows)} for one, rows in pairs]
+    lines = (f"{one.where}: {_describe_rows(rows)}" for one, rows in pairs)
+    present(content, *lines, as_json=options.as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,12 +370,9 @@ def remodel_rows(options: RemodelOptions) -> ExitStatus:
             store, options.select(), kernels, cache_folder=data_folder() / "corpus", report=report
         )
     done = counts.pop(remodelling.REMODELLED, 0)
-    if options.as_json:
-        show_json({"remodelled": done, "left_out": dict(counts)})
-    else:
-        show_line(f"{done:,} rows computed anew")
-        for reason, count in counts.items():
-            show_line(f"{count:,} left out: {reason}")
+    left_out = (f"{count:,} left out: {reason}" for reason, count in counts.items())
+    content = {"remodelled": done, "left_out": dict(counts)}
+    present(content, f"{done:,} rows computed anew", *left_out, as_json=options.as_json)
     return ExitStatus.FAILED if counts else ExitStatus.ANSWERED
 
 

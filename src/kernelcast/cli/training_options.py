@@ -23,12 +23,11 @@ JOBS: Any = option.given(
     "--jobs N", "Processes that work side by side.  [default: one per processor]",
     type=click.IntRange(min=1), default=None,
 )  # fmt: skip
-_REGISTRY_HELP = (
+REGISTRY: Any = option.given(
+    "--registry URL",
     "Where models are kept: a folder or any URL that fsspec knows.  "
-    f"[default: {MODELS_VARIABLE}, or models in the data folder]"
+    f"[default: {MODELS_VARIABLE}, or models in the data folder]",
 )
-REGISTRY: Any = option.given("--registry URL", _REGISTRY_HELP)
-registry_option = click.option("--registry", "registry_url", metavar="URL", help=_REGISTRY_HELP)
 LEAST_WORK_GROUPS: Any = option.given(
     "--least-work-groups N", "Leave launches out that have fewer work-groups, likewise.",
     type=click.IntRange(min=0), default=_USUAL.least_work_groups,
@@ -38,8 +37,9 @@ SHORTEST: Any = option.given(
     "Leave launches out that were measured shorter, from learning and from judging.",
     type=click.FloatRange(min=0), default=_USUAL.shortest_s,
 )  # fmt: skip
-_STORE_HELP = (
+STORE: Any = option.given(
+    "--store URL",
     "The store: a SQLite file, or postgresql://user@host/database.  "
-    f"[default: {STORE_VARIABLE}, or observations.sqlite in the data folder]"
+    f"[default: {STORE_VARIABLE}, or observations.sqlite in the data folder]",
+    envvar=STORE_VARIABLE,
 )
-STORE: Any = option.given("--store URL", _STORE_HELP, envvar=STORE_VARIABLE)
