@@ -71,6 +71,9 @@ class HitRates:
     """What was loaded before, in L2, by what is touched since."""
     l2_store: HitRate
     """Writes to the rest of a sector in L2, by what one work-group per compute unit touches."""
+    by_instruction: bool = False
+    """Whether `l1_load` is that of all redundant loads of a work-group, as in the paper, not only
+    of those that another warp has made."""
     l2_layer: HitRate | None = None
     """As `l2_overlap`, of layers of work-groups; None takes that."""
     l2_reload: HitRate | None = None
@@ -205,5 +208,8 @@ def _check_points(x: FloatArray, hits: FloatArray, form: str) -> None:
 
 
 def _read_set(name: str, parts: Mapping[str, Any]) -> HitRates:
-    rates = {key: HitRate(**one) for key, one in parts.items() if key != "provenance"}
-    return HitRates(name=name, provenance=parts["provenance"], **rates)
+    rates = {key: HitRate(**one) for key, one in parts.items() if isinstance(one, dict)}
+    by_instruction = bool(parts.get("by_instruction"))
+    return HitRates(
+        name=name, provenance=parts["provenance"], by_instruction=by_instruction, **rates
+    )

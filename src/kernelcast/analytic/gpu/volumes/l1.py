@@ -244,13 +244,15 @@ def list_reloads(
     """
     line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
     depth = max((len(one.sectors) for one in loads), default=1) - 1
+    others = _BETWEEN[is_spread] * (occupancy.work_groups - 1)
     wanted = sum(max(one.warp_sectors, one.sectors_at(0)) for one in loads)
+    if rates.by_instruction:
+        others, wanted = 0.0, sum(one.costs.sectors * one.instructions for one in loads)
     found = []
     for level in range(depth + 1):
         if level:
             touched = occupancy.work_groups * sum(one.lines_at(level - 1) for one in loads)
         else:
-            others = _BETWEEN[is_spread] * (occupancy.work_groups - 1)
             touched = sum(
                 one.lines_at(0) * one.reused_share * (1 if one.is_common else 1 + others)
                 for one in loads
