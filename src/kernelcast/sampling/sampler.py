@@ -31,9 +31,9 @@ from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.windows import (
     GOLDEN,
     box_near,
+    cut_box,
     find_free_box,
     position_of,
-    split_box,
     spread_positions,
 )
 
@@ -49,7 +49,8 @@ _CONTRADICTS = 3.0
 _LATER_S = 0.05
 # A launch is worth timing from so many times what it pays once.
 _TIMES_PAID_ONCE = 5.0
-# A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share.
+# A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share,
+# as a pair of `sample_pairs` has of the index space.
 _SHORT_SLAB_S, _LARGEST_SHARE = 0.7e-3, 1 / 8
 _SURVEYED = 10
 # A place so much slower than the others is looked at again.
@@ -361,8 +362,11 @@ class Sampler:
             if box is None:
                 continue
             self._places += 1
-            first, rest = _split(box, warm_up, self._launch.saturation.concurrency)
-            boxes += [(PILOT_WINDOW, one) for one in first]
+            first, rest = None, box
+            if warm_up:
+                first, rest = cut_box(box, self._launch.saturation.concurrency)
+            if first is not None:
+                boxes.append((PILOT_WINDOW, first))
             boxes.append((PILOT_WINDOW if is_pilot else self._places, rest))
         durations = self._launch.time_boxes([box for _, box in boxes])
         found = [
@@ -399,24 +403,8 @@ class Sampler:
         return box
 
 
-def _split(box: GroupBox, first: int, grain: int) -> tuple[list[GroupBox], GroupBox]:
-    """Cut about so many work-groups off the beginning of a box, along its slowest dimension."""
-    if not first:
-        return [], box
-    *parts, last = split_box(box, 3, grain=grain)
-    if len(parts) < 2:
-        return parts, last
-    warm, middle = parts
-    axis = max(axis for axis, extent in enumerate(box.shape) if extent > 1)
-    shape = list(last.shape)
-    shape[axis] += middle.shape[axis]
-    return [warm], GroupBox(start=middle.start, shape=tuple(shape))
-
-
 # A launch of the least multiple lasts about this long, in seconds; below, noise is all there is.
 _LEAST_LAUNCH_S = 300e-6
-# The launches of one pair are at most this share of the index space.
-_LARGEST_SHARE = 1 / 8
 
 
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 
@@ -66,35 +66,31 @@ def find_free_box(
     return None
 
 
-def split_box(box: GroupBox, parts: int, *, grain: int = 1) -> list[GroupBox]:
-    """Cut a box into about equal parts along its slowest dimension, in the order they start.
+def cut_box(box: GroupBox, grain: int) -> tuple[GroupBox | None, GroupBox]:
+    """Cut about a third off the beginning of a box, along its slowest dimension; give both parts.
 
     Parameters
     ----------
     grain : int
-        Work-groups that run at once: parts are multiples of them, fewer if need be, and the last
-        one has the rest. Three work-groups on two threads take as long as four.
+        Work-groups that run at once: the first part is a multiple of them, and None in a box of
+        fewer than twice as many. Three work-groups on two threads take as long as four.
 
     Examples
     --------
-    >>> split_box(GroupBox(start=(0, 4), shape=(100, 3)), 2)
-    [GroupBox(start=(0, 4), shape=(100, 2)), GroupBox(start=(0, 6), shape=(100, 1))]
-    >>> [part.shape for part in split_box(GroupBox(start=(0,), shape=(5,)), 3, grain=2)]
-    [(2,), (3,)]
+    >>> cut_box(GroupBox(start=(0, 4), shape=(100, 3)), 1)
+    (GroupBox(start=(0, 4), shape=(100, 1)), GroupBox(start=(0, 5), shape=(100, 2)))
     """
     axis = max((axis for axis, extent in enumerate(box.shape) if extent > 1), default=0)
     extent = box.shape[axis]
     grain //= math.gcd(grain, box.work_group_count // extent)
-    grains = max(1, extent // grain)
-    parts = min(parts, grains)
-    edges = [-(-grains * part // parts) * grain for part in range(parts)]
-    found = []
-    for first, end in pairwise([*edges, extent]):
-        start, shape = list(box.start), list(box.shape)
-        start[axis] += first
-        shape[axis] = end - first
-        found.append(GroupBox(start=tuple(start), shape=tuple(shape)))
-    return found
+    grains = extent // grain
+    if grains < 2:
+        return None, box
+    edge = -(-grains // 3) * grain
+    first, rest, start = [*box.shape], [*box.shape], [*box.start]
+    first[axis], rest[axis] = edge, extent - edge
+    start[axis] += edge
+    return replace(box, shape=tuple(first)), GroupBox(start=tuple(start), shape=tuple(rest))
 
 
 def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.sampling.windows import box_near, find_free_box, position_of, split_box
+from kernelcast.sampling.windows import box_near, cut_box, find_free_box, position_of
 
 COUNTS = st.lists(st.integers(1, 300), min_size=1, max_size=3).map(tuple)
 
@@ -43,16 +43,11 @@ def test_free_boxes_never_overlap(data: st.DataObject, counts: tuple[int, ...]) 
     assert taken
 
 
-@given(
-    extent=st.integers(1, 40),
-    width=st.integers(1, 6),
-    parts=st.integers(1, 4),
-    grain=st.integers(1, 16),
-)
-def test_parts_fill_the_device(extent: int, width: int, parts: int, grain: int) -> None:
-    """Parts add up to the box, and all but the last are multiples of what runs at once."""
-    cut = split_box(GroupBox(start=(3, 5), shape=(width, extent)), parts, grain=grain)
-    assert sum(one.work_group_count for one in cut) == width * extent
-    assert 1 <= len(cut) <= parts
-    assert all(one.work_group_count % grain == 0 for one in cut[:-1])
-    assert len(cut) == 1 or cut[-1].work_group_count >= grain
+@given(extent=st.integers(1, 40), width=st.integers(1, 6), grain=st.integers(1, 16))
+def test_a_warm_up_fills_the_device(extent: int, width: int, grain: int) -> None:
+    """Is a multiple of what runs at once, at most half of the box, and the rest is behind it."""
+    first, rest = cut_box(GroupBox(start=(3, 5), shape=(width, extent)), grain)
+    count = 0 if first is None else first.work_group_count
+    assert count + rest.work_group_count == width * extent
+    assert count % grain == 0
+    assert count <= rest.work_group_count
