@@ -44,7 +44,6 @@ from evidence_scores import (
 )
 from machine import describe_machine
 
-from kernelcast.models.evidence.analytic_errors import know_analytic
 from kernelcast.models.evidence.calibration import (
     EvidenceRow,
     calibrate,
@@ -52,9 +51,9 @@ from kernelcast.models.evidence.calibration import (
     gather,
     list_others,
 )
-from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.fusion import FusedEstimate, fuse
 from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
-from kernelcast.models.evidence.piece import FusedEstimate
+from kernelcast.models.evidence.stored import know_analytic
 from kernelcast.models.regression import divide_groups, number_groups
 from kernelcast.training.evidence import choose_moments, make_row
 from kernelcast.training.peaks import read_peaks

@@ -19,9 +19,8 @@ import numpy as np
 
 from kernelcast.models.columns import make_columns
 from kernelcast.models.evidence.calibration import EvidenceRow, fit_variances, gather
-from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.fusion import FusedEstimate, fuse
 from kernelcast.models.evidence.model import list_answer_values
-from kernelcast.models.evidence.piece import FusedEstimate
 from kernelcast.models.evidence.sizes import SizeSettings
 from kernelcast.models.regression import (
     LEARNERS,

@@ -26,7 +26,8 @@ from limiter_times import FittedLimiters, LimiterReference, Volume
 
 from kernelcast.models.regression import INNER_FOLDS, divide_groups, number_groups
 from kernelcast.models.time_models import COVERAGE, FittedModel, Forecast, TimeModel
-from kernelcast.models.validation import Candidate, ValidationPlan, ValidationReport, validate
+from kernelcast.models.validation.report import ValidationReport
+from kernelcast.models.validation.running import Candidate, ValidationPlan, validate
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable, make_table

@@ -40,7 +40,7 @@ import numpy as np
 from harness import RESULTS, make_table, percent, read_json, write_result, write_text
 
 from kernelcast.models.conformal import Calibration
-from kernelcast.models.evidence.analytic_errors import (
+from kernelcast.models.evidence.stored import (
     FILE,
     calibrate_errors,
     errors_to_json,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.models.validation import ValidationReport
+from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
 from kernelcast.training import validating

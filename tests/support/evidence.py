@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from kernelcast.models.evidence.calibration import EvidenceRow
+from kernelcast.models.evidence.fusion import Kind
 from kernelcast.models.evidence.moments import SIGNS, SampledMoment
-from kernelcast.models.evidence.piece import Kind
 from kernelcast.models.evidence.sizes import MEASURES, KnownSize
 
 KERNELS, SIZES = 30, 5

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.models.validation import report_to_json
 from kernelcast.models.validation.comparison import comparison_to_json
+from kernelcast.models.validation.report import report_to_json
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service_state import AnswerRecord, ServiceState, make_id
 from kernelcast.training.comparing import ComparisonPlan, compare_models

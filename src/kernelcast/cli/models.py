@@ -6,7 +6,7 @@ from typing import Any
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present
 from kernelcast.cli.training_options import REGISTRY
-from kernelcast.models.validation import summarise_report
+from kernelcast.models.validation.report import summarise_report
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Section, Table
 from kernelcast.reports.validation import tabulate_scores

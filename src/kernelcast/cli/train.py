@@ -227,7 +227,7 @@ def _tabulate(models: "list[TrainedModel]") -> "Table":
 
 
 def _trained_to_json(one: "TrainedModel", place: str) -> dict[str, Any]:
-    from kernelcast.models.validation import summarise_report
+    from kernelcast.models.validation.report import summarise_report
 
     return {
         "name": one.name, "model": one.model.name, "place": place, "devices": list(one.devices),

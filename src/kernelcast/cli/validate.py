@@ -93,7 +93,7 @@ def validate(options: ValidateOptions) -> ExitStatus:
     """
     # scikit-learn takes longer to import than all other commands do.
     from kernelcast.cli.progress_bar import progress_bar
-    from kernelcast.models.validation import report_to_json
+    from kernelcast.models.validation.report import report_to_json
     from kernelcast.records.plain import CONVERTER
     from kernelcast.reports.drawing import require_matplotlib
     from kernelcast.reports.presenter import save_page

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from cattrs.gen import make_dict_structure_fn
 
-from kernelcast.models.versioned_files import CONVERTER
+from kernelcast.models.versioned_files import check_when_read
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import group_of
 from kernelcast.records.training_table import Numbers, Texts
@@ -188,9 +187,8 @@ class FittedRegression:
         return found
 
 
-def _read_regression(held: Any, kind: Any) -> FittedRegression:  # noqa: ANN401 - of JSON
-    """Read a regression out of a file, and refuse one whose numbers do not fit together."""
-    found: FittedRegression = _READ(held, kind)
+def _check_read(found: FittedRegression) -> None:
+    """Refuse a regression of a file whose numbers do not fit together."""
     columns, shape = len(found.names), found.points.shape
     wanted = shape[0] if found.gamma else columns
     scaling = (found.fill, found.centre, found.scale, found.balance)
@@ -200,13 +198,9 @@ def _read_regression(held: Any, kind: Any) -> FittedRegression:  # noqa: ANN401 
     ):  # fmt: skip
         msg = f"{columns} columns, {shape} points and {found.weights.shape} weights disagree"
         raise ValueError(msg)
-    return found
 
 
-_READ: Final = make_dict_structure_fn(
-    FittedRegression, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False
-)
-CONVERTER.register_structure_hook(FittedRegression, _read_regression)
+check_when_read(FittedRegression, _check_read)
 
 
 def _ends(nodes: Numbers, roots: Numbers, columns: int) -> bool:

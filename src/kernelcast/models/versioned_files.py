@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from importlib.metadata import version as read_version
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_origin
 import cattrs
 import numpy as np
 from cattrs.errors import ForbiddenExtraKeysError
+from cattrs.gen import make_dict_structure_fn
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import make_private_folder
@@ -214,13 +215,26 @@ def _is_array(kind: Any) -> bool:  # noqa: ANN401 - a type
     return get_origin(kind) is np.ndarray
 
 
-CONVERTER = _make_converter()
+_CONVERTER = _make_converter()
+
+
+def check_when_read(kind: type[_Record], check: Callable[[_Record], None]) -> None:
+    """Have `from_plain` check records of a class; what the check raises refuses one."""
+    make: Any = make_dict_structure_fn  # its own options stand beside the fields
+    read = make(kind, _CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False)
+
+    def read_checked(value: Any, kind: Any) -> Any:  # noqa: ANN401 - of JSON
+        found = read(value, kind)
+        check(found)
+        return found
+
+    _CONVERTER.register_structure_hook(kind, read_checked)
 
 
 def from_plain(kind: type[_Record], value: Any) -> _Record:  # noqa: ANN401 - of JSON
     """Read a record that `to_plain` has written; an error says what does not fit."""
     try:
-        return CONVERTER.structure(value, kind)
+        return _CONVERTER.structure(value, kind)
     except ForbiddenExtraKeysError as error:
         raise ValueError(str(error)) from error
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.fusion import FusedEstimate, Piece, fuse
 from kernelcast.models.evidence.model import CORRECTED
-from kernelcast.models.evidence.piece import FusedEstimate, Piece
 from kernelcast.predictor.answering.checking import add_expected, check_history
 from kernelcast.predictor.answering.composing import (
     NOTHING,

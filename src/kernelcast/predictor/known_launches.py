@@ -8,7 +8,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from kernelcast.launches.recordings import Recording
-from kernelcast.models.evidence.piece import Piece
+from kernelcast.models.evidence.fusion import Piece
 from kernelcast.predictor.answering.composing import Basis, Remembered
 from kernelcast.predictor.answering.identity import AskedName
 from kernelcast.predictor.answering.launch_history import LaunchHistory

@@ -7,8 +7,8 @@ from functools import partial
 from kernelcast.launches.estimation import estimate_runs
 from kernelcast.launches.recordings import RecordedAnswer, Recording
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.moments import SampledMoment
-from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering.measuring import make_row, put_analytic
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (

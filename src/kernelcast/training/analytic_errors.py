@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.conformal import Calibration
-from kernelcast.models.evidence.analytic_errors import ANY, calibrate_errors
+from kernelcast.models.evidence.stored import ANY, calibrate_errors
 from kernelcast.records.observation import Observation
 from kernelcast.training.registry import name_runtime
 

@@ -14,13 +14,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from kernelcast.models.evidence.calibration import EvidenceRow
+from kernelcast.models.evidence.fusion import Kind
 from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_moment
-from kernelcast.models.evidence.piece import Kind
-from kernelcast.models.evidence.sizes import KnownSize
+from kernelcast.models.evidence.sizes import KnownSize, measure_work
 from kernelcast.records.observation import Observation
 from kernelcast.training.peaks import UNKNOWN, DevicePeaks
 from kernelcast.training.settings import ALL_ROWS, RowFilter
-from kernelcast.training.work import measure_work
 
 SetKey = tuple[int, int]
 """Multiple and window set of a set of samples; the sampler's own have multiple 0."""

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.models.evidence.analytic_errors import ANY, know_analytic
 from kernelcast.models.evidence.calibration import ANSWERING, EvidenceRow, calibrate
 from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
-from kernelcast.models.evidence.stored import publish_evidence
+from kernelcast.models.evidence.stored import ANY, know_analytic, publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles, list_versions
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.machine import MachineDescription

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from kernelcast.models.evidence.stored import load_evidence, model_to_json
-from kernelcast.models.validation import report_to_json
+from kernelcast.models.validation.report import report_to_json
 from kernelcast.models.versioned_files import ModelVersions, VersionedFiles
 from kernelcast.training.registry import (
     find_model,

@@ -10,7 +10,8 @@ import numpy as np
 
 from kernelcast.models.persistence import ModelRegistry, save_model
 from kernelcast.models.time_models import FittedModel, TimeModel, make_model
-from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
+from kernelcast.models.validation.report import ValidationReport
+from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Texts, TrainingTable

@@ -8,7 +8,8 @@ import joblib
 import numpy as np
 
 from kernelcast.models.time_models import RIVALS, make_model
-from kernelcast.models.validation import ValidationPlan, ValidationReport, validate
+from kernelcast.models.validation.report import ValidationReport
+from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.rows import (

@@ -5,7 +5,7 @@ from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
 from kernelcast.models.time_models import make_model
-from kernelcast.models.validation import validate
+from kernelcast.models.validation.running import validate
 from kernelcast.training.registry import MODELS_VARIABLE, open_registry
 from support.synthetic_rows import make_rows
 

@@ -6,7 +6,7 @@ from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
 from kernelcast.launches.data_store import STORE_VARIABLE
-from kernelcast.models.validation import report_from_json
+from kernelcast.models.validation.report import report_from_json
 from kernelcast.records.observation import Observation
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation

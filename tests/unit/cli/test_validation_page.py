@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.models.validation import ModelRows, ValidationReport
+from kernelcast.models.validation.report import ModelRows, ValidationReport
 from kernelcast.models.validation.scoring import list_rows, score_rows
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.charts import LONGEST_NAME, shorten_names

@@ -113,8 +113,6 @@ def test_divergent_branches_are_a_lower_bound_where_loops_are_entered_often() ->
     assert found.warps[0].divergent_branches == 2
 
 
-
-
 def test_the_last_warp_of_a_work_group_may_lack_lanes() -> None:
     """48 work-items fill one and a half warps of 32: three quarters of the lanes work."""
     source = "kernel void k(global float *x) { x[get_global_id(0)] += 1; }"

@@ -17,9 +17,7 @@ def find_narrowed(body: str) -> set[str]:
     helper = "float pick(global const float *from, int at) { return from[at]; }"
     source = f"{helper} kernel void k({_PARAMETERS}) {{ {_IDS} {body} }}"
     return {
-        one.text
-        for one in read_facts(Kernel(name="k", source=source)).accesses
-        if one.is_narrowed
+        one.text for one in read_facts(Kernel(name="k", source=source)).accesses if one.is_narrowed
     }
 
 

@@ -67,10 +67,6 @@ def test_no_kernel_of_the_corpus_waits() -> None:
         source, options = path.read_text(), (f"-I{path.parent}",)
         for name in compile_source(source, options, path.name).kernels:
             assert (
-                find_wait_loop(
-                    analyse(
-                        Kernel(name=name, source=source, build_options=options)
-                    )
-                )
+                find_wait_loop(analyse(Kernel(name=name, source=source, build_options=options)))
                 is None
             ), f"{path.name}: {name}"

@@ -241,9 +241,7 @@ def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work() -> None:
     for path in sorted(path for one in _FOLDERS for path in (_ROOT / one).rglob("*.cl")):
         source, options = path.read_text(), (f"-I{path.parent}",)
         for name in compile_source(source, options, path.name).kernels:
-            analysis = analyse(
-                Kernel(name=name, source=source, build_options=options)
-            )
+            analysis = analyse(Kernel(name=name, source=source, build_options=options))
             kernels += 1
             atomic += any(one.kind is AccessKind.ATOMIC for one in analysis.facts.accesses)
             if find_work_queue(analysis):

@@ -5,19 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.models.validation import (
-    DeviceScore,
-    GroupScore,
-    ModelRows,
-    ValidatedRows,
-    ValidationReport,
-)
 from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
 from kernelcast.models.validation.comparison import (
     DeviceComparison,
     compare_validated,
     comparison_from_json,
     comparison_to_json,
+)
+from kernelcast.models.validation.report import (
+    DeviceScore,
+    GroupScore,
+    ModelRows,
+    ValidatedRows,
+    ValidationReport,
 )
 from kernelcast.records.errors import InputError
 

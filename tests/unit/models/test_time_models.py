@@ -16,7 +16,7 @@ from kernelcast.models.persistence import (
     write_model,
 )
 from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, list_models, make_model
-from kernelcast.models.validation import validate
+from kernelcast.models.validation.running import validate
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from kernelcast.models.time_models import FittedModel, TimeModel, make_model
-from kernelcast.models.validation import (
+from kernelcast.models.validation.report import (
     ModelRows,
-    ValidationPlan,
     ValidationReport,
     report_from_json,
     report_to_json,
-    validate,
 )
+from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.models.validation.scoring import list_rows, score_rows
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema

@@ -13,11 +13,10 @@ from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.analytic_errors import ANY, find_half_width, load_shipped
 from kernelcast.models.evidence.calibration import calibrate
+from kernelcast.models.evidence.fusion import Kind
 from kernelcast.models.evidence.model import PlainVariance
-from kernelcast.models.evidence.piece import Kind
-from kernelcast.models.evidence.stored import publish_evidence
+from kernelcast.models.evidence.stored import ANY, find_half_width, load_shipped, publish_evidence
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.measuring import model_alone

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.model import BUILT_IN
-from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering import kernel_sizes
 from kernelcast.predictor.answering.evidence import choose_moments
 from kernelcast.predictor.answering.policy import Policy

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import kernelcast.training_data
-from kernelcast.models.evidence.analytic_errors import ANY, find_half_width, load_shipped
+from kernelcast.models.evidence.stored import ANY, find_half_width, load_shipped
 from kernelcast.training.analytic_errors import CPU_MODEL, calibrate_runtimes, choose_runs
 from kernelcast.training.reading import read_observations
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.models.time_models import make_model
-from kernelcast.models.validation import validate
+from kernelcast.models.validation.running import validate
 from kernelcast.records.errors import InputError
 from kernelcast.training.runs import (
     VARIABLE,

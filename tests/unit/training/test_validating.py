@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelcast.models.validation import ValidationReport
+from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.settings import (

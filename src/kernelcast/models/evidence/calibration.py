@@ -9,7 +9,7 @@ import numpy.typing as npt
 from kernelcast.models.columns import make_columns
 from kernelcast.models.conformal import Calibration
 from kernelcast.models.conformal import calibrate as calibrate_interval
-from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
     ANY_FORM,
     EvidenceModel,
@@ -20,7 +20,6 @@ from kernelcast.models.evidence.model import (
     name_situation,
 )
 from kernelcast.models.evidence.moments import FormVariance, SampledMoment, fit_form
-from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, fit_sizes
 from kernelcast.models.regression import (
     LEARNERS,

@@ -15,9 +15,8 @@ import numpy as np
 
 from kernelcast.models.columns import make_columns
 from kernelcast.models.conformal import Calibration
-from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.moments import SIGNS, FormVariance, SampledMoment
-from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.models.evidence.sizes import (
     KnownSize,
     SizeAnswer,

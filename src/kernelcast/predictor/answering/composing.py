@@ -8,9 +8,8 @@ from functools import lru_cache
 from itertools import combinations
 from statistics import median
 
-from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import ASSUMED_ERRORS, move, name_situation
-from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
 from kernelcast.predictor.answering.kernel_sizes import Work
 from kernelcast.predictor.answering.launch_history import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.learned import Learned

@@ -10,10 +10,10 @@ from statistics import fmean
 from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import BUILT_IN, SAMPLER, EvidenceModel, find_uncalibrated
 from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment
-from kernelcast.models.evidence.piece import FusedEstimate, Kind, Piece
+from kernelcast.models.evidence.sizes import measure_work
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.kernel_sizes import (
@@ -32,7 +32,6 @@ from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.training.work import measure_work
 
 FEWEST_SIZES = 3
 """Observed sizes without which a launch is always sampled: of fewer, none tells which is wrong."""

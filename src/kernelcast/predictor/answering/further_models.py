@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.model import find_normal_quantile
-from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.predictor.answering.policy import MethodChoice
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchRow
 from kernelcast.predictor.answering.trained_models import TrainedModels

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from cachetools import LRUCache
 
+from kernelcast.models.evidence.fusion import FusedEstimate, Piece
 from kernelcast.models.evidence.model import EvidenceModel
 from kernelcast.models.evidence.moments import SampledMoment
-from kernelcast.models.evidence.piece import FusedEstimate, Piece
 from kernelcast.models.evidence.sizes import MEASURES, KnownSize
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.learned import KnownCorrection

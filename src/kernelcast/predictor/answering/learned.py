@@ -9,8 +9,8 @@ from typing import Any, overload
 import numpy as np
 
 from kernelcast.models.columns import FIGURES, make_columns
+from kernelcast.models.evidence.fusion import FusedEstimate
 from kernelcast.models.evidence.model import EvidenceModel, list_answer_values
-from kernelcast.models.evidence.piece import FusedEstimate
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.records.arguments import ScalarArgument

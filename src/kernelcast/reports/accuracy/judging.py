@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kernelcast.models.time_models import ABLATION, HYBRID, RIVALS, list_models
-from kernelcast.models.validation import report_from_json
 from kernelcast.models.validation.comparison import (
     ComparedKernel,
     Comparison,
@@ -15,7 +14,7 @@ from kernelcast.models.validation.comparison import (
     compare_validated,
     comparison_from_json,
 )
-from kernelcast.models.validation.report import ModelRows, ValidationReport
+from kernelcast.models.validation.report import ModelRows, ValidationReport, report_from_json
 
 __all__ = [
     "ABLATION",

@@ -3,7 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from kernelcast.models.evidence.analytic_errors import (
+from kernelcast.models.evidence.fusion import Kind, fuse
+from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
+from kernelcast.models.evidence.stored import (
     ANY,
     calibrate_errors,
     errors_from_json,
@@ -12,9 +14,6 @@ from kernelcast.models.evidence.analytic_errors import (
     know_analytic,
     load_shipped,
 )
-from kernelcast.models.evidence.fusion import fuse
-from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
-from kernelcast.models.evidence.piece import Kind
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
 

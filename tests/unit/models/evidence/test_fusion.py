@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.models.evidence.fusion import fuse
-from kernelcast.models.evidence.piece import Kind, Piece
+from kernelcast.models.evidence.fusion import Kind, Piece, fuse
 from kernelcast.records.errors import InputError
 
 BASES = {"": 0.0, "sampler": 0.02, "sizes": 0.01}

@@ -16,10 +16,9 @@ from kernelcast.models.evidence.calibration import (
     gather,
     list_others,
 )
-from kernelcast.models.evidence.fusion import fuse
+from kernelcast.models.evidence.fusion import Kind, Piece, fuse
 from kernelcast.models.evidence.model import EvidenceModel, name_situation
 from kernelcast.models.evidence.moments import read_moment
-from kernelcast.models.evidence.piece import Kind, Piece
 from kernelcast.models.evidence.stored import model_from_json, model_to_json
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import GroupBox, NDRange

@@ -1,6 +1,6 @@
 import math
 
-from kernelcast.models.evidence.piece import Kind, Piece
+from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.predictor.answering.composing import list_contradictions
 
 
