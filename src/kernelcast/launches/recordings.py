@@ -101,7 +101,9 @@ def _read(content: dict[str, Any]) -> Recording:
     if not (isinstance(pieces, list) and all(isinstance(one, dict) for one in pieces)):
         msg = f"pieces: expected a list of mappings, found {pieces!r}"
         raise ValueError(msg)
-    found: Recording = structure(content, Recording)
+    saturation = dict(content["saturation"])
+    saturation.pop("saturated_from", None)  # older files have it
+    found: Recording = structure({**content, "saturation": saturation}, Recording)
     recording = replace(found, facts=facts, pieces=tuple(pieces))
     _check(recording)
     return recording

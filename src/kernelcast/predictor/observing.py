@@ -1,28 +1,42 @@
 """Takes observed times: each is judged at once, and written beside the program."""
 
+import atexit
 import itertools
 import math
 import threading
+import time
 import uuid
-from collections.abc import Mapping
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from typing import Final
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from cachetools import LRUCache
 
 from kernelcast.predictor.answering.launch_history import Seen
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.writer import ObservationWriter
 from kernelcast.predictor.answers import Answers
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import MachineState, RunTimes
 from kernelcast.sampling.machine_state import read_load
 from kernelcast.sampling.plan import SAMPLER
 
+if TYPE_CHECKING:
+    from kernelcast.training_data.store import Store
+
 _MOST: Final = 100_000
+_BATCH: Final = 2000
+_PAUSE_S: Final = 0.2
+_LONGEST_PAUSE_S: Final = 5.0
+# About 100 MB: a store that has been away for so long will not come back by waiting.
+_MOST_WAITING: Final = 200_000
 
 
 class Observer:
@@ -33,8 +47,8 @@ class Observer:
         self._writer = ObservationWriter(lambda: memory.open(may_create=True))
         self._run, self._number = uuid.uuid4().hex, itertools.count()
         self._lock = threading.Lock()
-        self._started: set[tuple[str, tuple[int, ...], str]] = set()
-        self._keys: dict[str, None] = {}
+        self._met: LRUCache[object, None] = LRUCache(_MOST)
+        """Keys of observations, and kernels with their local sizes and devices."""
         self.flush, self.close = self._writer.flush, self._writer.close
 
     def observe(
@@ -53,9 +67,10 @@ class Observer:
         if slowdown is not None and not 1 <= slowdown < math.inf:
             msg = f"slowdown {slowdown}: give how many times as long as alone it took, at least 1"
             raise InputError(msg)
-        if key and not self._take_key(key):
+        if key and not self._is_new(key):
             return frozenset()
-        is_new = self._is_first(identity)
+        local = identity.ndrange.local_size if identity.ndrange else None
+        is_new = self._is_new((identity.kernel.digest, local or (), identity.device.id))
         if slowdown is None:
             alone_s = self._find_alone(identity.device.id, float(measured_s))
         else:
@@ -88,29 +103,143 @@ class Observer:
         seen = None if meter is None else meter.judge_run(device_id, seconds)
         return seen.find_alone(seconds) if seen is not None and seen.is_noticeable else seconds
 
-    def _is_first(self, identity: LaunchIdentity) -> bool:
-        """Tell whether a kernel's launches with this local size begin with this one."""
-        local = identity.ndrange.local_size if identity.ndrange else None
-        name = (identity.kernel.digest, local or (), identity.device.id)
+    def _is_new(self, name: object) -> bool:
+        """Tell whether something is met for the first time."""
         with self._lock:
-            if name in self._started:
-                return False
-            if len(self._started) >= _MOST:
-                self._started.clear()
-            self._started.add(name)
-            return True
-
-    def _take_key(self, key: str) -> bool:
-        """Remember a key; tell whether it is new."""
-        with self._lock:
-            if key in self._keys:
-                return False
-            self._keys[key] = None
-            if len(self._keys) > _MOST:
-                del self._keys[next(iter(self._keys))]
-            return True
+            is_new = name not in self._met
+            self._met[name] = None
+            return is_new
 
 
 @cache
 def _list_versions() -> Mapping[str, str]:
     return {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}
+
+
+class ObservationLostError(KernelcastError):
+    """Is raised when a store takes no observations, and says how many are waiting or lost."""
+
+
+class ObservationWriter:
+    """Takes observations at once and writes them in batches from a thread of its own.
+
+    What was taken is written by `flush`, by `close`, and when the interpreter ends, also after
+    Ctrl-C or `sys.exit`. A store that does not answer is tried again; meanwhile observations wait.
+    Only a killed process loses what it took within the last `_PAUSE_S`: `flush` first where that
+    matters.
+    """
+
+    def __init__(self, open_store: Callable[[], "Store | None"]) -> None:
+        self._open_store = open_store
+        self._waiting: deque[Observation] = deque()
+        self._taken = self._written = 0
+        self._problem: KernelcastError | None = None
+        self._is_closed = self._is_urgent = False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, one: Observation) -> None:
+        """Take an observation."""
+        with self._changed:
+            if self._is_closed:
+                msg = "the predictor is closed: it takes no observations any more"
+                raise ObservationLostError(msg)
+            if len(self._waiting) >= _MOST_WAITING:
+                msg = (
+                    f"{len(self._waiting):,} observations wait for a store that does not take "
+                    f"them; this one is not taken ({self._problem})"
+                )
+                raise ObservationLostError(msg)
+            if self._thread is None:
+                self._start()
+            self._waiting.append(one)
+            self._taken += 1
+            if len(self._waiting) == _BATCH:
+                self._changed.notify_all()
+
+    def flush(self, timeout_s: float = 30.0) -> None:
+        """Wait until all that was taken so far is in the store."""
+        deadline_s = time.monotonic() + timeout_s
+        with self._changed:
+            goal = self._taken
+            self._is_urgent = True
+            self._changed.notify_all()
+            while self._written < goal:
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    msg = (
+                        f"{goal - self._written:,} observations are not in the store yet "
+                        f"({self._problem or 'it is slow'}); they go on waiting"
+                    )
+                    raise ObservationLostError(msg)
+                self._changed.wait(left_s)
+
+    def close(self, timeout_s: float = 30.0) -> None:
+        """Write what waits, and take nothing more."""
+        try:
+            self.flush(timeout_s)
+        finally:
+            with self._changed:
+                self._is_closed = True
+                self._changed.notify_all()
+                thread = self._thread
+            if thread is not None:
+                thread.join(timeout=_LONGEST_PAUSE_S)
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="kernelcast-observations",
+                                        daemon=True)  # fmt: skip
+        self._thread.start()
+        _register(self)
+
+    def _run(self) -> None:
+        pause_s = _PAUSE_S
+        while True:
+            with self._changed:
+                self._changed.wait_for(self._has_work, timeout=pause_s)
+                if self._is_closed and not self._waiting:
+                    return
+                if self._is_closed and self._problem is not None:
+                    return
+                batch = list(islice(self._waiting, _BATCH))
+            if not batch:
+                continue
+            problem = self._write(batch)
+            with self._changed:
+                self._problem = problem
+                if problem is None:
+                    pause_s = _PAUSE_S
+                    for _ in batch:
+                        self._waiting.popleft()
+                    self._written += len(batch)
+                    self._is_urgent = self._is_urgent and bool(self._waiting)
+                    self._changed.notify_all()
+            if problem is not None:
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _has_work(self) -> bool:
+        return self._is_closed or self._is_urgent or len(self._waiting) >= _BATCH
+
+    def _write(self, batch: list[Observation]) -> KernelcastError | None:
+        try:
+            store = self._open_store()
+            if store is not None:
+                store.add_many(batch)
+        except KernelcastError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - the thread must not die with what waits
+            return KernelcastError(repr(error))
+        return None
+
+
+def _register(writer: ObservationWriter) -> None:
+    """Write what waits when the interpreter ends; a writer that is gone before needs nothing."""
+    reference = weakref.ref(writer)
+
+    def finish() -> None:
+        known = reference()
+        if known is not None:
+            known.close()
+
+    atexit.register(finish)

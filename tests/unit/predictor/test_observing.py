@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.predictor.answering.writer import ObservationLostError, ObservationWriter
+from kernelcast.predictor.observing import ObservationLostError, ObservationWriter
 from kernelcast.records.errors import KernelcastError
 from kernelcast.training_data.store import Store, open_store
 from support.observations import make_observation
 
 PROGRAM = """
 import sys
-from kernelcast.predictor.answering.writer import ObservationWriter
+from kernelcast.predictor.observing import ObservationWriter
 from support.observations import make_observation
 from kernelcast.training_data.store import open_store
 writer = ObservationWriter(lambda: open_store(sys.argv[1]))
