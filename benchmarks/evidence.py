@@ -10,38 +10,25 @@ the correction with its gate are fitted on the others (ten parts; what is chosen
 parts within). Which sets of samples stand for a moment is told in `kernelcast.training.evidence`;
 it was chosen, as was the likelihood (`kernelcast.models.evidence.fusion.CORE`), on the rows of
 ``CHOSEN_ON`` alone. What corrections bring is told in full by ``learned_answers.py``.
+
+Peers, for comparison only: StarPU's history-based ``a n^b``, its ``a n^b + c`` (the constant by
+bisection, as StarPU does) and its multiple linear regression; n is the number of work-items, and
+the terms of the last are work-items, instructions and bytes.
 """
 
 import argparse
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cpu_time import least_us
-from evidence_peers import PEERS
 from evidence_report import write_report
-from evidence_rows import (
-    Stored,
-    choose_first,
-    choose_paper,
-    read_stored,
-    tell_raw,
-    tell_whole_runs,
-)
-from evidence_scores import (
-    MAIN,
-    Lines,
-    Told,
-    divide_by_age,
-    divide_by_evenness,
-    divide_by_noise,
-    score,
-    summarise,
-)
 from machine import describe_machine
 
 from kernelcast.models.evidence.calibration import (
@@ -53,12 +40,22 @@ from kernelcast.models.evidence.calibration import (
 )
 from kernelcast.models.evidence.fusion import FusedEstimate, fuse
 from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
+from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.evidence.stored import know_analytic
+from kernelcast.models.linear import fit_linear
 from kernelcast.models.regression import divide_groups, number_groups
-from kernelcast.training.evidence import choose_moments, make_row
+from kernelcast.training.evidence import (
+    SetKey,
+    StoredLaunch,
+    choose_moments,
+    make_row,
+    read_launches,
+)
 from kernelcast.training.peaks import read_peaks
 from kernelcast.training.registry import name_runtime
+from kernelcast.training.settings import RowFilter
 from kernelcast.training.table import machines_beside
+from kernelcast.training_data.parquet import read_parquet
 
 ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "results" / "evidence"
@@ -68,6 +65,266 @@ COVERAGE = 0.9
 FOLDS = 10
 SOME, ALL = 3, 10_000
 FACTORS = (1e-6, 1e-3, 0.1, 0.5, 2.0, 10.0, 1e3, 1e6)
+
+
+_STEPS = 60
+_FARTHEST = 20.0
+Peer = Callable[[Sequence[KnownSize], KnownSize], float | None]
+"""Gives ln seconds of a size from known ones; None where it has no answer."""
+
+
+def regress(known: Sequence[KnownSize], asked: KnownSize) -> float | None:
+    """Fit ln t = ln a + b ln n."""
+    work = np.array([one.log_work[0] for one in known])
+    if len(known) < 2 or np.ptp(work) == 0:
+        return None
+    slope, level = np.polyfit(work, [one.log_seconds for one in known], 1)
+    return float(np.clip(level + slope * asked.log_work[0], -_FARTHEST, _FARTHEST))
+
+
+def regress_with_constant(known: Sequence[KnownSize], asked: KnownSize) -> float | None:
+    """Fit t = a n^b + c, c between nothing and the shortest time by the correlation of logs."""
+    work = np.array([one.log_work[0] for one in known])
+    seconds = np.exp([one.log_seconds for one in known])
+    if len(known) < 3 or np.ptp(work) == 0:
+        return None
+    low, high = 0.0, float(seconds.min())
+    for _ in range(_STEPS):
+        step = (high - low) / 3
+        left, right = low + step, high - step
+        if _correlate(work, seconds - left) > _correlate(work, seconds - right):
+            high = right
+        else:
+            low = left
+    constant = min(low, 0.999 * float(seconds.min()))
+    slope, level = np.polyfit(work, np.log(seconds - constant), 1)
+    power = math.exp(float(np.clip(level + slope * asked.log_work[0], -_FARTHEST, _FARTHEST)))
+    return math.log(power + constant)
+
+
+def regress_linearly(known: Sequence[KnownSize], asked: KnownSize) -> float | None:
+    """Fit t = c + sum of a_i w_i by least squares over three measures of work."""
+    columns = np.exp(np.nan_to_num([one.log_work[:3] for one in (*known, asked)]))
+    columns /= columns.mean(axis=0)
+    terms = np.column_stack([np.ones(len(columns)), columns])
+    seconds = np.exp([one.log_seconds for one in known])
+    found = np.linalg.lstsq(terms[:-1], seconds, rcond=1e-6)[0]
+    told = float(terms[-1] @ found)
+    return math.log(told) if told > 0 else None
+
+
+def scale_by_instructions(known: Sequence[KnownSize], asked: KnownSize) -> float | None:
+    """Scale by counted instructions, by work-items where they are not known, and take the median.
+
+    It is the line "other observed sizes, scaled" of the table that this work began with.
+    """
+    measure = 1 if all(math.isfinite(one.log_work[1]) for one in (*known, asked)) else 0
+    rates = [one.log_seconds - one.log_work[measure] for one in known]
+    return float(np.median(rates)) + asked.log_work[measure]
+
+
+def scale_by_items(known: Sequence[KnownSize], asked: KnownSize) -> float | None:
+    """Scale by work-items and take the median."""
+    rates = [one.log_seconds - one.log_work[0] for one in known]
+    return float(np.median(rates)) + asked.log_work[0]
+
+
+def _correlate(work: np.ndarray, seconds: np.ndarray) -> float:
+    return float(np.corrcoef(work, np.log(np.maximum(seconds, 1e-12)))[0, 1])
+
+
+PEERS: Mapping[str, Peer] = {
+    "median, by instructions": scale_by_instructions,
+    "median, by work-items": scale_by_items,
+    "StarPU: a n^b": regress,
+    "StarPU: a n^b + c": regress_with_constant,
+    "StarPU: multiple linear": regress_linearly,
+}
+
+
+LINES: Mapping[str, tuple[SetKey, ...]] = {
+    "the sampler's set 0": ((0, 0),),
+    "the sampler's set 1": ((0, 1),),
+    "pairs of 2 and 3 units, two moments": ((2, 0), (2, 1)),
+    "pairs of 4 and 5 units, two moments": ((4, 0), (4, 1)),
+    "all sets but the first, 3 units and more": (
+        (0, 1), (0, 2), *((multiple, one) for multiple in (3, 4, 5) for one in (0, 1)),
+    ),
+}  # fmt: skip
+"""Lines of the table that nothing is fitted for: the median of what these sets say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored(StoredLaunch):
+    """A stored launch with what each set of its samples says and costs.
+
+    Parameters
+    ----------
+    line_s, cost : mapping
+        Of each set of samples: seconds by today's line, and its launches' time over the whole's.
+    """
+
+    line_s: Mapping[SetKey, float]
+    cost: Mapping[SetKey, float]
+
+    @property
+    def pilot_cost(self) -> float:
+        """Time of the pilot's launches over the whole's."""
+        launches = self.observation.samples[0].launches
+        return sum(one.duration_s for one in launches if one.window < 0) / self.observation.seconds
+
+
+def read_stored(path: Path) -> list[Stored]:
+    """Read undisturbed rows of the file's newest sampler, long and large enough."""
+    return [_read(one) for one in read_launches(read_parquet(path), RowFilter())]
+
+
+def _read(row: StoredLaunch) -> Stored:
+    one, places = row.observation, row.places.items()
+    return Stored(
+        observation=one,
+        kernel=row.kernel,
+        places=row.places,
+        features=row.features,
+        line_s={key: fit_linear(one.sample_run(place)).seconds for key, place in places},
+        cost={key: one.samples[place].sampling_s / one.seconds for key, place in places},
+    )
+
+
+def choose_first(row: StoredLaunch) -> tuple[SetKey, ...]:
+    """Give the one set that was taken before the kernel had run."""
+    del row
+    return ((0, 0),)
+
+
+def choose_paper(row: StoredLaunch) -> tuple[SetKey, ...]:
+    """Give pairs of 2 and 3 units at two moments, whatever the work."""
+    pairs: tuple[SetKey, ...] = ((2, 0), (2, 1))
+    return pairs if all(one in row.places for one in pairs) else ((0, 0), (0, 1))
+
+
+def tell_raw(rows: Sequence[Stored]) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+    """Give name, rows, errors in ln and costs of the lines that nothing is fitted for."""
+    for name, keys in LINES.items():
+        places, errors, costs = [], [], []
+        for place, row in enumerate(rows):
+            chosen = [key for key in keys if key in row.line_s]
+            if chosen:
+                told = np.log([row.line_s[key] for key in chosen])
+                places.append(place)
+                errors.append(float(np.median(told)) - math.log(row.observation.seconds))
+                costs.append(sum(row.cost[key] for key in chosen))
+        yield name, np.array(places), np.array(errors), np.array(costs)
+
+
+def tell_whole_runs(rows: Sequence[Stored]) -> list[np.ndarray]:
+    """Give, of each row, what each whole run says of the median of the others, in ln."""
+    found = []
+    for row in rows:
+        runs = np.log(row.observation.runs.durations_s)
+        found.append(np.array(
+            [runs[one] - np.median(np.delete(runs, one)) for one in range(len(runs))]
+            if len(runs) > 2 else []
+        ))  # fmt: skip
+    return found
+
+
+def group(rows: Sequence[Stored]) -> dict[str, list[int]]:
+    """Give places of rows by kernel."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        found[row.kernel].append(place)
+    return found
+
+
+MAIN = "two moments"
+CLASSES = (0.0, 0.02, 0.04, 0.08, math.inf)
+"""Of the noise of a row's whole runs."""
+Told = tuple[float, float, bool]
+"""ln error, half width of the interval, and whether it holds the measured time."""
+Lines = dict[str, dict[int, Told]]
+
+
+def summarise(told: Mapping[int, Told]) -> dict[str, Any]:
+    """Score a line, and what its intervals hold."""
+    errors, widths, inside = (np.array(one) for one in zip(*told.values(), strict=True))
+    answered = np.isfinite(errors)
+    return {
+        **score(errors[answered]),
+        "without_answer": int((~answered).sum()),
+        "held": float(inside[answered].mean()),
+        "half_width": float(np.median(widths[answered])),
+    }
+
+
+def score(errors: np.ndarray) -> dict[str, float]:
+    """Give mean, median and the rest of relative errors, of errors in ln."""
+    sizes = np.abs(np.expm1(np.clip(errors, -20.0, 20.0)))
+    return {
+        "answers": len(sizes),
+        "mean": float(sizes.mean()),
+        "median": float(np.median(sizes)),
+        "p90": float(np.quantile(sizes, 0.9)),
+        "worst": float(sizes.max()),
+        "bias": float(np.median(errors)),
+    }
+
+
+DIVIDED = (
+    "set 0", MAIN, f"{MAIN}, corrected", f"{MAIN}, three other sizes",
+    "no sampling, three other sizes", "no sampling, all other sizes",
+)  # fmt: skip
+
+
+def _take(lines: Lines, wanted: Callable[[int], bool]) -> dict[str, dict[str, float]]:
+    found = {}
+    for name in DIVIDED:
+        errors = np.array([one[0] for place, one in lines[name].items() if wanted(place)])
+        if len(errors):
+            found[name] = score(errors)
+    return found
+
+
+def divide_by_noise(
+    stored: Sequence[Stored], lines: Lines, whole: Sequence[np.ndarray]
+) -> list[dict[str, Any]]:
+    """Divide by the noise of a row's whole runs."""
+    noise = [one.observation.runs.noise or 0.0 for one in stored]
+    found = []
+    for low, high in pairwise(CLASSES):
+        places = {place for place, one in enumerate(noise) if low <= one < high}
+        runs = [whole[place] for place in places if len(whole[place])]
+        if runs:
+            found.append({
+                "from": low, "to": None if math.isinf(high) else high, "rows": len(places),
+                "one whole run for the others": score(np.concatenate(runs)),
+                **_take(lines, places.__contains__),
+            })  # fmt: skip
+    return found
+
+
+def divide_by_evenness(stored: Sequence[Stored], lines: Lines) -> dict[str, Any]:
+    """Divide by whether work was found to be even."""
+    return {
+        name: _take(lines, lambda place, even=even: stored[place].is_even is even)  # type: ignore[misc]  # bound now
+        for name, even in (("even", True), ("uneven", False))
+    }
+
+
+def divide_by_age(rows: Sequence[EvidenceRow], lines: Lines) -> dict[str, Any]:
+    """Divide by whether another size was measured within an hour."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for one in rows:
+        times[one.kernel].append(one.size.at_s)
+    recent = [
+        sum(abs(at_s - one.size.at_s) < 3600.0 for at_s in times[one.kernel]) > 1 for one in rows
+    ]
+    return {
+        name: _take(lines, lambda place, wanted=wanted: recent[place] is wanted)  # type: ignore[misc]  # bound now
+        for name, wanted in (("another size within an hour", True), ("none", False))
+    }
+
+
 CHOICES = {"set 0": choose_first, "pairs of 2 and 3": choose_paper,
            "two moments": choose_moments}  # fmt: skip
 """Rows without pairs have no second line."""
