@@ -26,16 +26,14 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.traits import Trait
 from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.reports.machine import (
+    NumberPair,
+    compare_machines,
+    comparison_to_json,
     describe_machine,
     list_sources,
     save_machine_page,
     write_interval,
     write_trait,
-)
-from kernelcast.reports.machine_comparison import (
-    NumberPair,
-    compare_machines,
-    comparison_to_json,
 )
 from kernelcast.reports.numbers import format_duration, format_seconds
 from kernelcast.reports.presenter import Section, Table

@@ -10,7 +10,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MachineFileError, UnknownMachineError
 from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.reports.machine_comparison import compare_machines
+from kernelcast.reports.machine import compare_machines
 
 MACHINE = MachineDescription(id="pocl-cpu-1234", name="Here", kind=DeviceKind.CPU)
 
