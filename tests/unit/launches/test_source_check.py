@@ -1,11 +1,15 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
 
 from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.launches.source_check import refuse_misfits
+from kernelcast.predictor.answering.measuring import run_estimate
+from kernelcast.predictor.answering.tasks import EstimateTask
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
@@ -18,6 +22,9 @@ from kernelcast.records.errors import InputError, KernelNotFoundError, Signature
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+
+if TYPE_CHECKING:
+    from kernelcast.sampling.session import DeviceSession
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/*.yaml"))
 
@@ -42,6 +49,14 @@ def test_another_number_of_arguments_is_refused_with_the_signature() -> None:
     expected = r"1 arguments given, 2 expected: 0 \(global float\* a\), 1 \(int n\)"
     with pytest.raises(SignatureError, match=expected):
         refuse_misfits(make_problem("kernel void f(global float *a, int n) {}", 1))
+
+
+def test_a_sampling_refuses_misfits_before_the_device_is_asked() -> None:
+    """No device's compiler runs for a source that does not fit its arguments."""
+    problem = make_problem("kernel void f(global float *a, int n) {}", 1)
+    task = EstimateTask(problem=problem, device_id="none", settings=EstimateSettings())
+    with pytest.raises(SignatureError, match="1 arguments given, 2 expected"):
+        run_estimate(cast("DeviceSession", None), task)
 
 
 FLOATS = BufferArgument(element=ElementType("float32"), count=64)

@@ -20,6 +20,7 @@ from kernelcast.launches.live import find_reach
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.recordings import Recording
+from kernelcast.launches.source_check import refuse_misfits
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -87,6 +88,8 @@ def run_estimate(
     refuse_persistent(kernel)
     accesses = _find_accesses(problem, task.facts)
     is_checked = hold is not None  # live objects are refused before they come here
+    if not is_checked:
+        refuse_misfits(problem)  # no compiler of a device is needed to see that
     counts = task.wants_row and task.wants_counts and task.facts is None and not is_checked
     hold = hold or partial(
         prepared_problem, session, problem, seed=task.settings.seed, find_reach=find_reach
