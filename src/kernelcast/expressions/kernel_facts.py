@@ -6,7 +6,7 @@ from enum import StrEnum
 from kernelcast.expressions import Condition, Expr
 from kernelcast.expressions.accesses import AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.records.operations import MemorySpace, OperationCounts
-from kernelcast.records.source_lines import LineFacts
+from kernelcast.records.software_counters import LineFacts
 
 ONCE = -1
 """The counter of the work-item itself: it is 1."""

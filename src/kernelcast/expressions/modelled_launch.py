@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import WarpCounters
+from kernelcast.records.software_counters import RecordedAddresses, WarpCounters
 
 NOTHING = OperationCounts(operations={}, memory={})
 

@@ -25,8 +25,8 @@ from kernelcast.features.ir.module import (
 from kernelcast.features.ir.reading import read_code
 from kernelcast.features.ir.scalars import is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.errors import InputError
-from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.software_counters import InstrumentedKernel
 
 _HEADER: Final = """\
 static inline size_t kc_row(void)

@@ -14,12 +14,15 @@ from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting.trips import find_loops
 from kernelcast.features.counting_copy import write_counting_copy
-from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import CounterSample, SoftwareCounters
+from kernelcast.records.software_counters import (
+    CounterSample,
+    InstrumentedKernel,
+    RecordedAddresses,
+    SoftwareCounters,
+)
 from kernelcast.sampling.counting import (
     BuiltCopy,
     CountingLaunch,

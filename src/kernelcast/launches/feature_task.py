@@ -18,9 +18,8 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.recorded_addresses import RecordedAddresses
 from kernelcast.records.samples import SampleRun
-from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices

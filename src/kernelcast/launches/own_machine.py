@@ -12,8 +12,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 
 
 def find_own_machine(device_id: str, *, stand_in: str = "") -> MachineDescription | None:

@@ -1,13 +1,18 @@
-"""What sampled work-items executed: counted by an instrumented kernel, or derived from source."""
+"""What work-items execute: counted by an instrumented kernel, recorded, or read in the source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.errors import RecordingError
-from kernelcast.records.operations import MemorySpace, OperationCounts
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.operations import MemorySpace, OperationCounts, add_weighted
+
+ADDRESS_WORDS = 2
+"""Words of 64 bits per recorded address: the place and the address."""
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -147,3 +152,102 @@ class SoftwareCounters:
     instrumented_s: float | None = None
     plain_s: float | None = None
     """Time of the instrumented run and of the same work-groups of the plain kernel, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstrumentedKernel:
+    """A kernel with one or two more parameters at its end."""
+
+    kernel: Kernel
+    """The rewritten kernel; builds only with `header` in front of it."""
+    original: Kernel
+    """The kernel it was made from."""
+    header: str
+    """Functions that must see OpenCL's own builtins, so it goes before everything else."""
+    counter_count: int
+    """Counters per work-item. The parameter ``__global uint *kc_counts`` takes counter `c` of the
+    work-item in row `r` of `n` at ``c * n + r``; rows are global ids of the launch, less its
+    offset, dimension 0 fastest."""
+    places: tuple[tuple[int, ...], ...] = ()
+    """What a recorded place stands for: sites of the analysis, one number each, by the place's own
+    number. Empty if nothing is recorded; else the parameters ``__global ulong *kc_log`` and ``uint
+    kc_capacity`` follow: per row, `kc_capacity` pairs of place and address. Counter `counter_count`
+    then counts the addresses of a work-item."""
+    bases: tuple[str, ...] = ()
+    """Buffers and arrays whose own address is recorded, as places `len(places)` and on."""
+
+    @property
+    def records_addresses(self) -> bool:
+        """Whether addresses are recorded too."""
+        return bool(self.places)
+
+    @property
+    def row_words(self) -> int:
+        """Words of 32 bits that a work-item writes into the buffer of counters."""
+        return self.counter_count + self.records_addresses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordedAddresses:
+    """Memory accesses of some work-groups, one by one, in any order."""
+
+    work_groups: tuple[int, ...]
+    """Numbers of the work-groups that were recorded, dimension 0 fastest."""
+    work_items: tuple[int, ...]
+    """How many work-items each of them has."""
+    sites: IntArray
+    """Shape (accesses,). Place in the source: `MemoryAccess.site`."""
+    groups: IntArray
+    local_ids: IntArray
+    """Shape (accesses,). Local linear id of the work-item."""
+    sequences: IntArray
+    """Shape (accesses,). How often the work-item had executed the site before."""
+    buffers: IntArray
+    """Shape (accesses,). Index of the kernel's parameter that the address belongs to; local arrays
+    are numbered behind the parameters; -1 if it is not known."""
+    offsets_bytes: IntArray
+    """Shape (accesses,). Offset from the start of the buffer, or any address if the buffer is not
+    known."""
+
+    def __post_init__(self) -> None:
+        columns = [one.name for one in fields(self) if not one.name.startswith("work_")]
+        shapes = {name: getattr(self, name).shape for name in columns}
+        if set(shapes.values()) != {(self.sites.size,)}:
+            msg = f"columns have shapes {shapes}; expected one number per access in each"
+            raise RecordingError(msg)
+        if len(self.work_items) != len(self.work_groups):
+            msg = (
+                f"{len(self.work_groups)} work-groups, but sizes of {len(self.work_items)}; "
+                "give one size per work-group"
+            )
+            raise RecordingError(msg)
+        strangers = set(np.unique(self.groups).tolist()) - set(self.work_groups)
+        if strangers:
+            msg = f"accesses of work-group {min(strangers)}, which is not in {self.work_groups}"
+            raise RecordingError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineFacts:
+    """A line with code of the kernel, or of a function that it calls."""
+
+    line: int
+    """Its number, from 1. What goes over several lines counts for the line where it begins."""
+    parts: tuple[tuple[int, OperationCounts], ...]
+    """Blocks that have code on the line, by index in `KernelFacts.blocks`, and what one execution
+    of the block executes on it."""
+
+    @property
+    def once(self) -> OperationCounts:
+        """What one execution of every part executes."""
+        return add_weighted((counts, 1) for _, counts in self.parts)
+
+    def executions(self, block_counts: Sequence[float]) -> float:
+        """Count how often its most frequent part is executed."""
+        return max(block_counts[block] for block, _ in self.parts)
+
+    def executed(self, block_counts: Sequence[float]) -> OperationCounts:
+        """Count what is executed on it, where blocks are executed that often."""
+        return add_weighted(
+            (counts, block_counts[block]) for block, counts in self.parts if block_counts[block]
+        )

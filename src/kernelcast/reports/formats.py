@@ -8,8 +8,7 @@ from kernelcast.launches.features import DeviceFeatures, KernelFeatures
 from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.operations import OperationCounts
 from kernelcast.records.plain import CONVERTER, to_plain
-from kernelcast.records.software_counters import SoftwareCounters
-from kernelcast.records.source_lines import LineFacts
+from kernelcast.records.software_counters import LineFacts, SoftwareCounters
 
 CONVERTER.register_unstructure_hook(Expr, str)
 CONVERTER.register_unstructure_hook(Condition, str)

@@ -8,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.records.instrumented_kernel import ADDRESS_WORDS, InstrumentedKernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import CounterSample
+from kernelcast.records.software_counters import (
+    ADDRESS_WORDS,
+    CounterSample,
+    InstrumentedKernel,
+    RecordedAddresses,
+)
 from kernelcast.sampling.building import get_kernel
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.opencl import cl

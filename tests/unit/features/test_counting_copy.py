@@ -6,8 +6,8 @@ from kernelcast.compiling import compile_kernel
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.records.errors import InputError
-from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.software_counters import InstrumentedKernel
 
 
 def copy_of(source: str, *options: str, records_addresses: bool = False) -> InstrumentedKernel:

@@ -15,8 +15,7 @@ from kernelcast.records.errors import RecordingError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import RequestPattern
+from kernelcast.records.software_counters import RecordedAddresses, RequestPattern
 
 LINE = NDRange(global_size=(256,), local_size=(64,))
 

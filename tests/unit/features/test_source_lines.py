@@ -6,7 +6,7 @@ from kernelcast.features.analysis import analyse
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace, OperationKind, add_weighted
-from kernelcast.records.source_lines import LineFacts
+from kernelcast.records.software_counters import LineFacts
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted(ROOT.glob("examples/*/*.yaml"))

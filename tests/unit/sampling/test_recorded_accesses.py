@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.records.instrumented_kernel import InstrumentedKernel
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.software_counters import InstrumentedKernel
 from kernelcast.sampling.counting import CountedBox, place_work_items, read_log
 
 KERNEL = Kernel(name="k", source="kernel void k(global int *a) { a[0] = 1; }")

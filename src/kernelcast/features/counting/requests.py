@@ -20,8 +20,7 @@ from kernelcast.features.counting.touches import ROW_BYTES, Touches, find_touche
 from kernelcast.features.counting.trips import Loop, find_loops
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import RequestPattern
+from kernelcast.records.software_counters import RecordedAddresses, RequestPattern
 
 WARP_WIDTH = 32
 

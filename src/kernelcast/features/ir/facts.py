@@ -44,7 +44,7 @@ from kernelcast.records.operations import (
     OwnElement,
     add_weighted,
 )
-from kernelcast.records.source_lines import LineFacts
+from kernelcast.records.software_counters import LineFacts
 
 _GIVEN: Final = (Role.ARGUMENT, Role.INITIAL)
 _POINTER: Final = re.compile(r"P(?:U3AS\d+)?(?:U7_Atomic)?V?(K?)")

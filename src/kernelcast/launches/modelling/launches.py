@@ -23,8 +23,7 @@ from kernelcast.records.errors import SignatureError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationCounts
 from kernelcast.records.problem import Problem
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import SoftwareCounters, WarpCounters
+from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters, WarpCounters
 
 USUAL_WORK_GROUP = 64
 """Work-items of a work-group where neither the caller nor a device chooses."""

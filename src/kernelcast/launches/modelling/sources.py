@@ -26,8 +26,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts, add_weighted
 from kernelcast.records.problem import Problem
-from kernelcast.records.recorded_addresses import RecordedAddresses
-from kernelcast.records.software_counters import WarpCounters
+from kernelcast.records.software_counters import RecordedAddresses, WarpCounters
 
 Folds = tuple[tuple[int, int], ...]
 

@@ -18,7 +18,7 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
-from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import RecordedAddresses
 from support.opencl_cpu import TRIAD, make_launch, make_machine
 
 

@@ -19,7 +19,7 @@ from kernelcast.records.feature_vector import check_name
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationCounts
 from kernelcast.records.operations import OperationKind as Kind
-from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import RecordedAddresses
 
 V100 = find_machine("v100")
 X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in range(2))

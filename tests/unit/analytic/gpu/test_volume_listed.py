@@ -22,7 +22,7 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from kernelcast.records.recorded_addresses import RecordedAddresses
+from kernelcast.records.software_counters import RecordedAddresses
 
 X = Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=0))
 COUNT, LOCAL = 1 << 16, 128
