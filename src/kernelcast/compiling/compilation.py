@@ -524,6 +524,9 @@ def _inline_calls(code: str) -> str:
         raise CompileError(msg) from error
     with module:
         passes = binding.create_new_module_pass_manager()
+        # What no kernel calls goes first: its calls are inlined too, 38 s of 40 for a source of
+        # 88,000 lines, and 2.5 without them.
+        passes.add_global_dead_code_eliminate_pass()
         passes.add_always_inliner_pass()
         passes.add_global_dead_code_eliminate_pass()
         passes.add_sroa_pass()

@@ -1,9 +1,10 @@
 import pytest
 
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.analysis import analyse, read_facts
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.operations import MemorySpace
+from kernelcast.records.operations import MemorySpace, OperationKind
 
 SOURCE = """
 kernel void scale(global const float *restrict x, global float *y, constant float *c, float f,
@@ -87,3 +88,34 @@ def test_private_copies_are_a_gap() -> None:
     )
     [gap] = analyse(Kernel(name="k", source=source)).facts.gaps
     assert gap.reason == "the memory that async_work_group_copy copies is not described"
+
+
+def write_unrolled_hash(rounds: int) -> str:
+    """Write a kernel that mixes a state of eight words, three lines a round."""
+    state = [f"s{number}" for number in range(8)]
+    lines = [
+        "constant uint K[4] = {1u, 2654435769u, 3u, 40503u};",
+        "uint choose(uint x, uint y, uint z) { return z ^ (x & (y ^ z)); }",
+        "kernel void hash(global const uint *in, global uint *out) {",
+        "uint g = get_global_id(0), w[16]; for (int i = 0; i < 16; i++) w[i] = in[16 * g + i];",
+        *(f"uint {name} = in[8 * g + {number}];" for number, name in enumerate(state)),
+    ]
+    for place in range(rounds):
+        a, _, _, d, e, f, g, h = state
+        lines += [
+            f"w[{place % 16}] += rotate(w[{(place + 1) % 16}], {place % 31 + 1}u);",
+            f"{h} += choose({e}, {f}, {g}) + K[{place % 4}] + w[{place % 16}];",
+            f"{d} += {h}; {h} ^= rotate({a}, 7u);",
+        ]
+        state = [state[-1], *state[:-1]]
+    stores = (f"out[8 * g + {number}] = {name};" for number, name in enumerate(state))
+    return "\n".join((*lines, *stores, "}"))
+
+
+def test_a_long_unrolled_kernel_is_read_whole() -> None:
+    """Thousands of lines without a loop are one block; every access has its expression."""
+    facts = read_facts(Kernel(name="hash", source=write_unrolled_hash(1000)))
+    assert facts.coverage == 1
+    assert sum(one.kind is AccessKind.STORE for one in facts.accesses) == 8
+    total = sum(one.operations.count(OperationKind.LOGIC) for one in facts.blocks)
+    assert total == 6 * 1000  # two rotations, three of `choose`, one exclusive or

@@ -1,9 +1,9 @@
 """Reads the text of LLVM IR into light records: functions, blocks, instructions, notes."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import Final
 
 Operand = tuple[str, str]
@@ -66,7 +66,7 @@ class Instruction:
     flags: str = ""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Function:
     """A function that the module defines."""
 
@@ -77,9 +77,13 @@ class Function:
     """Whether a parameter points to a copy of the argument."""
     note: int
     """Number of its DISubprogram."""
-    blocks: dict[str, list[Instruction]] = field(default_factory=dict)
-    """By label, in order."""
-    returned: str = "void"
+    lines: list[str] = field(default_factory=list)
+    """Of its body."""
+
+    @cached_property
+    def blocks(self) -> dict[str, list[Instruction]]:
+        """Give instructions by label, in order; few functions of a text are asked for them."""
+        return _read_body(self.lines)
 
 
 @dataclass(slots=True, eq=False)
@@ -248,7 +252,7 @@ def read_module(text: str) -> Module:
             function, notes = _read_header(line)
             functions[function.name] = function
             arguments[function.name] = notes
-            _read_body(function, lines)
+            function.lines = list(takewhile(lambda one: not one.startswith("}"), lines))
         elif line.startswith("@") and (match := _GLOBAL.match(line)):
             variables[match[1]] = _read_global(match)
         elif line.startswith("%") and " = type " in line:
@@ -286,24 +290,24 @@ def _read_header(line: str) -> tuple[Function, dict[str, int]]:
     parameters = tuple(read_operand(one) for one in parts)
     notes = {name: int(number) for name, number in re.findall(r"!([\w.]+) !(\d+)", line[end:])}
     function = Function(
-        name=match[2].strip('"'), parameters=parameters, returned=match[1],
+        name=match[2].strip('"'), parameters=parameters,
         by_value=tuple(bool(_BYVAL.search(one)) for one in parts), note=notes.get("dbg", -1),
     )  # fmt: skip
     return function, notes
 
 
-def _read_body(function: Function, lines: Iterator[str]) -> None:
+def _read_body(body: list[str]) -> dict[str, list[Instruction]]:
+    blocks: dict[str, list[Instruction]] = {}
     label = "%entry"
     block: list[Instruction] = []
+    lines = iter(body)
     for line in lines:
-        if line.startswith("}"):
-            break
         if not line or line.startswith("    #dbg") or line.lstrip().startswith(";"):
             continue
         if line[0] != " ":
             if match := _LABEL.match(line):
                 if block:
-                    function.blocks[label] = block
+                    blocks[label] = block
                 label, block = "%" + match[1], []
             continue
         match = _INSTRUCTION.match(line)
@@ -320,7 +324,8 @@ def _read_body(function: Function, lines: Iterator[str]) -> None:
         instruction.block = label
         block.append(instruction)
     if block:
-        function.blocks[label] = block
+        blocks[label] = block
+    return blocks
 
 
 def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:
