@@ -12,11 +12,11 @@ from rich.text import Text
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.reports.numbers import format_count
-from kernelcast.reports.source.expressions import explain
-from kernelcast.reports.source.lines import (
+from kernelcast.reports.source import (
     AnnotatedLine,
     annotate,
     expand_source,
+    explain,
 )
 
 _WIDE = 100

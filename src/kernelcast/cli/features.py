@@ -36,7 +36,7 @@ from kernelcast.records.software_counters import RequestPattern
 from kernelcast.reports.formats import features_to_json
 from kernelcast.reports.numbers import format_bytes, format_count, format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
-from kernelcast.reports.source.expressions import shorten, write_address, write_guard
+from kernelcast.reports.source import shorten, write_address, write_guard
 
 _GROUPS: Final = tuple(group.value for group in FeatureGroup)
 _K: Final = OperationKind

@@ -12,8 +12,7 @@ from kernelcast.launches.features import KernelFeatures, read_source_features
 from kernelcast.records.errors import CompileError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
-from kernelcast.reports.source.expressions import explain
-from kernelcast.reports.source.lines import AnnotatedLine, annotate
+from kernelcast.reports.source import AnnotatedLine, annotate, explain
 from kernelcast.workers import COUNTING, Task
 
 _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", re.DOTALL)
