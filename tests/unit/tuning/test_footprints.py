@@ -36,18 +36,6 @@ def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Mov
     return CacheFootprint(boxes, axes, cache.line_bytes).count_moved(cache)
 
 
-def test_contiguous_elements_share_lines() -> None:
-    """1024 floats side by side are 64 lines."""
-    box = Box(buffer="a", bytes=4, strides=(4,))
-    assert reach(box, make_axes(1024)).lines == 64
-
-
-def test_far_elements_have_lines_of_their_own() -> None:
-    """A column of a matrix has a line per row."""
-    box = Box(buffer="a", bytes=4, strides=(4096,))
-    assert reach(box, make_axes(100)).lines == 100
-
-
 def test_a_tile_has_the_lines_of_its_rows() -> None:
     """16 floats of 8 rows are 8 lines, in whichever order the loops stand."""
     for strides, extents in (((4, 4096), (16, 8)), ((4096, 4), (8, 16))):
@@ -103,20 +91,6 @@ def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
     }
     assert counted <= prod(extent for extent, _ in dims) + 1e-9
     assert len(real) / 2 <= counted <= 2 * len(real) + 1
-
-
-def test_one_footprint_answers_for_all_caches() -> None:
-    """In any order, what a cache alone would give."""
-    boxes = [
-        Box(buffer="a", bytes=4, strides=(4096 + 64, 4, 0)),
-        Box(buffer="b", bytes=4, strides=(4, 0, 4096)),
-    ]
-    axes = make_axes(64, 16, 8)
-    small = Cache(size_bytes=2048, line_bytes=LINE, ways=4)
-    footprint = CacheFootprint(boxes, axes, LINE)
-    found = [footprint.count_moved(one) for one in (L1, small, L1)]
-    assert found == [count_moved(boxes, axes, one) for one in (L1, small, L1)]
-    assert found[0] != found[1]
 
 
 @settings(max_examples=40)

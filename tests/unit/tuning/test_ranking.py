@@ -28,12 +28,6 @@ def test_processes_find_what_one_finds(
     assert all(one.predicted_s for one in alone.values())
 
 
-def test_small_spaces_need_no_processes(problem_file: Path) -> None:
-    """To start processes would take longer."""
-    with several_processes(read_space(problem_file)) as executor:
-        assert executor is None
-
-
 def test_what_cannot_be_modelled_is_no_obstacle(
     problem_file: Path, machine: MachineDescription
 ) -> None:

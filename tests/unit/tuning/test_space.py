@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.launches.problem_file import read_problem, read_template
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import ArithmeticProblem, holds
 from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.tuning.space import read_space
@@ -80,12 +80,6 @@ def test_a_wrong_restriction_names_its_line(tmp_path: Path, problem_file: Path) 
         read_space(path)
 
 
-def test_unknown_overrides_are_refused(problem_file: Path) -> None:
-    """A parameter that the file does not have cannot be fixed."""
-    with pytest.raises(ProblemFileError, match="no parameter is called LZ"):
-        read_space(problem_file, parameters={"LZ": 1})
-
-
 def test_without_lists_local_sizes_are_searched(problem_file: Path) -> None:
     """Powers of two that divide the global size are tried."""
     text = problem_file.read_text()
@@ -96,11 +90,6 @@ def test_without_lists_local_sizes_are_searched(problem_file: Path) -> None:
     assert space.names == ("local_x",)
     sizes = [one.problem.ndrange.local_size for one in space.configurations if one.problem]
     assert sizes == [(2**power,) for power in range(2, 11)]
-
-
-def test_template_lists_swept_names(problem_file: Path) -> None:
-    """Only lists are swept."""
-    assert read_template(problem_file).swept == ("LX", "ITEMS")
 
 
 @pytest.mark.parametrize("text", ["1 is 2", "__import__('os')", "'a' < 'b'", "1 in (1,)", "x"])

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.analytic.cpu.cache_simulator import engine as compiling
 from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     CacheHierarchy,
     CacheLevel,
@@ -157,18 +156,3 @@ def test_senseless_streams_are_refused() -> None:
     assert simulator.traffic().level("L1").loads == 0
     with pytest.raises(InputError, match="no cache L9"):
         simulator.held_lines("L9")
-
-
-def twice(numbers: np.ndarray) -> int:
-    """Give a function to compile."""
-    return int(numbers[0]) * 2
-
-
-@pytest.mark.parametrize("option", ["_nrt", "_unheard_of"])
-def test_another_numba_compiles_too(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An option that numba does not know is left out; what is compiled says the same."""
-    monkeypatch.setattr(compiling, "_WITHOUT_RUNTIME", option)
-    function = compiling.compiled(twice)
-    assert function(np.array([21])) == 42
-    assert compiling.knows_option("nogil")
-    assert not compiling.knows_option("_unheard_of")

@@ -13,7 +13,7 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
     CacheRole,
 )
 from kernelcast.analytic.cpu.cache_simulator.nest import Effort, NestAddresses, simulate_nest
-from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, maximum, minimum
+from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
@@ -126,44 +126,6 @@ def test_triangles_and_any_step_run_as_in_c(
     assert found == expected
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    count=st.integers(1, 30), block=st.integers(1, 12), step=st.sampled_from((-1, 1)),
-    chunk=st.integers(1, 9),
-)  # fmt: skip
-def test_blocked_loops_run_as_in_c(count: int, block: int, step: int, chunk: int) -> None:
-    """The last block ends where the array does, upwards and downwards."""
-    at = loop("j")
-    upwards = (at, minimum(at + block, count))
-    ends = upwards if step > 0 else (minimum(at + block - 1, count - 1), at - 1)
-    nest = make_nest(
-        [("j", 0, count, block), ("i", *ends, step)], {"a": (count,)},
-        [("a", 8 * loop("i"), False)],
-    )  # fmt: skip
-    expected = [
-        8 * i for j in range(0, count, block) for i in range(j, min(j + block, count))[::step]
-    ]
-    addresses = NestAddresses(nest, {})
-    assert addresses.total == len(expected)
-    found: list[int] = []
-    while addresses.has_more:
-        found += addresses.take(chunk).tolist()
-    assert found == expected
-
-
-def test_bounds_may_be_any_expression() -> None:
-    """A loop may run up to the greater of two ends, or to a square."""
-    at = loop("j")
-    for stop, count in ((maximum(at, 4), lambda j: max(j, 4)), (at * at, lambda j: j * j)):
-        nest = make_nest(
-            [("j", 0, 9, 1), ("i", 0, stop, 1)], {"a": (81,)}, [("a", 8 * loop("i"), False)]
-        )
-        expected = [8 * i for j in range(9) for i in range(count(j))]
-        addresses = NestAddresses(nest, {})
-        assert addresses.total == len(expected)
-        assert addresses.take(1000).tolist() == expected
-
-
 def test_victim_caches_count_as_full_once_all_ways_were_filled() -> None:
     """Lines that go back and forth leave ways empty: that does not make a warm-up endless."""
     hierarchy = CacheHierarchy(
@@ -178,14 +140,6 @@ def test_victim_caches_count_as_full_once_all_ways_were_filled() -> None:
     assert found.notes == ()
     memory = found.levels[-1]
     assert (memory.loads, memory.stores) == pytest.approx((2, 1), rel=0.03)
-
-
-def test_addresses_may_be_no_sums() -> None:
-    """A ring buffer's index, which divides, is evaluated as it stands."""
-    nest = make_nest(
-        [("i", 0, 10, 1)], {"a": (4,)}, [("a", 8 * floor_mod(loop("i"), Expr.of(4)), False)]
-    )
-    assert NestAddresses(nest, {}).take(10).tolist() == [8 * (i % 4) for i in range(10)]
 
 
 def test_arrays_lie_behind_one_another() -> None:
@@ -225,13 +179,6 @@ def test_volumes_are_the_reference_simulators(case: dict) -> None:
     for at, level in enumerate(found.levels):
         for key in ("loads", "stores", "hits", "misses", "evicts"):
             assert getattr(level, key) == pytest.approx(case["SIM"][key][at], rel=0.02, abs=1e-9)
-
-
-def test_what_fits_stays() -> None:
-    """A nest smaller than the nearest cache moves nothing once it is warm."""
-    found = simulate_nest(five_point(), IVY_BRIDGE, {"N": 30, "M": 30})
-    assert [level.misses for level in found.levels] == [0, 0, 0, 0]
-    assert found.levels[0].loads == 32
 
 
 def test_a_stream_loads_each_line_once() -> None:
@@ -284,28 +231,6 @@ def test_counts_begin_with_a_line(shift: int) -> None:
     assert (found.levels[0].misses, found.levels[0].evicts) == (1, 1)
 
 
-def test_a_matrix_product_settles_early() -> None:
-    """A nest that never fills the caches is not run to its end, which is 10^9 iterations away."""
-    n = size("N")
-    at = {one: loop(one) for one in "ijk"}
-    nest = make_nest(
-        [(one, 0, n, 1) for one in "ijk"], dict.fromkeys("ABC", (n, n)),
-        [("A", 8 * (at["i"] * n + at["k"]), False), ("B", 8 * (at["k"] * n + at["j"]), False),
-         ("C", 8 * (at["i"] * n + at["j"]), True)],
-    )  # fmt: skip
-    small = CacheHierarchy(
-        levels=(
-            CacheLevel(name="L1", size_bytes=1 << 12, ways=8),
-            CacheLevel(name="L2", size_bytes=1 << 20, ways=16),
-        )
-    )
-    found = simulate_nest(nest, small, {"N": 200}, effort=Effort(window_iterations=40_000))
-    nearest, farther = found.levels[:2]
-    assert nearest.misses / found.iterations == pytest.approx(1 + 1 / 8, rel=0.02)
-    assert farther.misses / found.iterations < 0.01
-    assert "before the caches were full" in found.notes[0]
-
-
 def test_missing_constants_and_unknown_forms_are_named() -> None:
     """What lacks a value, or cannot be a bound, is an error that names it."""
     with pytest.raises(InputError, match="no value for M; give each one"):
@@ -315,10 +240,3 @@ def test_missing_constants_and_unknown_forms_are_named() -> None:
     undeclared = make_nest([("i", 0, 9, 1)], {}, [("a", 8 * loop("i"), False)])
     with pytest.raises(InputError, match="a are accessed but not declared"):
         NestAddresses(undeclared, {})
-
-
-def test_memory_does_not_grow_with_the_stream() -> None:
-    """Chunks are as long for a nest of 10 000 times the iterations."""
-    short = NestAddresses(five_point(), {"N": 1000, "M": 10})
-    long = NestAddresses(five_point(), {"N": 100_000, "M": 1000})
-    assert short.take(5000).nbytes == long.take(5000).nbytes

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.cpu.machine import CpuCache, read_machine
+from kernelcast.analytic.cpu.machine import read_machine
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
+from kernelcast.records.machine import MachineDescription, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
 from support.machines import IVY_BRIDGE
 
@@ -124,26 +124,6 @@ def test_refuses_levels_that_do_not_overlap_because_they_are_not_there() -> None
     assert read_machine(IVY, overlapping=["L3", "MEM"]).overlapping == {"L3", "MEM"}
     with pytest.raises(InputError, match="L4: no level of Xeon"):
         read_machine(IVY, overlapping=["L4"])
-
-
-def test_unknown_associativity_is_taken_as_full() -> None:
-    """Notes what stands in for a missing number."""
-    caches = (
-        *IVY.caches[:2],
-        CacheFacts(
-            name="L3", size_bytes=IVY.caches[2].size_bytes, line_bytes=IVY.caches[2].line_bytes
-        ),
-    )
-    machine = read_machine(replace(IVY, caches=caches))
-    assert machine.caches[2].sets == 1
-    assert any("associativity" in note for note in machine.notes)
-    assert any("L3: no bandwidth known" in note for note in machine.notes)
-
-
-def test_a_share_is_never_less_than_a_set() -> None:
-    """Leaves one set to each of many cores."""
-    cache = CpuCache(name="L3", size_bytes=2 * 16 * 64, line_bytes=64, ways=16, shared_by=8)
-    assert cache.share_bytes(8) == 16 * 64
 
 
 def test_measured_bandwidths_hold_the_way_through_nearer_caches() -> None:

@@ -139,13 +139,3 @@ def test_missing_bandwidths_are_named() -> None:
     small = replace(IVY_BRIDGE, caches=caches)
     with pytest.raises(InputError, match=r"caches.L2.load_bytes_per_s .* --only caches"):
         predict_ecm(volumes_of((3, 1), (3, 1)), small)
-
-
-def test_volumes_end_in_memory() -> None:
-    """Refuses a hierarchy without caches, and one that does not end in memory."""
-    cache = LevelVolume(name="L1", hits=1, misses=0, evicts=0)
-    for levels in ((), (cache,), (cache, cache)):
-        with pytest.raises(InputError, match="expected at least one cache, and MEM last"):
-            CacheVolumes(predictor="lc", levels=levels, line_bytes=64, iterations=8)
-    assert volumes_of((2, 1)).level("L1") is not None
-    assert volumes_of((2, 1)).level("L9") is None

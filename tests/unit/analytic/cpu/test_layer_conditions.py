@@ -234,20 +234,6 @@ def stencils(draw: st.DrawFn) -> LoopNest:
     )
 
 
-@given(stencils(), st.integers(7, 5000), st.integers(7, 5000), st.integers(1, 10))
-def test_a_known_regime_answers_like_a_full_evaluation(
-    nest: LoopNest, rows: int, width: int, cores: int
-) -> None:
-    """Gives the same numbers by the fast path, whatever was asked before."""
-    sizes = {"M": rows, "N": width}
-    fast = LayerConditions(nest, IVY_BRIDGE)
-    fast.predict({"M": 4000, "N": 900})
-    fast.predict({"M": width, "N": rows})
-    slow = LayerConditions(nest, IVY_BRIDGE)
-    slow._finder = None
-    assert columns(fast.predict(sizes, cores)) == columns(slow.predict(sizes, cores))
-
-
 @given(stencils(), st.integers(7, 3000), st.integers(7, 3000))
 def test_more_cache_never_misses_more(nest: LoopNest, rows: int, width: int) -> None:
     """Falls with the size of the cache, and rises with the cores that share it."""
@@ -370,12 +356,6 @@ def test_refuses_sizes_that_make_no_loop(constants: dict[str, int], reason: str)
         LayerConditions(FIVE_POINTS, IVY_BRIDGE).predict(constants)
 
 
-def test_refuses_cores_that_are_not_there() -> None:
-    """Knows how many cores the machine has."""
-    with pytest.raises(InputError, match=r"11 cores; .* has 1 to 10"):
-        LayerConditions(FIVE_POINTS, IVY_BRIDGE).predict({"M": 9, "N": 9}, cores=11)
-
-
 def test_solves_for_sizes_of_the_nest_only() -> None:
     """Names the sizes there are, and says so where there is no formula."""
     with pytest.raises(InputError, match="has no size K; it has M, N"):
@@ -383,11 +363,3 @@ def test_solves_for_sizes_of_the_nest_only() -> None:
     column = make_nest([("i", "0", "N", 1)], {"a": ["N", "N"]}, [("a", "i, 0")], [])
     with pytest.raises(InputError, match="no formula"):
         list_transitions(column, IVY_BRIDGE)
-
-
-def test_sizes_of_the_nest_itself_are_known() -> None:
-    """Takes constants that the source defines, and lets the caller override them."""
-    nest = replace(FIVE_POINTS, constants={"M": 10**6, "N": 1024})
-    conditions = LayerConditions(nest, IVY_BRIDGE)
-    assert conditions.predict({}).levels[0].misses == 2
-    assert conditions.predict({"N": 1025}).levels[0].misses == 4

@@ -1,8 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
@@ -20,7 +18,6 @@ from kernelcast.records.operations import (
     OperationKind,
 )
 from kernelcast.records.software_counters import WarpCounters
-from kernelcast.records.traits import Trait, TraitSource
 from support.opencl_cpu import TRIAD, make_launch, make_machine
 
 ONE_AFTER_THE_OTHER = Execution(width=1)
@@ -95,42 +92,12 @@ def test_lanes_that_part_do_the_work_of_all() -> None:
     assert time_of(TRIAD, half, executed) == pytest.approx(2 * together)
 
 
-@given(iterations=st.integers(1, 100), more=st.integers(0, 3))
-def test_one_sum_per_iteration_waits_for_the_one_before(iterations: int, more: int) -> None:
-    """Takes as long as the adder's latency per iteration, however many sums an iteration has."""
-    add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
-    branch = Operation(kind=OperationKind.BRANCH)
-    executed = OperationCounts(
-        operations={add: (1 + more) * iterations, branch: iterations}, memory={}
-    )
-    chain_s = time_core(executed, DEVICE, ONE_AFTER_THE_OTHER, []).chain_s
-    assert chain_s == pytest.approx(iterations * DEVICE.add_latency_s)
-
-
-def test_explicit_vectors_that_fill_registers_stay_as_they_are() -> None:
-    """Runs work-items one after the other where each one fills the vector unit."""
-    wide = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=64, lanes=8)
-    executed = OperationCounts(operations={wide: 10}, memory={})
-    assert find_execution(replace(TRIAD, executed=executed), DEVICE).width == 1
-
-
 def test_streams_move_each_byte_once() -> None:
     """Loads two arrays and stores one, over every boundary."""
     moved = count(TRIAD)
     for level in ("L2", "DRAM"):
         assert moved[level].loaded_bytes == pytest.approx(8 * 2**20)
         assert moved[level].stored_bytes == pytest.approx(4 * 2**20)
-
-
-@given(st.sampled_from([64, 128, 256]), st.sampled_from([4, 8]))
-def test_wider_elements_move_more(local: int, factor: int) -> None:
-    """Doubles what is moved when elements are twice as wide."""
-    bits = 8 * factor
-    launches = [
-        make_launch([f"a:float{one}:1048576"], loads=["a[x]"], local=(local,)) for one in (bits, 32)
-    ]
-    wide, narrow = (count(one)["DRAM"].loaded_bytes for one in launches)
-    assert wide == pytest.approx(factor / 4 * narrow)
 
 
 def test_rows_that_fit_are_loaded_once() -> None:
@@ -206,33 +173,12 @@ def time_of(launch: ModelledLaunch, execution: Execution, *parts: OperationCount
     return time_core(counts, DEVICE, execution, patterns).seconds
 
 
-def test_arithmetic_takes_the_calibrated_rate() -> None:
-    """Executes vector operations at the peak rate of a core."""
-    add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
-    executed = OperationCounts(operations={add: 1000}, memory={})
-    assert time_of(TRIAD, BY_SIXTEEN, executed) == pytest.approx(1000 / 128e9)
-    assert time_of(TRIAD, ONE_AFTER_THE_OTHER, executed) == pytest.approx(16 * 1000 / 128e9)
-
-
 def test_loops_wait_for_their_last_result() -> None:
     """Counts a latency per operation in a loop with little else to do."""
     add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
     branch = Operation(kind=OperationKind.BRANCH)
     executed = OperationCounts(operations={add: 1000, branch: 1000}, memory={})
     assert time_of(TRIAD, ONE_AFTER_THE_OTHER, executed) == pytest.approx(1000 * 0.5e-9)
-
-
-def test_products_do_not_wait_for_the_sum_that_they_are_added_to() -> None:
-    """Takes for a sum of products in a loop what a sum takes."""
-    add, multiply = (
-        Operation(kind=one, number=NumberClass.FLOAT, bits=32)
-        for one in (OperationKind.ADD, OperationKind.MULTIPLY)
-    )
-    branch = Operation(kind=OperationKind.BRANCH)
-    sums = OperationCounts(operations={add: 1000, branch: 1000}, memory={})
-    products = OperationCounts(operations={**sums.operations, multiply: 1000}, memory={})
-    told = [time_of(TRIAD, ONE_AFTER_THE_OTHER, one) for one in (sums, products)]
-    assert told[0] == pytest.approx(told[1])
 
 
 def test_what_was_loaded_is_not_loaded_again() -> None:
@@ -293,34 +239,6 @@ def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
 
     assert time_on(narrow, by_eight, masked) > 2 * time_on(narrow, by_eight, plain)
     assert time_on(DEVICE, BY_SIXTEEN, masked) <= time_on(DEVICE, BY_SIXTEEN, plain)
-
-
-def test_a_division_of_integers_takes_many_operations() -> None:
-    """Weighs it like several additions, and more of a whole register than of one number."""
-
-    def weigh(execution: Execution) -> float:
-        counts = [
-            OperationCounts(
-                operations={Operation(kind=kind, number=NumberClass.INTEGER, bits=32): 1.0},
-                memory={},
-            )
-            for kind in (OperationKind.DIVIDE, OperationKind.ADD)
-        ]
-        divide, add = (time_core(one, DEVICE, execution, []).ports["int"] for one in counts)
-        return divide / add
-
-    assert 1 < weigh(ONE_AFTER_THE_OTHER) < weigh(BY_SIXTEEN)
-
-
-def test_memory_is_as_fast_as_most_measurements_say() -> None:
-    """Does not take the largest bandwidth, which noise may have made."""
-    machine = make_machine()
-    usual = machine.memories[0]
-    noisy = {one: Trait(value=40e9, source=TraitSource.MEASURED) for one in (1, 2, 4, 8)}
-    noisy[16] = Trait(value=90e9, source=TraitSource.MEASURED)
-    memories = (replace(usual, load_bytes_per_s=noisy),)
-    found = read_device(replace(machine, memories=memories)).levels[-1]
-    assert found.load_s_per_byte == pytest.approx(1 / 40e9)
 
 
 def test_addresses_need_a_value_only_where_they_are_executed() -> None:

@@ -55,16 +55,6 @@ def test_counts_no_more_cores_than_the_peak_needs() -> None:
     assert read_device(replace(machine, compute_units=units)).cores < 8
 
 
-def test_noise_of_a_calibration_takes_no_core_away() -> None:
-    """Keeps two cores whose peak came out a little less than twice the rate of one."""
-    fp32 = make_machine().instruction("fp32")
-    assert fp32 is not None
-    assert fp32.peak_per_s is not None
-    issue = Trait(value=1.97 / fp32.peak_per_s.value, source=TraitSource.MEASURED)
-    noisy = replace(fp32, issue_latency_s={4: issue})
-    assert read_device(replace(make_machine(), instructions=(noisy,))).cores == 2
-
-
 def test_names_what_is_missing() -> None:
     """Says which number is missing, and which command measures it."""
     machine = make_machine()

@@ -55,18 +55,6 @@ def test_intel_has_vectors_of_sine_and_cosine_at_once() -> None:
     assert one / 2 < both <= one
 
 
-@pytest.mark.parametrize("platform", [INTEL, POCL])
-def test_a_root_costs_a_few_additions(platform: str) -> None:
-    """Takes a reciprocal root for some additions of a vector, not for a function."""
-    machine = of(platform)
-    peak = machine.instruction("fp32")
-    assert peak is not None
-    assert peak.peak_per_s is not None
-    add_s = 1 / peak.peak_per_s.value
-    found = time_functions(machine, "rsqrt") / (TIMES * 4096)
-    assert add_s < found < 40 * add_s
-
-
 def test_pocl_calls_most_functions_once_per_lane() -> None:
     """A logarithm takes in straight code, where work-items are vectors, what scalars take."""
     told = {
@@ -75,24 +63,6 @@ def test_pocl_calls_most_functions_once_per_lane() -> None:
     }
     assert told["log"][0] == pytest.approx(told["log"][1])
     assert told["exp"][0] < told["exp"][1] / 2
-
-
-def test_vectors_that_a_kernel_writes_itself_are_no_lanes() -> None:
-    """PoCL has versions of a logarithm for vectors: eight elements cost what one does."""
-    one, eight = (time_functions(of(POCL), "log", branches=20.0, lanes=n) for n in (1, 8))
-    assert eight == pytest.approx(one)
-
-
-def test_double_precision_keeps_the_usual_figures() -> None:
-    """What was measured is single precision."""
-    one = Operation(kind=OperationKind.DIVIDE, number=NumberClass.FLOAT, bits=64)
-    launch = make_launch(["a:float64:4096"], loads=["a[x]"], size=(4096,))
-    counts = OperationCounts(operations={one: TIMES}, memory={})
-    told = [
-        estimate_cpu(replace(launch, executed=counts), of(platform)).limiters["special"]
-        for platform in (INTEL, "Somebody's")
-    ]
-    assert told[0] == pytest.approx(told[1])
 
 
 @pytest.mark.parametrize(

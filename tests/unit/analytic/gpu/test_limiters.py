@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.gpu.limiters.assess import Limits, assess, balance, schedule
+from kernelcast.analytic.gpu.limiters.assess import Limits, assess
 from kernelcast.analytic.gpu.limiters.demands import Atomics, Demands, Patterns
 from kernelcast.analytic.gpu.limiters.rates import (
     FITTED,
     PAPER_2022,
     GpuRates,
-    match_constants,
     read_rates,
 )
 from kernelcast.launches.machines import find_machine
@@ -68,21 +67,6 @@ def test_few_resident_work_items_do_not_saturate_the_memory() -> None:
     assert slow / fast == pytest.approx(809 / 426, rel=0.01)
 
 
-def test_independent_loads_keep_more_bytes_in_flight() -> None:
-    """Reaches the same bandwidth with fewer work-items that load more each."""
-    wide = replace(COPY, work_groups=GROUPS // 4, work_group_size=SIZE // 4)
-    many = assess(replace(wide, dram_load_bytes=COPY.dram_load_bytes), RATES, FITTED)
-    few = assess(
-        replace(wide, dram_load_bytes=COPY.dram_load_bytes / 16, dram_store_bytes=0.0),
-        RATES, FITTED,
-    )  # fmt: skip
-    bytes_per_s = [
-        COPY.dram_load_bytes * 2 / many.times["DRAM"],
-        COPY.dram_load_bytes / 16 / few.times["DRAM"],
-    ]
-    assert bytes_per_s[0] > 1.2 * bytes_per_s[1]
-
-
 def test_l1_and_dram_add_where_loads_return_in_order() -> None:
     """Exposes a part of L1's cycles for what it has: the more, the emptier units are."""
     half = 1024 // COPY.work_group_size
@@ -129,14 +113,6 @@ def test_a_partial_wave_costs_as_much_as_a_full_one() -> None:
     assert pair[0].times["tail"] > pair[1].times["tail"]
 
 
-def test_a_single_work_group_waits_for_one_unit() -> None:
-    """Leaves all compute units but one idle."""
-    executed = count(OperationKind.FUSED, 1e6, bits=64)
-    found = assess(replace(COPY, work_groups=1, executed=executed, l1_cycles=0.0), RATES, FITTED)
-    # 32 lanes at 1.38 GHz; 1024 resident work-items hide 8 cycles of latency.
-    assert found.seconds == pytest.approx(1e6 * 1024 / (32 * 1.38e9), rel=0.01)
-
-
 def test_other_instructions_delay_what_limits() -> None:
     """Lengthens special functions by a part of what issuing loads takes."""
     roots = count(OperationKind.SPECIAL_NATIVE, 1000.0)
@@ -152,15 +128,6 @@ def test_other_instructions_delay_what_limits() -> None:
     assert mixed.times["issue"] / mixed.times["special"] == pytest.approx(5 / 8)
     assert 1.02 * pure.seconds < mixed.seconds < 1.5 * pure.seconds
     assert mixed.without["issue"] == pytest.approx(pure.seconds)
-
-
-def test_schedulers_of_amd_issue_loads_beside_arithmetic() -> None:
-    """Counts no slot for loads on AMD's GPUs."""
-    load = MemoryOperation(space=MemorySpace.CONSTANT, is_store=False, bytes=4)
-    executed = replace(count(OperationKind.FUSED, 1000.0), memory={load: 4000.0})
-    rates = read_rates(find_machine("mi210"), FITTED)
-    found = assess(replace(COPY, executed=executed), rates, FITTED)
-    assert found.times["issue"] == pytest.approx(found.times["fp32"], rel=1e-3)
 
 
 def test_a_device_says_how_arithmetic_and_memory_overlap() -> None:
@@ -197,17 +164,6 @@ def test_pages_beyond_the_translations_cost_time() -> None:
     )
     assert few.times["translation"] == 0
     assert many.seconds == pytest.approx(few.seconds + many.times["translation"])
-
-
-def test_local_memory_conflicts_multiply_its_time() -> None:
-    """Doubles the time of local memory with two-way conflicts."""
-    load = MemoryOperation(space=MemorySpace.LOCAL, is_store=False, bytes=4)
-    one = replace(COPY, executed=OperationCounts(operations={}, memory={load: 100.0}))
-    times = [
-        assess(replace(one, patterns=Patterns(local_ways=w)), RATES, FITTED).times["local"]
-        for w in (1.0, 2.0)
-    ]
-    assert times[1] == 2 * times[0] > 0
 
 
 def test_atomics_on_one_address_follow_each_other() -> None:
@@ -262,15 +218,6 @@ def test_every_launch_has_a_positive_time(
     assert found.limiter in found.times
 
 
-@given(st.integers(1, 10**6), st.integers(1, 300), st.integers(1, 32))
-def test_schedules_run_every_work_group_once(groups: int, units: int, resident: int) -> None:
-    """Splits the work-groups into phases without losing any, no faster than full units."""
-    found, even = schedule(groups, units, resident), balance(groups, units, resident)
-    assert sum(part for part, _ in found.phases) == pytest.approx(1)
-    assert found.private_factor >= 1 - 1e-12
-    assert found.waves >= even.waves
-
-
 def test_the_limiter_that_helps_most_is_named() -> None:
     """Names what saves most when it takes no time, and the longest where nothing saves much."""
     times = {"L1": 5.0, "DRAM": 6.0, "launch": 1.0}
@@ -297,9 +244,3 @@ def test_no_other_limiter_helps_more(times: dict[str, float], exposed: float) ->
         assert limits.without(named).combine() == best
     else:
         assert times[named] == max(times.values())
-
-
-def test_constants_belong_to_hit_rates_of_their_name() -> None:
-    """Takes the fitted ones for hit rates that have none."""
-    assert match_constants("paper-2022") is PAPER_2022
-    assert match_constants("mine.yaml") is FITTED

@@ -59,12 +59,6 @@ def test_local_memory_has_32_banks_of_4_bytes(offset: Expr | None, ways: float) 
     assert count_ways(offset) == ways
 
 
-def test_wide_elements_are_served_in_parts() -> None:
-    """Finds no conflict in consecutive doubles, which take two passes anyway."""
-    assert count_ways(8 * X, size=8) == 1
-    assert count_ways(16 * X, size=8) == 2
-
-
 def test_loads_of_straight_line_code_are_one_round() -> None:
     """Waits once for all loads, once more for those whose address was loaded."""
     first, second = make_load(4 * X), make_load(None, buffer="b", sources=("a",))
@@ -73,26 +67,6 @@ def test_loads_of_straight_line_code_are_one_round() -> None:
     assert count_rounds((first,), 1) == 1
     assert count_rounds((first, second), 2) == 2
     assert count_rounds((first, second, third), 3) == 3
-
-
-def test_iterations_are_rounds_four_at_a_time() -> None:
-    """Keeps loads of four iterations in flight."""
-    looped = make_load(4 * X, loops=(LOOP,))
-    assert count_rounds((looped,), 400) == 100
-    assert count_rounds((make_load(4 * X), looped), 401) == 101
-    assert count_rounds((looped,), 1) == 1
-
-
-def test_a_gather_in_a_loop_waits_twice() -> None:
-    """Takes index and value one after the other."""
-    index = make_load(4 * X, buffer="columns", loops=(LOOP,))
-    value = make_load(None, buffer="x", loops=(LOOP,), sources=("columns",))
-    assert count_rounds((index, value), 80) == 20
-
-
-def test_a_pointer_chase_ends() -> None:
-    """Does not follow a buffer that gives its own addresses for ever."""
-    assert count_rounds((make_load(None, sources=("a",)),), 1) == 1
 
 
 def test_widths_and_kinds_are_told_apart() -> None:
@@ -120,13 +94,6 @@ def test_widths_and_kinds_are_told_apart() -> None:
     assert slots.fp64 == pytest.approx(9.6 + 2 * 7.5)
     assert slots.integer == 15
     assert slots.special == 7
-
-
-def test_vectors_of_products_and_sums_are_contracted() -> None:
-    """Needs as many instructions as the more frequent of the two."""
-    make = [Operation(kind=k, number=NumberClass.FLOAT, bits=64) for k in (Kind.ADD, Kind.MULTIPLY)]
-    counts = OperationCounts(operations=dict(zip(make, (24.0, 1.0), strict=True)), memory={})
-    assert count_slots(counts).fp64 == 24
 
 
 def test_atomics_are_told_apart_by_their_place() -> None:

@@ -10,11 +10,11 @@ from scipy.stats import kendalltau
 
 from kernelcast.analytic.gpu.limiters.assess import assess
 from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns
-from kernelcast.analytic.gpu.limiters.rates import FITTED, DramRate, Saturation, read_rates
+from kernelcast.analytic.gpu.limiters.rates import FITTED, Saturation, read_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
+from kernelcast.records.machine import MachineDescription, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
 
 RECORDS = Path(__file__).parents[4] / "../shared/reference/warpspeed/measured_v100_3d25pt.json"
@@ -70,33 +70,6 @@ def test_what_is_assumed_is_noted() -> None:
     notes = " ".join(read_rates(BARE, FITTED).notes)
     for words in ("bandwidth of L2", "Little's law", "launch_s", "translation"):
         assert words in notes
-
-
-def test_the_clock_follows_from_the_bandwidth_of_l1() -> None:
-    """Takes 128 bytes a cycle and compute unit."""
-    l1 = CacheFacts(name="L1", load_bytes_per_s=known(1.28e12))
-    rates = read_rates(replace(BARE, clock_hz=None, caches=(l1,)), FITTED)
-    assert rates.clock_hz == 1e9
-
-
-def test_translation_of_the_machine_wins() -> None:
-    """Prefers costs of the machine description to the fitted ones."""
-    costs = {"translation_pages_count": known(16.0), "translation_miss_s": known(1e-8)}
-    found = read_rates(replace(V100, costs=costs), FITTED).translation
-    assert found is not None
-    assert (found.pages, found.miss_s) == (16.0, 1e-8)
-
-
-def test_without_a_curve_concurrency_follows_from_latency() -> None:
-    """Needs bandwidth times latency bytes in flight: 1e11 * 4e-7 / 8 / 10 work-items a unit."""
-    dram = read_rates(BARE, FITTED).dram
-    assert dram.at(500, 0.5) == 1e11
-    assert dram.at(250, 0.5) == pytest.approx(5e10)
-
-
-def test_a_flat_rate_depends_on_nothing() -> None:
-    """Is the same for one work-item and for many."""
-    assert DramRate.flat(5e9).at(1, 0.0) == DramRate.flat(5e9).at(1e6, 1.0) == 5e9
 
 
 @given(st.floats(0.1, 5000), st.floats(0.1, 5000))

@@ -1,7 +1,5 @@
 """Footprints of work-groups against enumeration and against islpy."""
 
-import math
-
 import islpy as isl
 import numpy as np
 import pytest
@@ -12,15 +10,13 @@ from kernelcast.analytic.gpu.volumes.affine import (
     BoxAccess,
     Grid,
     bind_sizes,
-    mix_run,
     split_range,
     to_box,
 )
-from kernelcast.analytic.gpu.volumes.families import Family, count_box, make_boxes
+from kernelcast.analytic.gpu.volumes.families import Family
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
-from kernelcast.analytic.gpu.volumes.unions import Boxes, count_sectors
 from kernelcast.analytic.gpu.volumes.work_groups import count_per_group, list_classes
-from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind, less
+from kernelcast.expressions import Expr, Symbol, SymbolKind, less
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
@@ -141,17 +137,6 @@ def test_matrix_product_in_loops() -> None:
     assert names == ["x", "y"]
 
 
-def test_tiles_join_local_ids_and_loops() -> None:
-    """A tile's columns and the loop over tiles make one run, however they are written."""
-    lid = Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=0))
-    launch = ModelledLaunch(
-        kernel="tiles",
-        ndrange=NDRange(global_size=(32, 16), local_size=(16, 16)),
-        accesses=(load("a", 4 * (Y * 80 + K * 16 + lid), loops=(loop(5),)),),
-    )
-    assert loads_of(launch).count_range(0, 2, 32) == 16 * 80 * 4
-
-
 def test_guards_cut_the_domain() -> None:
     """Work-items beyond a guard touch nothing."""
     launch = ModelledLaunch(
@@ -173,17 +158,6 @@ def test_mean_work_group_counts_every_alignment_and_edge() -> None:
     count = launch.ndrange.work_group_count
     singles = [enumerate_sectors(launch, range(one, one + 1), 32) for one in range(count)]
     assert mean == pytest.approx(np.mean(singles))
-
-
-def test_levels_add_up_rows_layers_and_the_launch() -> None:
-    """Each level is the sum of its stretches' footprints."""
-    launch = make_star(array=(40, 16, 12), radius=2, local_size=(12, 4, 4))
-    footprint, counts = loads_of(launch), launch.ndrange.group_counts
-    levels = footprint.list_levels(wave=4, granularity=32)
-    for level, length in zip(levels, np.cumprod(counts), strict=True):
-        starts = range(0, math.prod(counts), int(length))
-        parts = [footprint.count_range(one, one + int(length), 32) for one in starts]
-        assert level.bytes == sum(parts)
 
 
 @pytest.mark.parametrize("local", [(32, 4, 8), (16, 2, 32), (1, 16, 64), (30, 3, 7)])
@@ -220,14 +194,6 @@ def count_with_islpy(launch: ModelledLaunch, start: int, end: int, granularity: 
         touched = own if touched is None else touched.union(own)
     assert touched is not None
     return int(touched.coalesce().count_val().to_python())
-
-
-def test_no_boxes_touch_nothing() -> None:
-    """An empty union has no sectors."""
-    nothing = np.zeros(0, dtype=np.int64)
-    table = np.zeros((0, 0), dtype=np.int64)
-    empty = Boxes(low=nothing, high=nothing, starts=table, ends=table, strides=())
-    assert count_sectors(empty, 32).tolist() == [0]
 
 
 def test_what_is_no_box_is_left_to_enumeration() -> None:
@@ -271,64 +237,3 @@ def test_one_buffer_is_counted_up_to_its_ends() -> None:
         accesses=(load("a", 4 * X), load("a", 4 * K, loops=(loop(256),))),
     )
     assert loads_of(launch).count_range(0, 4, 64) == 1024
-
-
-@given(
-    array=st.tuples(st.integers(20, 70), st.integers(10, 20), st.integers(8, 12)),
-    local_size=st.tuples(st.integers(1, 40), st.integers(1, 4), st.integers(1, 3)),
-    radius=st.integers(0, 2),
-    alignment=st.integers(0, 15),
-    granularity=st.sampled_from([32, 64, 128]),
-    place=st.integers(0, 10_000),
-)
-def test_boxes_count_the_same_when_they_are_remembered(
-    array: tuple[int, int, int],
-    local_size: tuple[int, int, int],
-    radius: int,
-    alignment: int,
-    granularity: int,
-    place: int,
-) -> None:
-    """What is counted by rows and runs, and remembered, is the union of the boxes."""
-    launch = make_star(
-        array=array, radius=radius, local_size=local_size, alignment_bytes=8 * alignment
-    )
-    footprint = loads_of(launch)
-    [(box, weight), *_] = mix_run(1 + place % footprint.grid.work_groups, footprint.grid.counts)
-    assert 0 < weight <= 1
-    family = footprint.families[0]
-    shifts = np.array([0, 8, 24], dtype=np.int64)
-    counted = count_box(family, box, footprint.grid, granularity, shifts)
-    boxes = make_boxes(family, [box], footprint.grid, granularity)
-    assert counted.tolist() == count_sectors(boxes, granularity, shifts).tolist()
-
-
-@pytest.mark.parametrize("length", [1, 5, 8, 19, 40, 80])
-def test_a_run_lies_between_fewer_and_more_whole_rows(length: int) -> None:
-    """A run of work-groups touches what a run of the launch does, within a row's border."""
-    footprint = loads_of(make_star(array=(130, 82), radius=1, local_size=(16, 8)))
-    count = footprint.grid.work_groups
-    start = (count - length) // 2
-    exact = footprint.count_range(start, start + length, 32)
-    assert footprint.count_run(length, 32) == pytest.approx(exact, rel=0.25)
-    assert footprint.count_run(length + 1, 32) >= footprint.count_run(length, 32)
-
-
-def test_rows_under_different_guards_are_one_union() -> None:
-    """A row that one access loads under one guard and another under another counts once."""
-    x, y = (Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in (0, 1))
-    row = 8 * 64
-    rows = {-1: less(1, 2 * Expr.symbol(y) + 1), 0: TRUE, 1: TRUE, 2: less(Expr.symbol(y), 15)}
-    accesses = tuple(
-        MemoryAccess(
-            site=place, block=0, line=1, text=f"row {place}", kind=AccessKind.LOAD,
-            space=MemorySpace.GLOBAL, buffer="u", bytes=8, pattern=AddressPattern.QUASI_AFFINE,
-            offset_bytes=Expr.symbol(x) * 8 + Expr.symbol(y) * (2 * row) + place * row, guard=guard,
-        )
-        for place, guard in rows.items()
-    )  # fmt: skip
-    launch = ModelledLaunch(
-        kernel="rows", ndrange=NDRange(global_size=(62, 16), local_size=(62, 1)), accesses=accesses
-    )
-    footprint = loads_of(launch)
-    assert footprint.count_run(16, 32) == 32 * 16 * 32

@@ -10,7 +10,6 @@ from kernelcast.expressions import Expr, Symbol, SymbolKind, less
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 from support.stencils import make_star
@@ -112,18 +111,6 @@ def test_one_more_access_never_moves_fewer_bytes(
     assert many.dram_load_bytes >= fewer.dram_load_bytes * (1 - 1e-9)
 
 
-def test_doubled_elements_double_the_volumes() -> None:
-    """Twice the bytes per element move twice the bytes where rows are whole sectors."""
-    one, two = (
-        compute_volumes(
-            make_star(array=(520, 520), radius=4, local_size=(32, 4), element_bytes=size), V100
-        )
-        for size in (8, 16)
-    )
-    assert two.wave.unique_store_bytes == 2 * one.wave.unique_store_bytes
-    assert two.l1.compulsory_bytes == pytest.approx(2 * one.l1.compulsory_bytes, rel=0.02)
-
-
 def test_folding_saves_loads_per_update() -> None:
     """Work-items that compute neighbours along z share their halo: fewer bytes per update."""
     plain, folded = (
@@ -140,17 +127,6 @@ def test_folding_saves_loads_per_update() -> None:
     assert folded.per_update()["DRAM_to_L2"] < plain.per_update()["DRAM_to_L2"]
 
 
-def test_bytes_per_update_hardly_depend_on_the_number_of_layers() -> None:
-    """More of the same layers cost the same per update."""
-    deep, deeper = (
-        compute_volumes(make_star(array=(520, 520, n), radius=4, local_size=(32, 4, 8)), V100)
-        for n in (264, 2056)
-    )
-    assert deep.per_update()["DRAM_to_L2"] == pytest.approx(
-        deeper.per_update()["DRAM_to_L2"], rel=0.01
-    )
-
-
 def test_partial_sectors_are_read_and_written_twice() -> None:
     """Work-groups of half a sector write sectors in two parts; some return to DRAM in between."""
     narrow, wide = (
@@ -162,21 +138,3 @@ def test_partial_sectors_are_read_and_written_twice() -> None:
     assert wide.wave.partial_store_bytes == pytest.approx(0, abs=wide.wave.unique_store_bytes / 100)
     assert narrow.per_update()["L2_to_DRAM"] > 10
     assert narrow.l2_written_bytes > narrow.l2_store_bytes
-
-
-def test_local_size_over_the_limit_is_refused() -> None:
-    """A work-group that no compute unit can hold is an error."""
-    with pytest.raises(InputError, match="at most 1024"):
-        model(access(AccessKind.LOAD, "a", 4 * X), items=(4096,), local=(2048,))
-
-
-def test_pages_do_not_depend_on_where_the_middle_lies() -> None:
-    """Counts a wave that runs into the next layer as often as there are such waves."""
-    a100 = read_machine(find_machine("a100"))
-    pages = [
-        compute_volumes(
-            make_star(array=(640, 512, z), radius=4, local_size=(32, 4, 8), registers=64), a100
-        ).wave.tlb_pages
-        for z in (504, 512, 520, 528)
-    ]
-    assert max(pages) < 1.1 * min(pages)

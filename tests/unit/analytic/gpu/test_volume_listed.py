@@ -11,12 +11,10 @@ from kernelcast.expressions import (
     SymbolKind,
     floor_div,
     floor_mod,
-    less,
-    less_equal,
     maximum,
     minimum,
 )
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
@@ -82,15 +80,6 @@ def test_divided_index_moves_what_the_plain_one_moves(machine: GpuMachine) -> No
     assert volumes.dram_load_bytes == pytest.approx(4 * COUNT)
 
 
-def test_guard_across_items_is_evaluated(machine: GpuMachine) -> None:
-    """A guard that is no range leaves out what it leaves out."""
-    every_other = less(floor_mod(X, 256), 128)
-    half = compute_volumes(
-        launch_of(access(AccessKind.LOAD, "a", 4 * X, guard=every_other)), machine
-    )
-    assert half.l2_load_bytes == pytest.approx(4 * COUNT / 2)
-
-
 def test_recorded_gather(machine: GpuMachine) -> None:
     """Random addresses fetch a sector per work-item."""
     rng = np.random.default_rng(1)
@@ -131,28 +120,10 @@ def test_indirect_without_samples_names_the_access(machine: GpuMachine) -> None:
         compute_volumes(launch, machine)
 
 
-def test_missing_scalar_names_the_access(machine: GpuMachine) -> None:
-    """An expression with an unknown scalar argument is an error that names both."""
-    width = Expr.symbol(Symbol(SymbolKind.SCALAR, "width"))
-    launch = launch_of(access(AccessKind.LOAD, "a", 4 * width * X))
-    with pytest.raises(InputError, match=r"a\[i\].*width has no value"):
-        compute_volumes(launch, machine)
-
-
 def test_atomics_count_as_load_and_store(machine: GpuMachine) -> None:
     """An atomic moves data both ways."""
     volumes = compute_volumes(launch_of(access(AccessKind.ATOMIC, "a", 4 * X)), machine)
     assert volumes.l2_load_bytes == volumes.l2_store_bytes == 4 * COUNT
-
-
-def test_local_memory_moves_nothing(machine: GpuMachine) -> None:
-    """A launch without access to global memory has no volumes to compute."""
-    own = MemoryAccess(
-        site=1, block=0, line=1, text="tile[i]", kind=AccessKind.LOAD, space=MemorySpace.LOCAL,
-        buffer="tile", bytes=4, offset_bytes=4 * X, pattern=AddressPattern.QUASI_AFFINE,
-    )  # fmt: skip
-    with pytest.raises(InputError, match="no access to global memory"):
-        compute_volumes(launch_of(own), machine)
 
 
 def test_clamped_address_loads_its_buffer_once(machine: GpuMachine) -> None:
@@ -169,27 +140,6 @@ def test_wrapped_address_loads_its_buffer_once(machine: GpuMachine) -> None:
     )
     volumes = compute_volumes(wrapped, machine)
     assert volumes.dram_load_bytes == pytest.approx(COUNT // 2, rel=0.01)
-
-
-def test_triangle_loads_its_buffer_once(machine: GpuMachine) -> None:
-    """Counts a loop whose length is the id by its longest run."""
-    k = Symbol(SymbolKind.LOOP, "k")
-    loop = LoopFacts(name="k", line=1, condition=less_equal(k, X), trip_count=X + 1, is_exact=True)
-    for address in (4 * Expr.symbol(k), 4 * (X - k)):
-        one = access(AccessKind.LOAD, "a", address, loops=(loop,))
-        volumes = compute_volumes(launch_of(one, buffers={"a": 4 * COUNT}), machine)
-        assert 4 * COUNT <= volumes.dram_load_bytes <= 4.2 * COUNT
-
-
-def test_known_address_that_nobody_executes_is_left_out(machine: GpuMachine) -> None:
-    """Leaves out what only a few unsampled work-groups do, and says so."""
-    rare = access(AccessKind.LOAD, "rare", 4 * X, guard=less(floor_mod(X, COUNT), 1))
-    common = access(AccessKind.LOAD, "a", 4 * X)
-    volumes = compute_volumes(launch_of(rare, common), machine)
-    assert volumes.dram_load_bytes == pytest.approx(4 * COUNT)
-    found = launch_of(access(AccessKind.LOAD, "rare", 4 * floor_div(X, 2), guard=less(X * X, 9)))
-    notes = compute_volumes(launch_of(*found.accesses, common), machine).notes
-    assert any("no sampled work-group" in one for one in notes)
 
 
 @pytest.mark.parametrize("size", [1 << 22, 1 << 26, 1 << 28])

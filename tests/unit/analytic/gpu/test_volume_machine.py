@@ -1,6 +1,5 @@
 """Machine numbers, occupancy and hit rates of the GPU model."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from kernelcast.analytic.gpu.hit_rates import (
     fit_hit_rate,
     read_hit_rates,
 )
-from kernelcast.analytic.gpu.machine import DramRoof, GpuMachine, read_machine
+from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.occupancy import compute_occupancy
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
@@ -58,15 +57,6 @@ def test_missing_number_is_named_with_its_command() -> None:
         read_machine(replace(description, caches=caches))
 
 
-def test_assumed_numbers_are_noted() -> None:
-    """What a description lacks and a sane default replaces is told."""
-    description = find_machine("v100")
-    caches = tuple(replace(one, sector_bytes=None) for one in description.caches)
-    machine = read_machine(replace(description, caches=caches))
-    assert (machine.l1_sector_bytes, machine.dram_fetch_bytes) == (32, 64)
-    assert any("L1 sector bytes" in note for note in machine.notes)
-
-
 @pytest.mark.parametrize(
     ("size", "registers", "local_bytes", "expected", "limiter"),
     [
@@ -96,19 +86,6 @@ def test_amd_counts_registers_by_simd(name: str, registers: int, wavefronts: int
     """A wavefront lives in one of four SIMDs; on CDNA 2 as AMD's compiler reports it."""
     found = compute_occupancy(launch_of(256, registers=registers), machine_of(name))
     assert found.limits["registers"] == wavefronts
-
-
-def test_graphics_chips_send_half_a_line_a_cycle() -> None:
-    """An A40's L1 sends 64 bytes a cycle, a V100's 128, by their measured bandwidths."""
-    assert machine_of("a40").l1_cycle_bytes == 64
-    assert machine_of("v100").l1_cycle_bytes == machine_of("a100").l1_cycle_bytes == 128
-
-
-def test_unknown_registers_are_noted() -> None:
-    """Without a compiler's word registers limit nothing, and that is told."""
-    found = compute_occupancy(launch_of(1024, registers=None), machine_of("v100"))
-    assert found.work_groups == 2
-    assert "registers" in found.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -160,25 +137,3 @@ def test_fit_refuses_what_it_cannot_fit() -> None:
         fit_hit_rate([1, 2], [0.5, 0.4])
     with pytest.raises(InputError, match="'miss' or 'hit'"):
         fit_hit_rate([1, 2, 3, 4], [0.5, 0.4, 0.3, 0.2], form="guess")
-
-
-def test_the_paper_of_2022_has_curves_of_its_own() -> None:
-    """Gives the hit rates of the paper's implementation, layers and reloads apart."""
-    rates = find_hit_rates("paper-2022")
-    for over in (0.1, 0.7, 1.3, 2.0):
-        y, z = (rates.find_overlap(axis).at(over) for axis in "yz")
-        assert y == pytest.approx(math.exp(-0.078 * math.exp(1.03 * (over - 0.2))), rel=1e-4)
-        assert z == pytest.approx(math.exp(-0.0036 * math.exp(3.97 * over)))
-        assert rates.l2_store.at(over) == pytest.approx(math.exp(-0.044 * math.exp(0.61 * over)))
-        assert rates.l2_reload is not None
-        misses = 0.5 * math.exp(-13 * math.exp(-1.8 * over))
-        assert rates.l2_reload.at(over) == pytest.approx(1 - misses)
-
-
-def test_mixed_streams_reach_the_bandwidth_of_a_copy() -> None:
-    """Goes from the loads' bandwidth to the copy's as writes become a third of all."""
-    roof = DramRoof(load_bytes_per_s=100.0, copy_bytes_per_s=80.0)
-    assert roof.least_s(100, 0) == 1.0
-    assert roof.least_s(80, 40) == roof.least_s(60, 60) == 1.5
-    assert 1.0 < roof.least_s(90, 10) < 100 / 80
-    assert roof.least_s(0, 0) == 0.0

@@ -7,8 +7,6 @@ import pytest
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.analytic.gpu.volumes.affine import Grid
-from kernelcast.analytic.gpu.volumes.ordered import order_loads
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
@@ -50,28 +48,11 @@ def test_the_order_of_loads_decides_what_is_lost(machine: GpuMachine) -> None:
     assert ascending.dram_store_bytes == scattered.dram_store_bytes
 
 
-def test_a_cache_with_room_for_all_loses_nothing(machine: GpuMachine) -> None:
-    """Loads each datum once, in whatever order, where L2 has room for the whole launch."""
-    large = replace(machine, l2_bytes=1 << 40)
-    for is_ascending in (True, False):
-        found = compute_volumes(make_laplacian(is_ascending=is_ascending), large)
-        levels = found.wave
-        assert levels.capacity_load_bytes == 0
-        assert all(one.hit_rate == pytest.approx(1.0, abs=0.01) for one in levels.overlaps)
-
-
 def test_no_other_gpu_asks_for_the_order() -> None:
     """Gives NVIDIA's the same volumes in either order: their loads begin together."""
     v100 = read_machine(find_machine("v100"))
     one, other = (compute_volumes(make_laplacian(is_ascending=way), v100) for way in (True, False))
     assert one.dram_load_bytes == pytest.approx(other.dram_load_bytes)
-
-
-def test_rows_and_single_work_groups_have_no_layers() -> None:
-    """Orders nothing in one dimension, without loads, and where loops run."""
-    grid = Grid(local=(64, 1, 1), counts=(100, 1, 1), items=(6400, 1, 1))
-    assert order_loads((), (), grid) is None
-    assert order_loads((), (), replace(grid, counts=(10, 10, 1), items=(640, 10, 1))) is None
 
 
 def make_window(width: int, height: int) -> ModelledLaunch:

@@ -62,14 +62,6 @@ def test_worked_example_term_by_term() -> None:
     assert found.synch_cycles == pytest.approx(320 * (730 / 320 - 1) * 6 * 5)
 
 
-def test_mixed_accesses_are_weighted() -> None:
-    """Weights latency and departure delay by the number of instructions of each kind."""
-    found = model_mwp_cwp(replace(EXAMPLE, coal_mem_insts=18), GPU)
-    assert found.memory.mean_cycles == pytest.approx(0.25 * 730 + 0.75 * 420)
-    assert found.memory.departure_delay_cycles == pytest.approx(0.25 * 320 + 0.75 * 1)
-    assert found.mem_cycles == 6 * 730 + 18 * 420
-
-
 def test_pure_computation_takes_its_issue_time() -> None:
     """Takes instructions * issue cycles * warps, for every rule, where nothing is loaded."""
     launch = replace(EXAMPLE, uncoal_mem_insts=0, comp_insts=1000, synch_insts=0, blocks=800)
@@ -108,42 +100,6 @@ def test_pure_bandwidth_moves_all_bytes(loads: int, blocks: int) -> None:
     assert found.mwp == found.memory.mwp_peak_bw
     assert found.case is Case.MEMORY
     assert found.seconds == pytest.approx(moved / 8e9, rel=0.01)
-
-
-def test_a_single_warp_waits_for_everything() -> None:
-    """Adds computation and memory up, one after the other, where there is one warp."""
-    launch = replace(
-        EXAMPLE, active_warps_per_sm=1, active_blocks_per_sm=1, blocks=16, synch_insts=4
-    )
-    found = model_mwp_cwp(launch, GPU)
-    assert found.case is Case.FEW_WARPS
-    assert (found.mwp, found.cwp) == (1, 1)
-    assert found.exec_cycles + found.synch_cycles == 4380 + 132
-    assert found.mem_cycles + found.comp_cycles == 4380 + 132
-
-
-@given(st.floats(1, 100), st.sampled_from(list(CaseRule)))
-def test_repetitions_multiply(times: float, rule: CaseRule) -> None:
-    """Takes as many times longer as there are more blocks."""
-    one = model_mwp_cwp(EXAMPLE, GPU, rule=rule)
-    more = model_mwp_cwp(replace(EXAMPLE, blocks=80 * times), GPU, rule=rule)
-    assert more.seconds == pytest.approx(one.seconds * times)
-
-
-@given(st.floats(0.1, 10))
-def test_cycles_scale_with_the_clock(factor: float) -> None:
-    """Answers the same seconds however long a cycle is, if latencies in seconds stay."""
-    scaled = MwpCwpMachine(
-        issue_cycles=4 * factor,
-        freq_hz=1e9 * factor,
-        mem_bandwidth_bytes_per_s=80e9,
-        mem_ld_cycles=420 * factor,
-        departure_del_coal_cycles=factor,
-        departure_del_uncoal_cycles=10 * factor,
-    )
-    assert model_mwp_cwp(EXAMPLE, scaled).seconds == pytest.approx(
-        model_mwp_cwp(EXAMPLE, GPU).seconds
-    )
 
 
 def test_senseless_inputs_are_refused() -> None:

@@ -18,7 +18,6 @@ from kernelcast.analytic.scratchpad.what_if import (
     buffer_doubly,
     list_cpe_counts,
     plan_round,
-    plan_timeline,
     vary_cpes,
     vary_granularity,
 )
@@ -71,15 +70,6 @@ def test_nothing_is_faster_than_its_slowest_part(kernel: ScratchpadKernel) -> No
     assert least * (1 - 1e-9) <= found.t_total_s <= most * (1 + 1e-9)
     assert 0 <= found.t_overlap_s <= found.t_comp_s
     assert 0 <= found.copy_in_s <= found.t_dma_s * (1 + 1e-9)
-
-
-@given(kernels, st.floats(1, 10))
-def test_more_computation_never_takes_less(kernel: ScratchpadKernel, factor: float) -> None:
-    """Grows with the instructions, at most as much as they do."""
-    more = replace(kernel, compute={"floating": kernel.compute["floating"] * factor})
-    one, other = model_kernel(kernel, SW26010), model_kernel(more, SW26010)
-    grown = other.t_comp_s - one.t_comp_s
-    assert -1e-12 <= other.t_total_s - one.t_total_s <= grown * (1 + 1e-6) + 1e-12
 
 
 @given(kernels)
@@ -165,11 +155,6 @@ def test_smaller_requests_are_faster() -> None:
     assert steps[-1].smallest_bytes == 256
 
 
-def test_requests_below_a_transaction_are_not_made() -> None:
-    """Stops before a copy gets smaller than 256 bytes."""
-    assert len(vary_granularity(make_kernel(size=300), SW26010)) == 1
-
-
 @given(st.integers(1, 64), st.floats(1e-9, 1e-3), st.floats(0, 1e-1))
 def test_timeline_agrees_with_the_equations(groups: int, latency: float, compute: float) -> None:
     """Ends when equations 1 and 8 say, for two requests that serve one group after the other."""
@@ -179,24 +164,6 @@ def test_timeline_agrees_with_the_equations(groups: int, latency: float, compute
     assert plan.end_s == pytest.approx(t_dma + compute - overlap)
     assert plan.is_fully_overlapped == ((groups - 1) * latency >= compute)
     assert plan.idle_s == pytest.approx(max(0.0, compute - (groups - 1) * latency), abs=1e-12)
-
-
-def test_timeline_has_a_row_per_group() -> None:
-    """Plans the virtual groups of equation 9 and the latency of equation 11."""
-    found = model_kernel(read_scratchpad_kernel(KERNELS / "nbody.yaml"), SW26010)
-    plan = plan_timeline(found)
-    assert len(plan.groups) == found.dma.groups == 8
-    assert plan.groups[0].copy_in[1] == found.dma.latency_s
-    assert plan.rounds == 8
-    with pytest.raises(InputError, match="no timeline"):
-        plan_timeline(model_kernel(make_kernel(requests=0), SW26010))
-
-
-def test_several_core_groups_bring_their_bandwidth() -> None:
-    """Halves DMA time when the same requests come from twice the CPEs, half from each."""
-    one = model_kernel(make_kernel(requests=8), SW26010)
-    two = model_kernel(replace(make_kernel(requests=4), active_cpes=128), SW26010)
-    assert two.t_dma_s == pytest.approx(one.t_dma_s / 2)
 
 
 @pytest.mark.parametrize(
@@ -224,11 +191,3 @@ def test_numbers_of_cpes_that_do_not_fit_are_told() -> None:
     assert "scratchpad" in sweep.refused[0][1]
     with pytest.raises(InputError, match="no number of active CPEs is possible"):
         vary_cpes(example("wrf-dynamics"), 64, [4], SW26010)
-
-
-@given(kernels)
-def test_transactions_are_whole(kernel: ScratchpadKernel) -> None:
-    """Counts the bytes that memory moves, waste included."""
-    found = model_kernel(kernel, SW26010)
-    moved = found.dma.transactions * SW26010.transaction_bytes * kernel.active_cpes
-    assert moved >= 64 * sum(one.bytes * one.count for one in kernel.dma) * (1 - 1e-9)
