@@ -7,7 +7,7 @@ from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.write_safety import SplitSafety, assess_split
-from kernelcast.launches.bounds_check import refuse_overruns
+from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.errors import InputError, SignatureError

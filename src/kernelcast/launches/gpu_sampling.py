@@ -6,8 +6,8 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.active_groups import find_active_box
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.launches.machines import find_stand_in
 from kernelcast.launches.own_machine import find_own_machine
-from kernelcast.launches.stand_ins import find_stand_in
 from kernelcast.records.arguments import Argument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription

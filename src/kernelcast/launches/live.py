@@ -16,10 +16,13 @@ from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.contents import find_index_buffers
 from kernelcast.features.touched_ranges import TouchedRanges, find_touched
-from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.data_folder import kept_folder
-from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.launches.source_check import list_parameters, tell_sizes
+from kernelcast.launches.source_check import (
+    list_parameters,
+    refuse_overruns,
+    refuse_persistent,
+    tell_sizes,
+)
 from kernelcast.records.arguments import Access, HeldBuffer
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, NDRangeError

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kernelcast.features.access import infer_accesses
-from kernelcast.launches.bounds_check import refuse_overruns
+from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.problems import Launch, prepared_problem
 from kernelcast.sampling.session import DeviceSession

@@ -3,13 +3,23 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from kernelcast.expressions.kernel_facts import KernelFacts, ParameterFacts
 from kernelcast.features.analysis import analyse, read_facts
+from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.ir.reading import compile_source
-from kernelcast.records.arguments import BufferArgument
-from kernelcast.records.errors import InputError, KernelNotFoundError
+from kernelcast.features.overruns import OverrunCheck
+from kernelcast.features.work_queues import find_work_queue
+from kernelcast.records.arguments import Argument, BufferArgument
+from kernelcast.records.errors import (
+    InputError,
+    KernelNotFoundError,
+    OverrunError,
+    PersistentKernelError,
+)
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import check_file
 from kernelcast.sampling.signature import Parameter, check_arguments
@@ -83,3 +93,66 @@ def _describe(place: int, one: ParameterFacts) -> Parameter:
         is_known="[" not in type_name and "(" not in type_name,
         value_bytes=_measure(one),
     )
+
+
+_MOST = 3
+
+
+def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
+    """Refuse a launch of which the source proves that it leaves a buffer."""
+    found = _find(kernel, ndrange, arguments)
+    if not found:
+        return
+    more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
+    msg = (
+        f"kernel {kernel.name}: {'; '.join(found[:_MOST])}{more}. To run it might end the "
+        "process: give larger buffers or a smaller global size, or guard the access"
+    )
+    raise OverrunError(msg)
+
+
+def _find(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> list[str]:
+    """Describe each access that leaves its buffer; none where nothing can be told."""
+    try:
+        facts, check = analyse(kernel).facts, _make_check(kernel)
+        named = {
+            parameter.name: one.bytes
+            for parameter, one in zip(facts.parameters, arguments, strict=False)
+            if isinstance(one, BufferArgument) and parameter.is_pointer
+        }
+        # An element that is read and written is two accesses, but one place.
+        found = check.find(ndrange, named, bind_scalars(facts, arguments))
+        return list(dict.fromkeys(map(str, found)))
+    except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
+        return []
+
+
+@lru_cache(maxsize=256)
+def _make_check(kernel: Kernel) -> OverrunCheck:
+    return OverrunCheck(analyse(kernel).facts)
+
+
+def refuse_persistent(kernel: Kernel) -> None:
+    """Refuse a kernel whose work-groups fetch work from a shared queue until it is empty.
+
+    A source that is not understood is not refused: the device's compiler says what is wrong, or
+    runs it.
+    """
+    found = _find_queue(kernel)
+    if found:
+        msg = (
+            f"kernel {kernel.name}: {found}. Such work-groups fetch work until none is left: a few "
+            "sampled ones would do everybody's, and the time would be that of any number of them. "
+            "Give each work-group its share by its id instead; or time whole runs, and report what "
+            "they take as observations of the launch: they answer it then"
+        )
+        raise PersistentKernelError(msg)
+
+
+@lru_cache(maxsize=256)
+def _find_queue(kernel: Kernel) -> str:
+    try:
+        found = find_work_queue(analyse(kernel))
+    except (InputError, RecursionError):
+        return ""
+    return str(found) if found else ""

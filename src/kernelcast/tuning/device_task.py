@@ -6,7 +6,7 @@ from functools import partial
 
 from kernelcast.features.access import infer_accesses
 from kernelcast.launches.estimation import sample_launch
-from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices

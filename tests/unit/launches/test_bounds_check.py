@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.collection.corpus_problems import prepare_launch
-from kernelcast.launches.bounds_check import refuse_overruns
+from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import OverrunError
 from kernelcast.records.kernel import Kernel

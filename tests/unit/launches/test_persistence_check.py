@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from kernelcast.launches.modelling.launches import model_launch
-from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.launches.weighing import sample_by_source
 from kernelcast.predictor.answering.measuring import model_alone, run_estimate
 from kernelcast.predictor.answering.tasks import EstimateTask, ModelTask

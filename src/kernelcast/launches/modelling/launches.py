@@ -17,7 +17,7 @@ from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting.unjumped import count_unjumped
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.launches.modelling.simplifying import simplify_accesses
-from kernelcast.launches.persistence_check import refuse_persistent
+from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import SignatureError
 from kernelcast.records.ndrange import NDRange

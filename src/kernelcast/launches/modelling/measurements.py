@@ -230,12 +230,8 @@ def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
 
 def make_hit_rates(name: str, provenance: str, fits: Mapping[str, HitRateFit]) -> HitRates:
     """Put fitted hit rates in the place of the shipped ones; the others stay."""
-    return replace(
-        find_hit_rates(),
-        name=name,
-        provenance=provenance,
-        **{function: fit.rate for function, fit in fits.items()},
-    )
+    fitted: dict[str, Any] = {function: fit.rate for function, fit in fits.items()}
+    return replace(find_hit_rates(), name=name, provenance=provenance, **fitted)
 
 
 def write_hit_rates(path: Path, rates: HitRates, fits: Mapping[str, HitRateFit]) -> None:
@@ -275,7 +271,7 @@ def read_hit_rates_file(wanted: str) -> HitRates:
         if content["schema"] != SCHEMA:
             msg = f"{path}: schema {content['schema']!r}; expected {SCHEMA}"
             raise InputError(msg)
-        rates = {function: _read_rate(content[function]) for function in FUNCTIONS}
+        rates: dict[str, Any] = {name: _read_rate(content[name]) for name in FUNCTIONS}
         return HitRates(name=str(content["name"]), provenance=str(content["provenance"]), **rates)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         msg = f"{path}: the hit rates cannot be read: {error}"

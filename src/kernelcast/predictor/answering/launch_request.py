@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from kernelcast.launches.stand_ins import find_stand_in
+from kernelcast.launches.machines import find_stand_in
 from kernelcast.predictor.answering.identity import INSTRUCTIONS, AskedName, identify_launch
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import Executor, ReportProgress

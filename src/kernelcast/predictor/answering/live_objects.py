@@ -5,10 +5,13 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.live import Launch, LiveLaunch
-from kernelcast.launches.persistence_check import refuse_persistent
-from kernelcast.launches.source_check import list_parameters, tell_sizes
+from kernelcast.launches.source_check import (
+    list_parameters,
+    refuse_overruns,
+    refuse_persistent,
+    tell_sizes,
+)
 from kernelcast.predictor.answering.measuring import model_alone, run_estimate
 from kernelcast.predictor.answering.processes import CountsHere, ReportProgress
 from kernelcast.predictor.answering.tasks import (

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
-from kernelcast.launches.bounds_check import refuse_overruns
 from kernelcast.launches.estimation import (
     LaunchSampling,
     ReportProgress,
@@ -18,9 +17,8 @@ from kernelcast.launches.estimation import (
 )
 from kernelcast.launches.live import find_reach
 from kernelcast.launches.own_machine import model_own_launch
-from kernelcast.launches.persistence_check import refuse_persistent
 from kernelcast.launches.recordings import Recording
-from kernelcast.launches.source_check import refuse_misfits
+from kernelcast.launches.source_check import refuse_misfits, refuse_overruns, refuse_persistent
 from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
