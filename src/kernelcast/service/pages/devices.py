@@ -154,13 +154,13 @@ async def show_device(
 
 
 async def _describe(device: DeviceDescription) -> dict[str, Any]:
-    found = await run_in_thread(read_calibration, device.id)
+    machine, error = await run_in_thread(read_calibration, device.id)
     return {
         "device": device,
-        "machine": found.machine,
-        "calibration_error": found.error,
-        "headlines": [] if found.machine is None else list_headlines(found.machine),
-        **({} if found.machine is None else _judge(found.machine)),
+        "machine": machine,
+        "calibration_error": error,
+        "headlines": [] if machine is None else list_headlines(machine),
+        **({} if machine is None else _judge(machine)),
     }
 
 

@@ -1,7 +1,7 @@
 """The models section of Accuracy: what is in use, and which of the devices here each serves."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.model_answers import UsedModel
     from kernelcast.training.registry import ModelVersions
 
-T = TypeVar("T")
 router = APIRouter(route_class=PageRoute)
 
 
@@ -61,19 +60,16 @@ def list_used(registry: str | None) -> "tuple[tuple[UsedModel, ...], list[str]]"
     """List the models in use, and what cannot be read."""
     from kernelcast.reports.accuracy.model_answers import list_used_models
 
-    return _try(list_used_models, registry)
+    try:
+        return list_used_models(registry), []
+    except InputError as error:
+        return (), [message_of(error)]
 
 
 def _list_known(registry: str | None) -> "tuple[tuple[ModelVersions, ...], list[str]]":
     from kernelcast.training.model_admin import list_known_models
 
-    return _try(list_known_models, registry)
-
-
-def _try(
-    read: Callable[[str | None], tuple[T, ...]], registry: str | None
-) -> tuple[tuple[T, ...], list[str]]:
     try:
-        return read(registry), []
+        return list_known_models(registry), []
     except InputError as error:
         return (), [message_of(error)]

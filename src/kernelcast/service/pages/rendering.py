@@ -1,7 +1,6 @@
 """The frame of every page: templates, headers, navigation, and errors for people."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -50,23 +49,11 @@ _TEMPLATES: Final = Path(__file__).parent / "templates"
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-@dataclass(frozen=True, slots=True)
-class NavigationEntry:
-    """A page in the navigation."""
-
-    path: str
-    label: str
-
-
-NAVIGATION: Final = (
-    NavigationEntry("/", "Home"),
-    NavigationEntry("/kernels", "Kernels"),
-    NavigationEntry("/devices", "Devices"),
-    NavigationEntry("/accuracy", "Accuracy"),
-    NavigationEntry("/jobs", "Jobs"),
-    NavigationEntry("/lab", "Lab"),
-)
-"""All pages, in the order of the navigation."""
+NAVIGATION: Final = {
+    "/": "Home", "/kernels": "Kernels", "/devices": "Devices", "/accuracy": "Accuracy",
+    "/jobs": "Jobs", "/lab": "Lab",
+}  # fmt: skip
+"""All pages by their addresses, in the order of the navigation."""
 
 
 class PageRoute(APIRoute):

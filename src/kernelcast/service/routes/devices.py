@@ -1,7 +1,7 @@
 """Devices and machine descriptions."""
 
 import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from fastapi import APIRouter
@@ -58,24 +58,16 @@ def _describe(one: DeviceDescription, calibrated: set[str]) -> DeviceOut:
     return DeviceOut(**{**asdict(one), "is_calibrated": one.id in calibrated})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """What was measured of a device."""
-
-    machine: MachineDescription | None = None
-    error: str = ""
-
-
-def read_calibration(device_id: str) -> Calibration:
-    """Read the description that a calibration of this device has left."""
+def read_calibration(device_id: str) -> tuple[MachineDescription | None, str]:
+    """Read the description that a calibration of this device has left; else say what is wrong."""
     known = (one for one in list_machines() if one.name == device_id and not one.is_shipped)
     found = next(known, None)
     if found is None:
-        return Calibration()
+        return None, ""
     try:
-        return Calibration(machine=read_machine(found.path))
+        return read_machine(found.path), ""
     except KernelcastError as error:
-        return Calibration(error=message_of(error))
+        return None, message_of(error)
 
 
 def read_named(name: str) -> MachineDescription:

@@ -149,8 +149,7 @@ async def start_comparison(
 @router.get("/comparisons")
 async def list_comparisons(service: OurService, _: Reader, most: Most = 100) -> JobsOut:
     """List comparisons, newest first."""
-    look = partial(service.state.jobs.list, kinds=(JobKind.COMPARE,), most=most, with_results=False)
-    return JobsOut.model_validate({"jobs": await asyncio.to_thread(look)})
+    return await list_jobs(service, _, [JobKind.COMPARE], most=most)
 
 
 @router.get("/audit", tags=["administration"])

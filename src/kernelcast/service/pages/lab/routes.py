@@ -178,8 +178,12 @@ async def _estimate(asked: Question) -> LabAnswer:
     answers = [read_answer(one) for one in outcomes]
     is_good = any(one["error"] is None for one in answers)
     errors = {} if is_good else find_field_errors(answers)
-    if "code" in errors:
-        await _find_lines(fields, problem, service)
+    if "code" in errors:  # reading it may find the lines, too
+        try:
+            await _read_source(fields, problem, service)
+        except FieldError as error:
+            if error.name == "code":
+                raise
     return LabAnswer(
         # What stands at a field does not stand here again.
         template="lab/nothing.html" if errors else "lab/estimate.html",
@@ -192,15 +196,6 @@ async def _estimate(asked: Question) -> LabAnswer:
         errors=errors,
         status=HTTPStatus.OK if is_good else HTTPStatus.UNPROCESSABLE_ENTITY,
     )
-
-
-async def _find_lines(fields: LabFields, problem: Problem, service: Service) -> None:
-    """Have errors of a source told with their lines, where reading it finds them too."""
-    try:
-        await _read_source(fields, problem, service)
-    except FieldError as error:
-        if error.name == "code":
-            raise
 
 
 def _share(asked: Question, digest: str) -> dict[str, str]:
@@ -302,20 +297,12 @@ async def _read_source(
         raise FieldError(name="code", message=_point_at(fields.code, report))
     if report.failure:
         raise FieldError(name="args", message=report.failure)
-    if problem is not None:
-        _check_arguments(report, problem)
+    own = [one for one in report.kernels if problem and one.name == problem.kernel.name]
+    if problem is not None and own and len(own[0].parameters) != len(problem.arguments):
+        names = ", ".join(one.name for one in own[0].parameters) or "none"
+        counts = f"{len(problem.arguments)} arguments given, {len(own[0].parameters)} expected"
+        raise FieldError(name="args", message=f"{counts}: {names}")
     return report
-
-
-def _check_arguments(report: SourceReport, problem: Problem) -> None:
-    kernel = next((one for one in report.kernels if one.name == problem.kernel.name), None)
-    if kernel is None or len(kernel.parameters) == len(problem.arguments):
-        return
-    names = ", ".join(one.name for one in kernel.parameters) or "none"
-    message = (
-        f"{len(problem.arguments)} arguments given, {len(kernel.parameters)} expected: {names}"
-    )
-    raise FieldError(name="args", message=message)
 
 
 def _point_at(code: str, report: SourceReport) -> str:
