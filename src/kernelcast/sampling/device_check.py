@@ -36,7 +36,7 @@ _MOST_STEPS = 2**24
 _TOLERANCE = 0.35
 # It sees other programs too, which keep the waiting thread from the processor; a timer that is
 # wrong agrees in no trial.
-_TRIALS = 4
+_TRIALS = 8
 # An event's time that is less than this share of the host's is none: llvmpipe gives 1 ns.
 _NOT_A_TIME = 0.05
 _EMPTY_LAUNCHES = 9
