@@ -12,7 +12,7 @@ from kernelcast.models.validation.comparison import comparison_to_json
 from kernelcast.models.validation.report import report_to_json
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service_state import AnswerRecord, ServiceState, make_id
-from kernelcast.training.comparing import ComparisonPlan, compare_models
+from kernelcast.training.comparing import ComparisonPlan, compare_table
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.validating import validate_models
 from support.observations import make_observation
@@ -76,7 +76,9 @@ def make_comparison() -> Plain:
     """Make the result of a comparison, with explanations of the worst kernels."""
     plan = ComparisonPlan(rows=ALL_ROWS, jobs=1)
     table = make_rows(kernels=_KERNELS, sizes=_SIZES)
-    found: Plain = json.loads(comparison_to_json(compare_models(table, "linear", "ridge", plan)))
+    found: Plain = json.loads(
+        comparison_to_json(compare_table(table, ("linear", "ridge"), plan)[1])
+    )
     return found
 
 

@@ -29,7 +29,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
 from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import JobKind
-from kernelcast.training.comparing import ComparisonPlan, compare_models
+from kernelcast.training.comparing import ComparisonPlan, compare_table
 from kernelcast.training.evidence_models import EvidenceRows
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import (
@@ -220,10 +220,9 @@ def _validate(options: Mapping[str, Any], place: JobPlace, report: Report) -> ob
 
 def _compare(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
     table = load_training_table([place.database], devices=options.get("devices", ()))
-    found = compare_models(
+    _, found = compare_table(
         table,
-        options["first"],
-        options["second"],
+        (options["first"], options["second"]),
         _comparison_plan(options),
         lambda stage, done, total: report({"stage": stage, "done": done, "total": total}),
     )

@@ -14,12 +14,10 @@ from kernelcast.models.time_models import TimeModel, make_model
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import (
     Comparison,
-    DeviceComparison,
     ExplainedError,
     compare_validated,
 )
 from kernelcast.models.validation.methods import MethodComparison, compare_errors
-from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.reading import choose_sources
@@ -92,11 +90,29 @@ def compare_table(
     MethodComparison
         Of all methods.
     Comparison
-        Of the first two, kernel by kernel.
+        Of the first two, kernel by kernel, with explanations of those that the second errs most on
+        where it is a learned one, else the first: each told by a fit that has not seen the
+        kernel's group.
     """
     plan = plan or ComparisonPlan(split=Split.FAMILY, folds=_FOLDS)
     names = check_methods(methods)
-    validation, comparison = _validate_pair(table, [*names.values()], plan, report)
+    settings = ValidationSettings(
+        split=plan.split, models=tuple(names.values()), rows=plan.rows, jobs=plan.jobs,
+        folds=plan.folds,
+    )  # fmt: skip
+    validation = validate_models(table, settings, lambda done, total: report("fits", done, total))
+    first, second, *_ = names.values()
+    comparison = compare_validated(
+        validation,
+        first,
+        second,
+        noise=dict(zip(table.keys.tolist(), table.noise.tolist(), strict=True)),
+        resamples=plan.bootstrap.resamples,
+        confidence=plan.bootstrap.confidence,
+        seed=plan.bootstrap.seed,
+    )
+    explained = tuple(_explain_worst(table, comparison, plan, report))
+    comparison = replace(comparison, explained=explained)
     launches = describe_launches(choose_rows(table, plan.rows))
     answers = validation.to_frame().pivot_table(index="key", columns="model", values="predicted_s")
     answers = answers.reindex(columns=[*names.values()]).set_axis(
@@ -227,88 +243,27 @@ def _cut(values: npt.NDArray[np.float64], limits: Sequence[float], what: str) ->
     return np.where(np.isfinite(values), found, "unknown")
 
 
-def compare_models(
-    table: TrainingTable,
-    first: str,
-    second: str,
-    plan: ComparisonPlan | None = None,
-    report: Report = lambda _, __, ___: None,
-) -> Comparison:
-    """Validate two models on the same rows, leaving groups out, and compare them.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        Observations.
-    first, second : str
-        Models of `kernelcast.models.time_models`.
-    plan : ComparisonPlan, optional
-        How.
-    report : callable, optional
-        Is told where it stands.
-
-    Returns
-    -------
-    Comparison
-        With explanations of the kernels on which the second model errs most, where it is a
-        learned one, else the first: each told by a fit that has not seen the kernel's group.
-    """
-    if first == second:
-        msg = f"{first} cannot be compared with itself; name two different models"
-        raise InputError(msg)
-    return _validate_pair(table, [first, second], plan or ComparisonPlan(), report)[1]
-
-
-def _validate_pair(
-    table: TrainingTable, names: Sequence[str], plan: ComparisonPlan, report: Report
-) -> tuple[ValidationReport, Comparison]:
-    """Validate models, compare the first two, and explain where a learned one of them errs."""
-    settings = ValidationSettings(
-        split=plan.split, models=tuple(names), rows=plan.rows, jobs=plan.jobs, folds=plan.folds
-    )
-    validation = validate_models(table, settings, lambda done, total: report("fits", done, total))
-    first, second = names[:2]
-    comparison = compare_validated(
-        validation,
-        first,
-        second,
-        noise=dict(zip(table.keys.tolist(), table.noise.tolist(), strict=True)),
-        resamples=plan.bootstrap.resamples,
-        confidence=plan.bootstrap.confidence,
-        seed=plan.bootstrap.seed,
-    )
-    learned = _choose_learned(first, second)
+def _explain_worst(
+    table: TrainingTable, comparison: Comparison, plan: ComparisonPlan, report: Report
+) -> Iterator[ExplainedError]:
+    """Explain the kernels that the learned one of two models errs most on, device by device."""
+    models = [make_model(one) for one in (comparison.second, comparison.first)]
+    learned = next((one for one in models if one.learner), None)
     if learned is None:
-        return validation, comparison
+        return
     judged = choose_rows(table, plan.rows)
     labels = label_rows(judged, plan.split)
-    worst = list(_list_worst(comparison, learned.name, plan.explained))
-    explained = []
-    for done, one in enumerate(worst, start=1):
-        explained.append(_explain(judged, labels, learned, one))
-        report("explaining errors", done, len(worst))
-    return validation, replace(comparison, explained=tuple(explained))
-
-
-def _choose_learned(first: str, second: str) -> TimeModel | None:
-    models = (make_model(second), make_model(first))
-    return next((one for one in models if one.learner), None)
-
-
-def _list_worst(comparison: Comparison, model: str, count: int) -> Iterator[tuple[str, str, float]]:
-    """Give device, kernel and error where a model errs most, device by device."""
-    for device in comparison.devices:
-        yield from _list_worst_on(device, count, is_second=model == comparison.second)
-
-
-def _list_worst_on(
-    device: DeviceComparison, count: int, *, is_second: bool
-) -> Iterator[tuple[str, str, float]]:
-    errors = [
-        (one.second_error if is_second else one.first_error, one.kernel) for one in device.kernels
+    error_of = "second_error" if learned is models[0] else "first_error"
+    worst = [
+        (device.device, kernel, error)
+        for device in comparison.devices
+        for error, kernel in sorted(
+            ((getattr(one, error_of), one.kernel) for one in device.kernels), reverse=True
+        )[: plan.explained]
     ]
-    for error, kernel in sorted(errors, reverse=True)[:count]:
-        yield device.device, kernel, error
+    for done, one in enumerate(worst, start=1):
+        yield _explain(judged, labels, learned, one)
+        report("explaining errors", done, len(worst))
 
 
 def _explain(

@@ -6,7 +6,7 @@ import pytest
 from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import Comparison
 from kernelcast.records.errors import InputError
-from kernelcast.training.comparing import ComparisonPlan, compare_models
+from kernelcast.training.comparing import ComparisonPlan, compare_table
 from kernelcast.training.settings import ALL_ROWS, Split, ValidationSettings
 from kernelcast.training.validating import validate_models
 from support.synthetic_rows import make_rows
@@ -18,7 +18,7 @@ PLAN = ComparisonPlan(rows=ALL_ROWS, jobs=1, bootstrap=Bootstrap(resamples=200),
 @pytest.fixture(scope="module")
 def compared() -> Comparison:
     """Compare the linear model with a learned one."""
-    return compare_models(TABLE, "linear", "ridge", PLAN)
+    return compare_table(TABLE, ("linear", "ridge"), PLAN)[1]
 
 
 def test_errors_are_those_of_the_validation(compared: Comparison) -> None:
@@ -64,14 +64,14 @@ def test_explains_the_worst_kernels_of_the_learned_model(compared: Comparison) -
 def test_an_explanation_has_not_seen_the_application() -> None:
     """Where applications are held out, sibling kernels have no part in what is told of one."""
     plan = replace(PLAN, split=Split.APPLICATION, explained=1)
-    before = compare_models(TABLE, "linear", "ridge", plan)
+    before = compare_table(TABLE, ("linear", "ridge"), plan)[1]
     assert before.resampled == "application"
     first = before.explained[0]
     application = TABLE.applications[TABLE.kernels == first.kernel][0]
     siblings = (TABLE.applications == application) & (TABLE.kernels != first.kernel)
     assert siblings.any()
     slower = TABLE.assign(seconds=np.where(siblings, 1.02 * TABLE.seconds, TABLE.seconds))
-    after = compare_models(slower, "linear", "ridge", replace(plan, explained=8))
+    after = compare_table(slower, ("linear", "ridge"), replace(plan, explained=8))[1]
     same = next(
         one for one in after.explained if (one.device, one.kernel) == (first.device, first.kernel)
     )
@@ -81,7 +81,7 @@ def test_an_explanation_has_not_seen_the_application() -> None:
 def test_a_device_with_too_few_kernels_is_named() -> None:
     """A device without enough kernels is left out, and the reason kept."""
     few = (TABLE.devices == "device-0") | np.isin(TABLE.kernels.astype(str), [TABLE.kernels[0]])
-    found = compare_models(TABLE.take(few), "linear", "ridge", PLAN)
+    found = compare_table(TABLE.take(few), ("linear", "ridge"), PLAN)[1]
     assert [one.device for one in found.devices] == ["device-0"]
     assert any("device-1" in one for one in found.refused)
 
@@ -89,7 +89,7 @@ def test_a_device_with_too_few_kernels_is_named() -> None:
 def test_tells_where_it_stands() -> None:
     """Fits and explanations are counted, each to its end."""
     told: list[tuple[str, int, int]] = []
-    compare_models(TABLE, "linear", "ridge", PLAN, lambda *one: told.append(one))
+    compare_table(TABLE, ("linear", "ridge"), PLAN, lambda *one: told.append(one))[1]
     assert [one for one in told if one[0] == "fits"][-1] == ("fits", 32, 32)
     assert told[-1] == ("explaining errors", 4, 4)
 
@@ -97,8 +97,8 @@ def test_tells_where_it_stands() -> None:
 def test_refuses_what_makes_no_sense() -> None:
     """The same model twice, unknown ones, and devices to hold out are refused."""
     with pytest.raises(InputError, match="itself"):
-        compare_models(TABLE, "linear", "linear", PLAN)
+        compare_table(TABLE, ("linear", "linear"), PLAN)[1]
     with pytest.raises(InputError, match="oracle"):
-        compare_models(TABLE, "linear", "oracle", PLAN)
+        compare_table(TABLE, ("linear", "oracle"), PLAN)[1]
     with pytest.raises(InputError, match="split by kernel"):
         ComparisonPlan(split=Split.DEVICE)
