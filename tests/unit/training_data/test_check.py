@@ -1,3 +1,4 @@
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -139,8 +140,11 @@ def test_a_database_with_a_torn_page_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "rows.sqlite"
     with open_store(path) as store:
         store.add_many(map(make_observation, range(200)))
+    with sqlite3.connect(path) as connection:
+        [(roots,)] = connection.execute("SELECT max(rootpage) FROM sqlite_master")
+    connection.close()
     content = bytearray(path.read_bytes())
-    for page in range(len(content) // 2 // 16384 * 16384, len(content), 16384):
+    for page in range(roots * 16384, len(content), 16384):  # rows, not where tables begin
         content[page : page + 64] = b"\xff" * 64
     path.write_bytes(content)
     with open_store(path) as store:
