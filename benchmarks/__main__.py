@@ -33,6 +33,10 @@ def main() -> None:
         print("\n".join(f"  {one:{width}}  {title}" for one, title in benchmarks.items()))
         sys.exit(f"\nthere is no benchmark {name!r}" if name else 0)
     path = FOLDER / f"{name}.py"
+    text = path.read_text(encoding="utf-8")
+    if {"-h", "--help"} & {*sys.argv[2:]} and "argparse" not in text:  # it would run
+        print(ast.get_docstring(ast.parse(text)))
+        return
     sys.argv = [str(path), *sys.argv[2:]]
     sys.path.insert(0, str(FOLDER))
     started_s = time.perf_counter()

@@ -19,6 +19,7 @@ def test_lists_benchmarks_and_runs_one_by_its_name() -> None:
     assert listed.returncode == 0
     assert "  scheduler  " in listed.stdout
     assert "--busy" in run("scheduler", "--help").stdout
+    assert "results/static_estimates.json" in run("static_estimates", "--help").stdout
     refused = run("schedular")
     assert refused.returncode == 1
     assert "there is no benchmark 'schedular'" in refused.stderr
