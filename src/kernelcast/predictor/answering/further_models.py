@@ -35,14 +35,14 @@ def add_models(
         return estimate
     estimates_s, failures = dict(estimate.estimates_s), []
     for name in methods.models:
-        lookup = trained_models.find(estimate.device_id, row.vector.schema, name)
-        if lookup.stored is None:
-            why = "; ".join(lookup.failures)
+        stored, reasons = trained_models.find(estimate.device_id, row.vector.schema, name)
+        if stored is None:
+            why = "; ".join(reasons)
             failures += [f"{name} does not stand beside the answer: {why}"] if why else []
             continue
         try:
-            table = tabulate([row], lookup.stored.schema)
-            seconds = float(lookup.stored.model.predict(table)[0])
+            table = tabulate([row], stored.schema)
+            seconds = float(stored.model.predict(table)[0])
         except (KernelcastError, ValueError, ArithmeticError, IndexError):
             continue
         if math.isfinite(seconds) and seconds > 0:
@@ -68,10 +68,9 @@ def ask_static(
     trained_models: TrainedModels, device_id: str, values: Mapping[str, float], coverage: float
 ) -> StaticAnswer:
     """Ask the model that `kernelcast train` makes of rows without samples."""
-    lookup = trained_models.find(device_id, None, STATIC_MODEL)
-    stored = lookup.stored
+    stored, reasons = trained_models.find(device_id, None, STATIC_MODEL)
     if stored is None:
-        return StaticAnswer(failure="; ".join(lookup.failures))
+        return StaticAnswer(failure="; ".join(reasons))
     row = [values.get(name, math.nan) for name in stored.schema.names]
     groups = {"work_groups": [values.get("static.work_groups_count", math.nan)]}
     try:

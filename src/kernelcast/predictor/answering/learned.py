@@ -1,10 +1,9 @@
 """How a learned correction moves what samples say, or why there is none."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -26,36 +25,6 @@ _NEAR = 4.0
 _LEAST_EFFECT = 1e-4
 
 
-class Influences(Sequence[Influence]):
-    """Influences that are found when they are looked at: that takes longer than an answer."""
-
-    def __init__(self, find: Callable[[], tuple[Influence, ...]]) -> None:
-        self._find = find
-
-    @cached_property
-    def _found(self) -> tuple[Influence, ...]:
-        return self._find()
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    @overload
-    def __getitem__(self, place: int) -> Influence: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Influence, ...]: ...
-    def __getitem__(self, place: int | slice) -> Influence | tuple[Influence, ...]:
-        return self._found[place]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._found == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self._found)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return tuple, (self._found,)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What a learned correction says of a launch."""
@@ -66,7 +35,7 @@ class Learned:
     """Of the launch to those that were learned from; above 1 is unlike them."""
     facts: ModelFacts | None = None
     """Whose correction it is."""
-    influences: Sequence[Influence] = ()
+    influences: tuple[Influence, ...] = ()
     """Features that matter most to it."""
     failure: str = ""
     """What went wrong, if something did."""
@@ -90,7 +59,7 @@ def ask(model: EvidenceModel, facts: ModelFacts, row: LaunchRow, said: FusedEsti
         log_factor=log_factor,
         distance=distance,
         facts=facts,
-        influences=Influences(lambda: _find_influences(model, values, said)),
+        influences=_find_influences(model, values, said),
     )
 
 

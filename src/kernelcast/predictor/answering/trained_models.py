@@ -34,16 +34,6 @@ _UNUSABLE = (InputError, OSError, ValueError, ImportError)
 """What a model that cannot be used raises."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
-    """What a search for a model has led to."""
-
-    stored: "StoredModel | None"
-    """The first that can be used."""
-    failures: tuple[str, ...] = ()
-    """Why models before it, or all there are, cannot; empty where there simply is none."""
-
-
 @dataclass(slots=True)
 class _Held:
     """One model's version in one place, and what was loaded of it by what it was loaded for."""
@@ -130,8 +120,10 @@ class TrainedModels:
             correction is None or any(one.startswith("counters.") for one in correction.names)
         )
 
-    def find(self, device_id: str, schema: "FeatureSchema | None", model: str) -> Lookup:
-        """Find a model of the catalogue: that of a device, or the one that serves all.
+    def find(
+        self, device_id: str, schema: "FeatureSchema | None", model: str
+    ) -> "tuple[StoredModel | None, tuple[str, ...]]":
+        """Find a model of the catalogue, that of a device or one for all, and why others failed.
 
         A launch has the features of `schema`; where that is None, what it lacks is absent.
         """
@@ -143,7 +135,7 @@ class TrainedModels:
 
         key = "" if schema is None else schema.id
         found, failures = self._search(self._candidates(device_id, model), key, load)
-        return Lookup(stored=found.model if found else None, failures=failures)
+        return (found.model if found else None), failures
 
     def find_evidence(self, device: DeviceDescription) -> FoundEvidence:
         """Find what weighs evidence on a device: its own, its runtime's, any CPU's, or built-in."""

@@ -66,12 +66,12 @@ def test_models_that_do_not_fit_are_failures_that_say_so(
     registry.publish(f"hybrid/{DEVICE.id}", hybrid)
     registry.publish("hybrid/old", hybrid, samplers=(SAMPLER - 1,))
     models = TrainedModels(registry.url, shipped="")
-    assert models.find(DEVICE.id, SCHEMA, "hybrid").stored is not None
+    assert models.find(DEVICE.id, SCHEMA, "hybrid")[0] is not None
     narrow = FeatureSchema(names=SCHEMA.names[1:], version=SCHEMA.version)
-    lookup = models.find(DEVICE.id, narrow, "hybrid")
-    assert lookup.stored is None
-    assert narrow.id in lookup.failures[0]
-    (old,) = models.find("old", SCHEMA, "hybrid").failures
+    found, failures = models.find(DEVICE.id, narrow, "hybrid")
+    assert found is None
+    assert narrow.id in failures[0]
+    _, (old,) = models.find("old", SCHEMA, "hybrid")
     assert f"revision {SAMPLER - 1} of the sampler, not {SAMPLER}" in old
     publish_evidence(registry, "evidence/old", replace(BUILT_IN, samplers=(SAMPLER - 1,)))
     (path,) = (Path(registry.url) / "evidence" / DEVICE.id).glob("0*.json")
@@ -103,7 +103,7 @@ def test_a_place_that_cannot_be_read_is_a_failure(url: str) -> None:
     """An address that nobody answers at costs the model, with a reason."""
     models = TrainedModels(url, shipped="")
     for failures in (
-        models.find(DEVICE.id, SCHEMA, "ridge").failures, models.find_evidence(DEVICE).failures
+        models.find(DEVICE.id, SCHEMA, "ridge")[1], models.find_evidence(DEVICE).failures
     ):  # fmt: skip
         assert failures
         assert all("cannot be read" in one for one in failures)
