@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -21,7 +21,7 @@ from kernelcast.predictor.answering.composing import (
     refuse_unsampled,
 )
 from kernelcast.predictor.answering.evidence import EvidenceMaker, Foretell, measure_launch
-from kernelcast.predictor.answering.further_models import add_models, ask_static
+from kernelcast.predictor.answering.further_models import add_models, answer_statically
 from kernelcast.predictor.answering.identity import name_asked
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, know_estimate
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
@@ -522,24 +522,10 @@ class Answers:
         found = outcome.analytic if is_wanted else None
         basis = self._describe(request, identity, found, outcome.notes)
         if asks_static:
-            basis = self._add_static(basis, device.id, outcome.values)
+            basis = answer_statically(self.trained_models, basis, outcome.values)
         if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
             raise refuse_unsampled(device.id, basis.estimate.warnings, is_wanted=is_wanted)
         return replace(basis, estimate=replace(basis.estimate, ndrange=outcome.ndrange))
-
-    def _add_static(self, basis: Basis, device_id: str, values: Mapping[str, float]) -> Basis:
-        """Have the user's model of rows without samples answer, whose interval is calibrated."""
-        estimate = basis.estimate
-        said = ask_static(self.trained_models, device_id, values, estimate.coverage)
-        if said.piece is None:
-            told = f"the model {STATIC_MODEL} does not answer: {said.failure}"
-            return replace(basis, estimate=replace(estimate, warnings=(*estimate.warnings, told)))
-        return replace(
-            basis,
-            estimate=replace(estimate, in_domain=said.in_domain),
-            pieces=(said.piece,),
-            learned=replace(basis.learned, facts=said.facts),
-        )
 
     def _is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
         """Tell whether other sizes can answer a launch alone."""

@@ -193,3 +193,15 @@ def test_many_launches_on_many_devices(
     assert one.estimate is None
     assert one.total_s is None
     assert isinstance(one.error, KernelRunError)
+
+
+def test_other_models_stand_side_by_side(
+    store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
+) -> None:
+    """A model of the registry that is named is asked too, and does not answer."""
+    registry.publish(f"ridge/{DEVICE.id}", hybrid)
+    executor = FakeExecutor(row=known_row)
+    predictor = make_predictor(executor, store, registry.url, methods=("linear", "hybrid", "ridge"))
+    found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert found.estimates_s["ridge"] > 0
+    assert found.seconds == found.estimates_s["hybrid"]
