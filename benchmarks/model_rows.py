@@ -34,18 +34,20 @@ from kernelcast.launches.counting import (
     CountSettings,
     count_exactly,
     count_from_source,
-    count_in_session,
+    count_launch,
     summarise_run,
 )
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.modelling.launches import model_launch
+from kernelcast.launches.preparing import prepared_launch
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import make_vector
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import Observation
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training.analytic_errors import CPU_MODEL
@@ -139,7 +141,10 @@ class Reader:
         """Count on the first device whose compiler takes the copy that counts."""
         for session in self._sessions if problem.buffer_bytes <= LARGEST_BYTES else ():
             try:
-                return count_in_session(session, problem, CountSettings(compares_times=False))
+                with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
+                    analysis = analyse(problem.kernel)
+                    settings = CountSettings(compares_times=False)
+                    return count_launch(launch, problem.kernel, analysis, settings)
             except KernelcastError as error:
                 print(f"{problem.name}: {str(error).splitlines()[0]}", flush=True)
         return None

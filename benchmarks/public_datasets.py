@@ -25,9 +25,10 @@ import numpy as np
 from limiter_times import FittedLimiters, LimiterReference, Volume
 
 from kernelcast.models.regression import INNER_FOLDS, divide_groups, number_groups
-from kernelcast.models.time_models import COVERAGE, FittedModel, Forecast, TimeModel
+from kernelcast.models.time_models import FittedModel, Forecast, TimeModel
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.models.validation.running import Candidate, ValidationPlan, validate
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable, make_table
@@ -201,7 +202,7 @@ class FittedLearned:
         """Give the time of every launch, in seconds."""
         return self.model.predict(self._refer(table))
 
-    def forecast(self, table: TrainingTable, coverage: float = COVERAGE) -> Forecast:
+    def forecast(self, table: TrainingTable, coverage: float = DEFAULT_COVERAGE) -> Forecast:
         """Give times with intervals."""
         return self.model.forecast(self._refer(table), coverage)
 
