@@ -1,13 +1,10 @@
 """Which rows of a store are meant."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.training_data.store.schema import dump_time
@@ -62,42 +59,30 @@ SOUND = Selection(without_flags=_CARE)
 """Rows without any flag: what models learn from."""
 
 
+# Conditions of several values, each on the column of its name.
+_ONE_OF = tuple(
+    one.name for one in fields(Selection) if one.default == () and one.name != "devices"
+)
+
+
 def list_conditions(wanted: Selection, table: sa.FromClause) -> list[sa.ColumnElement[bool]]:
     """Give what a query must hold; conditions on columns that a table lacks are left out."""
     columns = table.c
-    found = [
-        *_one_of(columns, "key", wanted.keys),
-        *_one_of(columns, "measurement", wanted.measurements),
-        *_one_of(columns, "kernel", wanted.kernels),
-        *_one_of(columns, "application", wanted.applications),
-        *_one_of(columns, "suite", wanted.suites),
-        *_one_of(columns, "driver", wanted.drivers),
-        *_one_of(columns, "kernel_digest", wanted.kernel_digests),
-        *_one_of(columns, "launch_key", wanted.launch_keys),
-        *_one_of(columns, "device_id", wanted.device_ids),
-        *_one_of(columns, "arguments_digest", wanted.arguments_digests),
-        *_one_of(columns, "ndrange", wanted.ndranges),
-        *_one_of(columns, "schema_id", wanted.schema_ids),
-        *_one_of(columns, "origin", [one.value for one in wanted.origins]),
+    found: list[sa.ColumnElement[bool]] = [
+        columns[name].in_([*map(str, getattr(wanted, f"{name}s"))])
+        for name in (one.removesuffix("s") for one in _ONE_OF)
+        if getattr(wanted, f"{name}s") and name in columns
     ]
     if wanted.devices:
         begins = [sa.func.substr(columns.device_id, 1, len(x)) == x for x in wanted.devices]
         found.append(sa.or_(*begins))
     if "flags" in columns:
         found += [~columns.flags.contains(f",{one},") for one in sorted(wanted.without_flags)]
+        if wanted.with_flags:
+            has = (columns.flags.contains(f",{one},") for one in sorted(wanted.with_flags))
+            found.append(sa.or_(*has))
     if wanted.least_work_groups > 0:
         found.append(columns.work_groups >= wanted.least_work_groups)
-    return [*found, *_in_ranges(wanted, columns)]
-
-
-def _in_ranges(
-    wanted: Selection, columns: ReadOnlyColumnCollection[str, Any]
-) -> list[sa.ColumnElement[bool]]:
-    """Give the conditions that only observations can hold."""
-    found: list[sa.ColumnElement[bool]] = []
-    if "flags" in columns and wanted.with_flags:
-        has = (columns.flags.contains(f",{one},") for one in sorted(wanted.with_flags))
-        found.append(sa.or_(*has))
     if "seconds" in columns:
         if wanted.least_seconds > 0:
             found.append(columns.seconds >= wanted.least_seconds)
@@ -109,9 +94,3 @@ def _in_ranges(
         if wanted.measured_before is not None:
             found.append(columns.measured_at_us < dump_time(wanted.measured_before))
     return found
-
-
-def _one_of(
-    columns: ReadOnlyColumnCollection[str, Any], name: str, values: Sequence[str]
-) -> list[sa.ColumnElement[bool]]:
-    return [columns[name].in_(values)] if values and name in columns else []
