@@ -11,10 +11,8 @@ from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, GroupR
 from kernelcast.analytic.gpu.volumes.unions import (
     Boxes,
     IntArray,
-    count_rows,
     count_sectors,
     find_cuts,
-    merge_steps,
     translate,
 )
 
@@ -151,15 +149,6 @@ def _count_lattice(
     unit: int,
 ) -> IntArray:
     """Count the sectors of translates of one lattice of addresses; nobody may change them."""
-    run, outer = merge_steps(size, axes, granularity)
-    strides = tuple(stride for stride, _ in outer)
-    if unit == 1 and all(one % granularity == 0 for one in strides):
-        steps, lows, highs = _join(offsets, strides, run)
-        runs = [(low, high + run) for low, high in zip(lows, highs, strict=True)]
-        sizes = tuple(count for _, count in outer)
-        counts = [count_rows(runs, steps, sizes, granularity, origin + one) for one in shifts]
-        if None not in counts:
-            return np.array(counts, dtype=np.int64)
     nothing = np.zeros(1, dtype=np.int64)
     moving = [
         Axis(stride=stride, start=nothing, end=np.array([steps], dtype=np.int64))
@@ -168,15 +157,6 @@ def _count_lattice(
     low = np.array([origin], dtype=np.int64)
     boxes = _round_strides(_lay_out([offsets], [1], low, size, moving, granularity), unit)
     return count_sectors(boxes, granularity, np.array(shifts, dtype=np.int64))
-
-
-@lru_cache(maxsize=1024)
-def _join(
-    offsets: tuple[int, ...], strides: tuple[int, ...], run: int
-) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
-    """Give `translate`'s answer in numbers of Python; nobody may change them."""
-    steps, lows, highs = translate(offsets, strides, find_cuts(offsets, strides), run)
-    return [tuple(one) for one in steps.tolist()], lows.tolist(), highs.tolist()
 
 
 def _round_strides(boxes: Boxes, unit: int) -> Boxes:

@@ -10,7 +10,7 @@ counted by phase. The cost depends on the number of boxes, never on their size.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from math import gcd, prod
+from math import gcd
 
 import numpy as np
 import numpy.typing as npt
@@ -151,68 +151,6 @@ def _phases_of(edges: IntArray, step: int, phases: int) -> IntArray:
     found = np.zeros_like(numbers)
     np.add.at(found, residues[:, 0] * step % phases, numbers)
     return found
-
-
-Run = tuple[int, int]
-Steps = tuple[int, ...]
-
-
-def count_rows(
-    runs: Sequence[Run], steps: Sequence[Steps], sizes: Steps, granularity: int, shift: int
-) -> int | None:
-    """Count the sectors of translates whose rows all begin alike within a sector."""
-    by_run: dict[Run, list[Steps]] = {}
-    for (low, high), step in zip(runs, steps, strict=True):
-        own = (low + shift) // granularity, (high - 1 + shift) // granularity + 1
-        by_run.setdefault(own, []).append(step)
-    ordered = sorted(by_run, key=lambda run: run[0] - run[1])
-    total, covered, found = 0, 0, []
-    outer = ordered[0]
-    for run in ordered:
-        if run[0] < outer[0] or run[1] > outer[1]:
-            return None
-        outer = run
-        found += by_run[run]
-        rows = count_cells(tuple(sorted(found)), sizes)
-        total += (rows - covered) * (run[1] - run[0])
-        covered = rows
-    return total
-
-
-@lru_cache(maxsize=16384)
-def count_cells(steps: tuple[Steps, ...], sizes: Steps) -> int:
-    """Count the cells that equal boxes cover together, by their first cells and their size."""
-    if len(steps) == 1 or not sizes:
-        return prod(sizes)
-    present = np.ones((len(steps), 1), dtype=np.bool_)
-    widths = np.ones(1, dtype=np.int64)
-    for axis, size in enumerate(sizes):
-        start = np.array([one[axis] for one in steps], dtype=np.int64)
-        edges = np.array(sorted({*start.tolist(), *(start + size).tolist()}), dtype=np.int64)
-        inside = (edges[:-1] >= start[:, None]) & (edges[:-1] < start[:, None] + size)
-        present = (present[:, :, None] & inside[:, None, :]).reshape(len(steps), -1)
-        widths = (widths[:, None] * np.diff(edges)).ravel()
-    return int(widths @ present.any(axis=0))
-
-
-def merge_steps(
-    size: int, axes: Sequence[tuple[int, int]], granularity: int
-) -> tuple[int, list[tuple[int, int]]]:
-    """Join axes that together run through one longer axis, as `families.merge_axes` does."""
-    merged: list[tuple[int, int]] = []
-    for stride, steps in sorted(axes):
-        for place, (nearer, count) in enumerate(merged):
-            times = stride // nearer
-            if stride % nearer == 0 and count >= times:
-                merged[place] = nearer, count + times * (steps - 1)
-                break
-        else:
-            merged.append((stride, steps))
-    run = size
-    while merged and merged[0][0] - run < granularity:
-        stride, steps = merged.pop(0)
-        run += (steps - 1) * stride
-    return run, merged
 
 
 def translate(
