@@ -24,12 +24,6 @@ from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 Range = tuple[int, int]
 Clip = tuple[Range, Range, Range]
 _EVERYTHING = (-(1 << 62), 1 << 62)
-_OF_WORK_GROUPS = (
-    SymbolKind.LOCAL_ID,
-    SymbolKind.GROUP_ID,
-    SymbolKind.LOCAL_SIZE,
-    SymbolKind.GROUP_COUNT,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,64 +112,6 @@ def to_box(
         return None
     trips = [one for one in loops if one is not None]
     return make_box(access, launch, linear, trips, clip) if len(trips) == len(loops) else None
-
-
-def list_global_boxes(launch: ModelledLaunch) -> list[BoxAccess] | None:
-    """Give the boxes of a launch whose accesses name global ids alone; None if some do not.
-
-    They are worked out once for all local sizes of the same accesses.
-    """
-    known = _read_global_boxes(_AnyLocalSize(launch))
-    if known is None:
-        return None
-    x, y, z = Grid.of(launch.ndrange).local
-    return [
-        replace(one, group_strides=(one.local_strides[0] * x, one.local_strides[1] * y,
-                                    one.local_strides[2] * z))
-        for one in known
-    ]  # fmt: skip
-
-
-class _AnyLocalSize:
-    """A launch that equals those which differ in their local size alone."""
-
-    __slots__ = ("launch",)
-
-    def __init__(self, launch: ModelledLaunch) -> None:
-        self.launch = launch
-
-    def __hash__(self) -> int:
-        return id(self.launch.accesses)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _AnyLocalSize):
-            return False
-        one, two = self.launch, other.launch
-        return (
-            one.accesses is two.accesses
-            and one.ndrange.global_size == two.ndrange.global_size
-            and one.ndrange.global_offset == two.ndrange.global_offset
-            and one.scalars == two.scalars
-            and one.alignments == two.alignments
-        )
-
-
-@lru_cache(maxsize=4)
-def _read_global_boxes(of: _AnyLocalSize) -> tuple[BoxAccess, ...] | None:
-    launch = of.launch
-    bound, clips = bind_sizes(launch), dict[Condition, Clip | None]()
-    found = []
-    for access in launch.accesses:
-        used = access.guard.symbols().union(
-            *(one.condition.symbols() for one in access.loops),
-            *(one.trip_count.symbols() for one in access.loops if one.trip_count is not None),
-            () if access.offset_bytes is None else access.offset_bytes.symbols(),
-        )
-        box = to_box(access, launch, bound, clips)
-        if box is None or any(symbol.kind in _OF_WORK_GROUPS for symbol in used):
-            return None
-        found.append(box)
-    return tuple(found)
 
 
 def make_box(

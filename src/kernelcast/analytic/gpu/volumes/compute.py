@@ -12,7 +12,6 @@ from kernelcast.analytic.gpu.volumes.affine import (
     Clip,
     Grid,
     bind_sizes,
-    list_global_boxes,
     to_box,
 )
 from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave
@@ -122,7 +121,7 @@ def compute_volumes(
     rates = rates or find_hit_rates()
     grid = Grid.of(launch.ndrange)
     occupancy = compute_occupancy(launch, machine)
-    accesses, notes = _find_boxes(launch) or _sort_accesses(launch, machine)
+    accesses, notes = _sort_accesses(launch, machine)
     loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
     load_costs = _cost_loads(loads, grid, machine, occupancy)
     store_costs = stores.cost(grid, machine, is_kept=False)
@@ -197,14 +196,6 @@ def _count_updates(launch: ModelledLaunch, grid: Grid, stores: Sequence[BoxAcces
         for one in stores
     ]
     return max(active, default=launch.ndrange.work_item_count) * launch.updates_per_work_item
-
-
-def _find_boxes(launch: ModelledLaunch) -> tuple[_Accesses, list[str]] | None:
-    """Give the boxes of accesses that name global ids alone and are all met."""
-    if not all(one.space in _CACHED and one.guard.is_exact for one in launch.accesses):
-        return None
-    boxes = list_global_boxes(launch)
-    return (_Accesses(boxes=tuple(boxes), listed=()), []) if boxes else None
 
 
 def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[_Accesses, list[str]]:

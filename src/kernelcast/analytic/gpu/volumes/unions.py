@@ -7,7 +7,6 @@ Where a pitch is no multiple of the sector, rows differ by their phase, and a ce
 counted by phase. The cost depends on the number of boxes, never on their size.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from math import gcd
