@@ -1,7 +1,7 @@
 """What the predictor service remembers beside observations: tokens, jobs, who did what."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -159,3 +159,9 @@ class AnswerRecord:
     def at(self) -> datetime:
         """When it was given."""
         return datetime.fromtimestamp((self.id >> ANSWER_ID_BITS) / 1e6, UTC)
+
+    @property
+    def as_it_was(self) -> "AnswerRecord":
+        """The answer beside the programs at work then: what an observation should show."""
+        low, seconds, high = (one * self.slowdown for one in (self.low, self.seconds, self.high))
+        return replace(self, low=low, seconds=seconds, high=high, slowdown=1.0)

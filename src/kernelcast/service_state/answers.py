@@ -38,7 +38,7 @@ class Comparison:
     @property
     def predicted_s(self) -> float:
         """What the answer said of the machine as it was."""
-        return self.answer.seconds * self.answer.slowdown
+        return self.answer.as_it_was.seconds
 
     @property
     def error(self) -> float:
@@ -48,8 +48,8 @@ class Comparison:
     @property
     def is_inside(self) -> bool:
         """Whether the answer's interval holds the measured time."""
-        factor = self.answer.slowdown
-        return self.answer.low * factor <= self.measured_s <= self.answer.high * factor
+        answer = self.answer.as_it_was
+        return answer.low <= self.measured_s <= answer.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

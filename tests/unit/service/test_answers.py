@@ -116,9 +116,10 @@ def test_indexes_find_what_pages_show(state: ServiceState) -> None:
 
 
 def test_a_device_is_fastest_only_where_intervals_tell() -> None:
-    """Overlapping intervals cannot be told apart; the newest answer of each device counts."""
+    """Intervals beside other programs count; the newest answer of each device does."""
     answers = [
-        _make(9, device_id="a"), _make(8, device_id="b", seconds=1.5, low=1.0, high=2.0),
+        _make(9, device_id="a"),
+        _make(8, device_id="b", seconds=0.75, low=0.5, high=1.0, slowdown=2.0),
         _make(7, device_id="c", seconds=9.0, low=8.0, high=10.0),
         _make(6, device_id="a", seconds=50.0), _make(5, problem_digest="alone"),
     ]  # fmt: skip

@@ -84,8 +84,8 @@ class AccuracyView:
 
     def _picture_launches(self) -> Figure:
         series = _group(self.observed, lambda one: Point(
-            x=one.measured_s or 0.0, y=one.seconds * one.slowdown, low=one.low * one.slowdown,
-            high=one.high * one.slowdown, label=one.kernel, link=link_kernel(one.kernel),
+            x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high, label=one.kernel,
+            link=link_kernel(one.kernel),
         ))  # fmt: skip
         return Figure(
             name="launches",
@@ -99,7 +99,7 @@ class AccuracyView:
     def _picture_drift(self) -> Figure:
         series = _group(self.observed, lambda one: Point(
             x=(one.observed_at or one.at).timestamp(),
-            y=_clip(one.seconds * one.slowdown / (one.measured_s or 1.0)), label=one.kernel,
+            y=_clip(one.seconds / (one.measured_s or 1.0)), label=one.kernel,
             link=link_kernel(one.kernel),
         ))  # fmt: skip
         moments = [at.x for one in series for at in one.points]
@@ -233,7 +233,10 @@ async def _look(service: Service, chosen: Choice) -> AccuracyView:
             methods=table.sum_up(("device_id", "tier"), wanted),
             by_week=table.sum_up(("week", "device_id"), wanted),
             kernels=sorted(kernels, key=lambda one: -(one["error"] or 0.0)),
-            observed=table.find(replace(wanted, is_observed=True), most=_MOST_POINTS),
+            observed=[
+                one.as_it_was
+                for one in table.find(replace(wanted, is_observed=True), most=_MOST_POINTS)
+            ],
         )
 
     return await asyncio.to_thread(read)

@@ -218,12 +218,12 @@ class Placed:
     @property
     def fastest(self) -> AnswerRecord:
         """The shortest time."""
-        return min(self.by_device.values(), key=lambda one: one.seconds * one.slowdown)
+        return min(self.by_device.values(), key=lambda one: one.seconds)
 
     def judge(self, device_id: str) -> str:
         """Say whether a device is the fastest, or cannot be told apart from it."""
         one, fastest = self.by_device[device_id], self.fastest
-        overlaps = one.low * one.slowdown <= fastest.high * fastest.slowdown
+        overlaps = one.low <= fastest.high
         if one is fastest:
             rivals = [each for each in self.by_device if each != device_id]
             return "fastest" if all(self.judge(each) == "" for each in rivals) else "shortest"
@@ -234,7 +234,7 @@ def place_problems(answers: Sequence[AnswerRecord]) -> list[Placed]:
     """Sort answers, newest first, by problem and device."""
     found: dict[str, dict[str, AnswerRecord]] = {}
     for one in answers:
-        found.setdefault(one.problem_digest, {}).setdefault(one.device_id, one)
+        found.setdefault(one.problem_digest, {}).setdefault(one.device_id, one.as_it_was)
     placed = (
         Placed(problem=next(iter(own.values())), by_device=own)
         for own in found.values()
@@ -361,8 +361,8 @@ class KernelView:
         series: dict[str, list[Point]] = {}
         for one in self.answers:
             point = Point(
-                x=one.measured_s or 0.0, y=one.seconds * one.slowdown, low=one.low * one.slowdown,
-                high=one.high * one.slowdown, label=write_size(one.global_size),
+                x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high,
+                label=write_size(one.global_size),
             )  # fmt: skip
             series.setdefault(f"answers by {one.tier} on {one.device_id}", []).append(point)
         for held in self.launches:
@@ -448,5 +448,5 @@ def _look(service: Service, kernel: str) -> KernelView:
         kernel=kernel,
         launches=launches,
         details=read_launch_details(store, launches),
-        answers=service.state.answers.find(observed, most=_LOOKED_AT),
+        answers=[one.as_it_was for one in service.state.answers.find(observed, most=_LOOKED_AT)],
     )
