@@ -4,7 +4,7 @@ Run ``python -m benchmarks simulated_gpu``; it takes a minute and no device. Lau
 on a V100 cut to 5 compute units (`support.simulated_gpu`) are replayed: the two-point
 formula by sampling points and by what the caches hold, then step by step what the source knows of
 volumes, borders and uneven work, then an epsilon-SVR that has not seen the kernel. Writes
-``results/simulated_gpu/results.json``, ``summary.md`` and the pictures.
+``results/simulated_gpu/results.json``, ``summary.md`` and a picture.
 """
 
 import tempfile
@@ -24,7 +24,6 @@ from simulated_gpu_cases import (
     make_rows,
     predict_left_out,
     sample_first,
-    sample_timeline,
     sample_typical,
     sample_windows,
 )
@@ -36,8 +35,7 @@ FOLDER = RESULTS / "simulated_gpu"
 PAIRS = ((1, 2), (1, 3), (2, 3), (2, 4), (3, 4))
 SHOWN = ("linear", "and volumes", "and borders, uneven work", "and SVR")
 OTHERS = ("work without volumes", "SVR without volumes")
-TIMELINES = ("small/vecadd", "small/stencil25", "transpose/transpose_naive", "gemm/naive")
-PROTOCOLS = {"2 and 3 P_sat": (2, 3), "one launch of 4 P_sat, with its timeline": None}
+POINTS = (2, 3)
 
 
 def main() -> None:
@@ -51,13 +49,12 @@ def main() -> None:
         "volumes": [compare_volumes(case) for case in cases],
         "states": compare_states(cases),
         "windows": [compare_windows(case, cases) for case in cases],
-        "steps": {name: follow_steps(cases, points) for name, points in PROTOCOLS.items()},
+        "steps": follow_steps(cases),
     }
     result["cpu_s"] = round(time.process_time() - began_s, 1)
     write_result(FOLDER / "results.json", result)
     write_text(FOLDER / "summary.md", *render(result))
-    draw_errors(result)
-    draw_timelines(cases)
+    draw_errors(result["steps"]["errors"])
 
 
 def compare_volumes(case: Case) -> Mapping[str, Any]:
@@ -140,12 +137,9 @@ def compare_windows(case: Case, cases: Sequence[Case]) -> Mapping[str, Any]:
     }
 
 
-def follow_steps(cases: Sequence[Case], points: tuple[int, int] | None) -> Mapping[str, Any]:
+def follow_steps(cases: Sequence[Case]) -> Mapping[str, Any]:
     """Follow the errors from the plain line to the learned hybrid."""
-    first = [
-        sample_timeline(case, 4) if points is None else sample_first(case, *points)
-        for case in cases
-    ]
+    first = [sample_first(case, *POINTS) for case in cases]
     chosen = [
         one if case.are_all_alike else sample_typical(case)
         for case, one in zip(cases, first, strict=True)
@@ -192,6 +186,7 @@ def _error(predicted: float, measured: float) -> float:
 
 def render(result: Mapping[str, Any]) -> Iterator[str]:
     """Write all tables."""
+    steps = result["steps"]
     yield from (
         "# The sampling paper on a simulated GPU", "",
         f"{result['device']}; {result['simulator']}.",
@@ -201,17 +196,17 @@ def render(result: Mapping[str, Any]) -> Iterator[str]:
         "the device holds at once. Forms and features were fixed on physical grounds, but by",
         "someone who had seen these launches; settings and gate of the SVR are chosen among the",
         "kernels that are not left out.", "",
-        "## Step by step, all kernels", "",
+        "## Step by step, all kernels, from the first 2 and 3 P_sat", "",
         "*Volumes*: beyond the sample no faster than DRAM takes loads and write-backs, once L2 is",
         "full. *Borders, uneven work*: where work-groups do nothing or differ, by the source or by",
         "software counters, 2 and 4 P_sat are launched behind a warm-up at the place whose work is",
         "nearest to the mean. *SVR*: each kernel by a model of the others.", "",
         *make_table(
-            ["sample", "step", "kernels", "mean", "median", "worst", "cost, P_sat"],
+            ["step", "kernels", "mean", "median", "worst", "cost, P_sat"],
             (
-                (protocol, name, *_list_scores(found["summary"][name]),
-                 f"{found['cost_p_sat']['first' if name in SHOWN[:2] else 'chosen']:.1f}")
-                for protocol, found in result["steps"].items() for name in (*SHOWN, *OTHERS)
+                (name, *_list_scores(steps["summary"][name]),
+                 f"{steps['cost_p_sat']['first' if name in SHOWN[:2] else 'chosen']:.1f}")
+                for name in (*SHOWN, *OTHERS)
             ),
         ),
         "", "## The two-point formula by what the caches hold", "",
@@ -255,13 +250,11 @@ def render(result: Mapping[str, Any]) -> Iterator[str]:
             ),
         ),
     )  # fmt: skip
-    for protocol, found in result["steps"].items():
-        errors = found["errors"]
-        rows = (
-            (kernel, *(percent(errors[step][kernel], 1) for step in SHOWN))
-            for kernel in errors["linear"]
-        )
-        yield from ("", f"## Every kernel: {protocol}", "", *make_table(["kernel", *SHOWN], rows))
+    rows = (
+        (kernel, *(percent(steps["errors"][step][kernel], 1) for step in SHOWN))
+        for kernel in steps["errors"]["linear"]
+    )
+    yield from ("", "## Every kernel", "", *make_table(["kernel", *SHOWN], rows))
 
 
 def _list_scores(found: Mapping[str, Any]) -> tuple[object, ...]:
@@ -269,9 +262,8 @@ def _list_scores(found: Mapping[str, Any]) -> tuple[object, ...]:
     return found["kernels"], percent(found["mean"], 1), percent(found["median"], 1), worst
 
 
-def draw_errors(result: Mapping[str, Any]) -> None:
+def draw_errors(found: Mapping[str, Mapping[str, float]]) -> None:
     """Draw the errors of each kernel step by step."""
-    found = result["steps"]["2 and 3 P_sat"]["errors"]
     names = sorted(found["linear"], key=lambda name: found["linear"][name])
     figure = Figure(figsize=(10, 4.6), layout="constrained")
     axis = figure.subplots()
@@ -285,23 +277,6 @@ def draw_errors(result: Mapping[str, Any]) -> None:
     axis.set_ylabel("predicted over simulated, less 1, %")
     axis.legend(fontsize=8)
     figure.savefig(FOLDER / "errors.png", dpi=110, metadata={"Software": None})
-
-
-def draw_timelines(cases: Sequence[Case]) -> None:
-    """Draw when work-groups of some launches end."""
-    figure = Figure(figsize=(10, 6), layout="constrained")
-    shown = {case.kernel.name: case for case in cases}
-    for axis, name in zip(figure.subplots(2, 2).flat, TIMELINES, strict=True):
-        case = shown[name]
-        for multiple in (4, 3, 2, 1):
-            run = case.first(multiple)
-            counts, cycles = zip((0, 0), *run.ends, strict=True)
-            axis.step([one / case.unit for one in counts], cycles, where="pre",
-                      label=f"{multiple} P_sat", linewidth=1)  # fmt: skip
-            axis.plot(multiple, run.cycles, "k.", markersize=4)
-        axis.set(title=name, xlabel="work-groups that have ended, P_sat", ylabel="cycles")
-        axis.legend(fontsize=7)
-    figure.savefig(FOLDER / "timelines.png", dpi=110, metadata={"Software": None})
 
 
 if __name__ == "__main__":

@@ -316,24 +316,6 @@ def sample_first(case: Case, short: int, long: int) -> Sample:
     )
 
 
-def sample_timeline(case: Case, multiple: int) -> Sample:
-    """Launch the first work-groups once and note when they end.
-
-    The slope leaves out the first wave and a half, which begins in step, and the last half, in
-    which nothing follows.
-    """
-    run, unit = case.first(multiple), case.unit
-    begin, end = 1.5 * unit, (multiple - 0.5) * unit
-    rate = (run.cycle_at(end) - run.cycle_at(begin)) / (end - begin)
-    return Sample(
-        cycles=run.cycles,
-        work=run.work_groups,
-        rate=rate,
-        run=run,
-        cost_p_sat=multiple + case.counting_p_sat,
-    )
-
-
 def sample_windows(case: Case, *, is_weighed: bool) -> Sample | None:
     """Launch 2 and 4 P_sat behind a warm-up of their own, at every place; the line of the means.
 
