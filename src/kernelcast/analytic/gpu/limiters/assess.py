@@ -80,28 +80,8 @@ class Limits:
         )
 
     def list_without(self) -> dict[str, float]:
-        """Give the time of all without each; the longest ones, issue, L1 and DRAM change it."""
-        whole = self.combine()
-        longest = self._find_longest()
-        found = {}
-        for name, seconds in self.times.items():
-            if name in ADDED:
-                found[name] = whole - seconds
-            elif name in {"issue", "L1", "DRAM"} or seconds in longest:
-                found[name] = self.without(name).combine()
-            else:
-                found[name] = whole
-        return found
-
-    def _find_longest(self) -> tuple[float, float]:
-        """Give the longest limiter of arithmetic, and that of memory."""
-        arithmetic_s = memory_s = 0.0
-        for name, seconds in self.times.items():
-            if name in ARITHMETIC:
-                arithmetic_s = max(arithmetic_s, seconds)
-            elif name not in ADDED:
-                memory_s = max(memory_s, seconds)
-        return arithmetic_s, memory_s
+        """Compute the time of all without each limiter."""
+        return {name: self.without(name).combine() for name in self.times}
 
     def combine(self) -> float:
         """Compute the time of all together, in seconds.
@@ -115,7 +95,10 @@ class Limits:
         """
         dram_s = self.times.get("DRAM", 0.0)
         path_s = dram_s + self.exposed_s if dram_s else 0.0
-        arithmetic_s, memory_s = self._find_longest()
+        arithmetic_s = max((self.times.get(name, 0.0) for name in ARITHMETIC), default=0.0)
+        memory_s = max(
+            (s for name, s in self.times.items() if name not in (*ARITHMETIC, *ADDED)), default=0.0
+        )
         alone_s = _overlap((arithmetic_s, self.beside_s, max(memory_s, path_s)), self.power)
         return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
 
