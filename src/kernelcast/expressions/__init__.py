@@ -12,22 +12,25 @@ from kernelcast.expressions.choices import (
     minimum,
     select,
 )
-from kernelcast.expressions.comparisons import (
-    Comparison,
-    Relation,
-    compare,
-    equal,
-    less,
-    less_equal,
-    not_equal,
-)
 from kernelcast.expressions.conditions import (
     FALSE,
     TRUE,
     UNKNOWN,
     Always,
+    And,
+    Comparison,
     Condition,
+    Or,
+    Relation,
     Unknown,
+    compare,
+    conjunction,
+    disjunction,
+    equal,
+    less,
+    less_equal,
+    negation,
+    not_equal,
 )
 from kernelcast.expressions.divisions import (
     FloorDiv,
@@ -45,7 +48,6 @@ from kernelcast.expressions.evaluation import (
     Value,
 )
 from kernelcast.expressions.geometric import Geometric, geometric
-from kernelcast.expressions.junctions import And, Or, conjunction, disjunction, negation
 from kernelcast.expressions.polynomials import Atom, Composite, Expr, Monomial, Operand
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.expressions.comparisons import Comparison, Relation
-from kernelcast.expressions.conditions import FALSE, TRUE, Condition
+from kernelcast.expressions.conditions import FALSE, TRUE, Comparison, Condition, Relation
 from kernelcast.expressions.evaluation import (
     Bindings,
     EvaluationError,

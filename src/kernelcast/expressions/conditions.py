@@ -5,10 +5,16 @@ what is unknown is unknown.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
+from math import gcd
+from typing import ClassVar, cast
 
-from kernelcast.expressions.evaluation import Bindings, Truth
-from kernelcast.expressions.polynomials import Replacements
+import numpy as np
+
+from kernelcast.expressions.evaluation import Bindings, Truth, evaluate_where
+from kernelcast.expressions.polynomials import Expr, Monomial, Operand, Replacements
 from kernelcast.expressions.symbols import Symbol
 
 
@@ -136,3 +142,257 @@ class Unknown(_WithoutSymbols):
 
 
 UNKNOWN = Unknown()
+
+
+class Relation(StrEnum):
+    """How a comparison's expression relates to zero."""
+
+    NOT_NEGATIVE = ">="
+    ZERO = "=="
+    NOT_ZERO = "!="
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Condition):
+    """An expression's relation to zero."""
+
+    expr: Expr
+    """What is compared with zero; `compare` brings it into its simplest form."""
+    relation: Relation
+    """At least zero, zero, or not zero."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing in it depends on data: so it is."""
+        return True
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it."""
+        return self.expr.symbols()
+
+    def is_quasi_affine(self) -> bool:
+        """Tell whether the expression is quasi-affine."""
+        return self.expr.is_quasi_affine()
+
+    def evaluate(self, bindings: Bindings) -> Truth:
+        """Tell whether it holds for these values of its symbols."""
+        value = self.expr.evaluate(bindings)
+        if self.relation is Relation.NOT_NEGATIVE:
+            return value >= 0
+        return cast("Truth", value == 0 if self.relation is Relation.ZERO else value != 0)
+
+    def substitute(self, replacements: Replacements) -> Condition:
+        """Put expressions or numbers in the place of symbols, and simplify."""
+        return compare(self.expr.substitute(replacements), self.relation)
+
+    def negated(self) -> Condition:
+        """Give the comparison that holds where this one does not."""
+        if self.relation is Relation.NOT_NEGATIVE:
+            return compare(-self.expr - 1, Relation.NOT_NEGATIVE)
+        is_equality = self.relation is Relation.ZERO
+        return Comparison(self.expr, Relation.NOT_ZERO if is_equality else Relation.ZERO)
+
+    def __str__(self) -> str:
+        added, taken = _split_by_sign(self.expr)
+        constant = self.expr.constant_term
+        if self.relation is not Relation.NOT_NEGATIVE:
+            return f"{added} {self.relation} {taken - constant}"
+        if taken.is_zero or (taken.is_parameter and not added.is_parameter):
+            if constant == -1 and not taken.is_zero:
+                return f"{added} > {taken}"
+            return f"{added} >= {taken - constant}"
+        # Kernels say `x < 10`, not `x <= 9`; but `x <= n`, not `x < n + 1`.
+        if constant < 0 or added.is_zero:
+            return f"{taken} < {added + constant + 1}"
+        return f"{taken} <= {added + constant}"
+
+
+def compare(expr: Operand, relation: Relation) -> Condition:
+    """Compare an expression with zero, in the simplest form that whole numbers allow.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> n = Symbol(SymbolKind.SCALAR, "n")
+    >>> print(compare(4 * Expr.symbol(n) - 5, Relation.NOT_NEGATIVE))
+    n >= 2
+    """
+    expr = Expr.of(expr)
+    value = expr.constant_value
+    if value is not None:
+        return TRUE if Comparison(expr, relation).evaluate({}) else FALSE
+    constant = expr.constant_term
+    content = gcd(*(coefficient for monomial, coefficient in expr.products if monomial))
+    if relation is not Relation.NOT_NEGATIVE:
+        if constant % content:
+            return FALSE if relation is Relation.ZERO else TRUE
+        if expr.terms[0][1] < 0:
+            content = -content
+    if content != 1:
+        expr = _divide(expr, content)
+    return Comparison(expr, relation)
+
+
+def less(left: Operand, right: Operand) -> Condition:
+    """Compare: left < right.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> from kernelcast.expressions import negation
+    >>> x, n = Symbol(SymbolKind.GLOBAL_ID, axis=0), Symbol(SymbolKind.SCALAR, "n")
+    >>> print(less(x, n), "--", negation(less(x, n)))
+    global_id(0) < n -- global_id(0) >= n
+    """
+    return compare(Expr.of(right) - left - 1, Relation.NOT_NEGATIVE)
+
+
+def less_equal(left: Operand, right: Operand) -> Condition:
+    """Compare: left <= right."""
+    return compare(Expr.of(right) - left, Relation.NOT_NEGATIVE)
+
+
+def equal(left: Operand, right: Operand) -> Condition:
+    """Compare: left == right."""
+    return compare(Expr.of(left) - right, Relation.ZERO)
+
+
+def not_equal(left: Operand, right: Operand) -> Condition:
+    """Compare: left != right."""
+    return compare(Expr.of(left) - right, Relation.NOT_ZERO)
+
+
+def _divide(expr: Expr, divisor: int) -> Expr:
+    """Divide all coefficients, the constant rounded down."""
+    return Expr(
+        {
+            monomial: quotient
+            for monomial, coefficient in expr.products
+            if (quotient := coefficient // divisor)
+        }
+    )
+
+
+def _split_by_sign(expr: Expr) -> tuple[Expr, Expr]:
+    """Give the terms that are added and those that are taken away, without the constant."""
+    added: dict[Monomial, int] = {}
+    taken: dict[Monomial, int] = {}
+    for monomial, coefficient in expr.products:
+        if monomial:
+            (added if coefficient > 0 else taken)[monomial] = abs(coefficient)
+    return Expr(added), Expr(taken)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joined(Condition):
+    """Conditions joined by one word; their order is the program's and does not distinguish."""
+
+    parts: tuple[Condition, ...]
+
+    decides: ClassVar[bool]
+    """What a part must be to settle it."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Joined) or type(other) is not type(self):
+            return NotImplemented
+        return self.parts == other.parts or set(self.parts) == set(other.parts)
+
+    def __hash__(self) -> int:
+        return hash((type(self), frozenset(self.parts)))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing in it depends on data."""
+        return all(part.is_exact for part in self.parts)
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it."""
+        return frozenset().union(*(part.symbols() for part in self.parts))
+
+    def is_quasi_affine(self) -> bool:
+        """Tell whether all expressions that it compares are quasi-affine."""
+        return all(part.is_quasi_affine() for part in self.parts)
+
+    def evaluate(self, bindings: Bindings) -> Truth:
+        """Evaluate part after part until one, element by element, settles it."""
+        decides = self.decides
+        result: Truth = not decides
+        for part in self.parts:
+            value: Truth
+            if isinstance(result, np.ndarray):
+                is_open = ~result if decides else result
+                value = np.asarray(evaluate_where(part, is_open, bindings), dtype=np.bool_)
+            else:
+                value = part.evaluate(bindings)
+            result = (result | value) if decides else (result & value)
+            if result is decides:
+                break
+        return result
+
+    def substitute(self, replacements: Replacements) -> Condition:
+        """Put expressions or numbers in the place of symbols, and simplify."""
+        make = disjunction if self.decides else conjunction
+        return make(*(part.substitute(replacements) for part in self.parts))
+
+    def negated(self) -> Condition:
+        """Give what holds where this does not: each part negated, joined by the other word."""
+        make = conjunction if self.decides else disjunction
+        return make(*(part.negated() for part in self.parts))
+
+    def __str__(self) -> str:
+        word = " or " if self.decides else " and "
+        return word.join(f"({one})" if isinstance(one, _Joined) else str(one) for one in self.parts)
+
+
+class And(_Joined):
+    """Conditions that hold together."""
+
+    __slots__ = ()
+    decides = False
+
+
+class Or(_Joined):
+    """Conditions of which at least one holds."""
+
+    __slots__ = ()
+    decides = True
+
+
+def conjunction(*parts: Condition) -> Condition:
+    """Join conditions that hold together; none of them makes `TRUE`."""
+    kept = _join(parts, And, neutral=TRUE, deciding=FALSE)
+    return kept[0] if len(kept) == 1 else And(kept)
+
+
+def disjunction(*parts: Condition) -> Condition:
+    """Join conditions of which one holds; none of them makes `FALSE`."""
+    kept = _join(parts, Or, neutral=FALSE, deciding=TRUE)
+    return kept[0] if len(kept) == 1 else Or(kept)
+
+
+def negation(part: Condition) -> Condition:
+    """Negate a condition; what is unknown stays unknown.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import Symbol, SymbolKind
+    >>> from kernelcast.expressions import Unknown, equal, less
+    >>> x = Symbol(SymbolKind.SCALAR, "x")
+    >>> print(negation(conjunction(less(0, x), equal(x, 2), Unknown(("mask",)))))
+    x < 1 or x != 2 or unknown(mask)
+    """
+    return part.negated()
+
+
+def _join(
+    parts: Iterable[Condition], kind: type[_Joined], *, neutral: Condition, deciding: Condition
+) -> tuple[Condition, ...]:
+    """Flatten, drop repetitions and what does not matter; a contradiction decides."""
+    kept: dict[Condition, None] = {}
+    for part in parts:
+        for one in part.parts if isinstance(part, kind) else (part,):
+            if one == deciding or (isinstance(one, Comparison) and one.negated() in kept):
+                return (deciding,)
+            if one != neutral:
+                kept[one] = None
+    return tuple(kept) or (neutral,)

@@ -12,8 +12,19 @@ from operator import and_, or_
 import islpy
 
 from kernelcast.expressions.choices import Maximum, Minimum, Select, select
-from kernelcast.expressions.comparisons import Comparison, Relation, compare
-from kernelcast.expressions.conditions import FALSE, TRUE, Always, Condition
+from kernelcast.expressions.conditions import (
+    FALSE,
+    TRUE,
+    Always,
+    And,
+    Comparison,
+    Condition,
+    Or,
+    Relation,
+    compare,
+    conjunction,
+    disjunction,
+)
 from kernelcast.expressions.divisions import (
     FloorDiv,
     FloorMod,
@@ -21,7 +32,6 @@ from kernelcast.expressions.divisions import (
     TruncMod,
     floor_div,
 )
-from kernelcast.expressions.junctions import And, Or, conjunction, disjunction
 from kernelcast.expressions.polynomials import Atom, Expr
 from kernelcast.expressions.symbols import Symbol
 

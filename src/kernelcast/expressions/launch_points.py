@@ -9,8 +9,7 @@ import islpy
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.choices import minimum
-from kernelcast.expressions.comparisons import less, less_equal
-from kernelcast.expressions.conditions import TRUE, Condition
+from kernelcast.expressions.conditions import TRUE, Condition, less, less_equal
 from kernelcast.expressions.evaluation import IntArray
 from kernelcast.expressions.isl import NotKnownError
 from kernelcast.expressions.point_sets import PointSet

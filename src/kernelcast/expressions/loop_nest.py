@@ -1,12 +1,26 @@
-"""A loop nest as the analytic CPU model sees it: loops, arrays and what an iteration touches."""
+"""Loop nests as the analytic CPU model sees them: loops, arrays, accesses, and the iterations."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
-from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind
+import islpy
+
 from kernelcast.expressions.axes import bind_names
+from kernelcast.expressions.conditions import (
+    FALSE,
+    TRUE,
+    Condition,
+    conjunction,
+    disjunction,
+    less,
+    less_equal,
+)
+from kernelcast.expressions.isl import IslSpace, NotKnownError, answering, make_context
+from kernelcast.expressions.polynomials import Expr
+from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import OperationCounts
+from kernelcast.records.operations import OperationCounts, add_weighted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,3 +158,255 @@ class LoopNest:
         """Give the nest in which each iteration executes all accesses and operations."""
         accesses = tuple(replace(one, condition=TRUE) for one in self.accesses)
         return replace(self, accesses=accesses, branches=(), decisions=())
+
+
+_MOST_OPERATIONS = 20_000_000
+"""Steps of the solver for one count; it takes some 3 ms for the rows of a square of 4000."""
+
+
+class IterationSpace:
+    """The iterations of a nest of one size.
+
+    Parameters
+    ----------
+    loops : sequence of NestLoop
+        Outermost first.
+    values : mapping of Symbol to int
+        Of constants.
+    taken : float or None
+        Share of iterations in which each decision on data holds, independently of all else; None
+        if both its sides are executed.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import equal, floor_mod
+    >>> i, j = (Symbol(SymbolKind.LOOP, name) for name in "ij")
+    >>> square = [
+    ...     NestLoop(name=name, start=Expr.constant(0), stop=Expr.constant(80)) for name in "ji"
+    ... ]
+    >>> space = IterationSpace(square, {})
+    >>> space.share(less(i, j)), space.share(equal(floor_mod(i, 4), 0))
+    (0.49375, 0.25)
+
+    Every line of 8 elements holds one whose place is a multiple of 4:
+
+    >>> space.share_of_lines(equal(floor_mod(i, 4), 0), 8, 64)
+    1.0
+    """
+
+    def __init__(
+        self,
+        loops: Sequence[NestLoop],
+        values: Mapping[Symbol, int],
+        taken: float | None = None,
+    ) -> None:
+        self._values = values
+        self._taken = taken
+        self._context = make_context(_MOST_OPERATIONS)
+        self._shares: dict[tuple[Condition, tuple[int, int] | None], float] = {}
+        self._own = [Symbol(SymbolKind.LOOP, loop.name) for loop in loops]
+        # Sets have a point per iteration, whatever a loop starts from and steps by.
+        self._replaced: dict[Symbol, Expr] = {}
+        self._inside: list[Condition] = []
+        self._reaches: list[frozenset[Symbol]] = []
+        for loop, own in zip(loops, self._own, strict=True):
+            start, stop = (self._bind(one) for one in (loop.start, loop.stop))
+            value = start + loop.step * Expr.symbol(own)
+            ahead = less(value, stop) if loop.step > 0 else less(stop, value)
+            self._inside.append(conjunction(less_equal(0, own), ahead))
+            self._reaches.append(self._inside[-1].symbols())
+            self._replaced[own] = value
+
+    def share(self, condition: Condition) -> float:
+        """Give the share of iterations in which a condition holds.
+
+        Raises
+        ------
+        InputError
+            If it cannot be counted: it is not quasi-affine.
+        """
+        return sum(
+            chance * self._share(case, lambda one: one)
+            for case, chance in self._list_cases(condition)
+        )
+
+    def share_of_rows(self, condition: Condition) -> float:
+        """Give the share of the innermost loop's runs in which a condition holds at least once."""
+        return self._share(unite(condition), _find_rows, key=(0, 0), keeps_inner=True)
+
+    def share_of_lines(self, condition: Condition, stride: int, line_bytes: int) -> float:
+        """Give the share of lines, of all that an access passes, that it touches.
+
+        Parameters
+        ----------
+        condition : Condition
+            In which iterations it is executed.
+        stride : int
+            Bytes by which the innermost loop moves it, above 0.
+        line_bytes : int
+            Of a cache line.
+        """
+        if stride >= line_bytes:
+            return self.share(condition)
+        possible = unite(condition)
+        lines = self._share(
+            possible,
+            lambda one: self._to_lines(one, stride, line_bytes),
+            key=(stride, line_bytes),
+            keeps_inner=True,
+        )
+        if possible == condition or not lines:
+            return lines
+        chance = self.share(condition) / self.share(possible)
+        missed: float = (1 - chance) ** (line_bytes / stride)
+        return lines * (1 - missed)
+
+    def _list_cases(self, condition: Condition) -> Iterator[tuple[Condition, float]]:
+        """Give what a condition is for all outcomes of its decisions, and how likely each is."""
+        decisions = find_decisions(condition)
+        if self._taken is None or not decisions:
+            yield unite(condition), 1.0
+            return
+        for sides in product((0, 1), repeat=len(decisions)):
+            chance = 1.0
+            for side in sides:
+                chance *= self._taken if side else 1 - self._taken
+            yield condition.substitute(dict(zip(decisions, sides, strict=True))), chance
+
+    def _share(
+        self,
+        condition: Condition,
+        view: Callable[[islpy.Set], islpy.Set],
+        *,
+        key: tuple[int, int] | None = None,
+        keeps_inner: bool = False,
+    ) -> float:
+        """Give the share of points that are left, as iterations, rows or lines."""
+        if condition in (TRUE, FALSE):
+            return float(condition == TRUE)
+        found = self._shares.get((condition, key))
+        if found is None:
+            bound = condition.substitute(self._values).substitute(self._replaced)
+            found = self._shares[condition, key] = self._count(bound, view, keeps_inner)
+        return found
+
+    def _count(
+        self, condition: Condition, view: Callable[[islpy.Set], islpy.Set], keeps_inner: bool
+    ) -> float:
+        symbols = set(condition.symbols())
+        if keeps_inner:
+            symbols.add(self._own[-1])
+        known = self._connect(symbols)
+        try:
+            space = IslSpace(known, self._context)
+            with answering(self._context):
+                inside = conjunction(
+                    *(one for own, one in zip(self._own, self._inside, strict=True) if own in known)
+                )
+                domain = space.to_isl_set(inside)
+                met = domain.intersect(space.to_isl_set(condition))
+                total, left = (_size(view(one)) for one in (domain, met))
+        except NotKnownError as error:
+            msg = (
+                f"the iterations in which {condition} holds cannot be counted; expected "
+                "comparisons of sums of loop variables times constants"
+            )
+            raise InputError(msg) from error
+        return left / total if total else 0.0
+
+    def _connect(self, symbols: set[Symbol]) -> list[Symbol]:
+        """Give the loops whose lengths bear on some, themselves included, outermost first."""
+        size = -1
+        while size < len(symbols):
+            size = len(symbols)
+            for own, reach in zip(self._own, self._reaches, strict=True):
+                if own in symbols or (reach - {own}) & symbols:
+                    symbols |= reach
+        return [own for own in self._own if own in symbols]
+
+    def _bind(self, expr: Expr) -> Expr:
+        return expr.substitute(self._values).substitute(self._replaced)
+
+    def _to_lines(self, points: islpy.Set, stride: int, line_bytes: int) -> islpy.Set:
+        """Put the number of its line in the place of the innermost loop's iteration."""
+        outer = "".join(f"o{place}," for place in range(points.dim(islpy.dim_type.set) - 1))
+        text = (
+            f"{{ [{outer} i] -> [{outer} line] : "
+            f"{line_bytes} line <= {stride} i < {line_bytes} line + {line_bytes} }}"
+        )
+        return points.apply(islpy.Map.read_from_str(self._context, text))
+
+
+def find_decisions(condition: Condition) -> tuple[Symbol, ...]:
+    """Give the conditions on data that a condition is made of."""
+    found = [one for one in condition.symbols() if one.kind is SymbolKind.CONTENT]
+    return tuple(sorted(found, key=lambda one: one.name))
+
+
+def unite(condition: Condition) -> Condition:
+    """Give the iterations in which a condition holds if data have it so: a mask may be set.
+
+    Examples
+    --------
+    >>> from kernelcast.expressions import equal
+    >>> i, found = Symbol(SymbolKind.LOOP, "i"), Symbol(SymbolKind.CONTENT, "a[i] > 0")
+    >>> print(unite(conjunction(less(i, 5), equal(found, 1))))
+    iteration(i) < 5
+    """
+    for one in find_decisions(condition):
+        condition = disjunction(*(condition.substitute({one: side}) for side in (0, 1)))
+    return condition
+
+
+def _find_rows(points: islpy.Set) -> islpy.Set:
+    return points.project_out(islpy.dim_type.set, points.dim(islpy.dim_type.set) - 1, 1)
+
+
+def _size(points: islpy.Set) -> int:
+    size: int = points.coalesce().count_val().to_python()
+    return size
+
+
+_MOST_DECISIONS = 4
+"""Of which all outcomes are tried; of more, that all hold and that none does."""
+
+
+def list_outcomes(nest: LoopNest) -> Iterator[LoopNest]:
+    """Give the nest as it is if each condition on data always holds, or never: all ways."""
+    count = len(nest.decisions)
+    every = (
+        product((0, 1), repeat=count) if count <= _MOST_DECISIONS else ((0,) * count, (1,) * count)
+    )
+    for sides in every:
+        yield decide(nest, dict(zip(nest.decisions, sides, strict=True)))
+
+
+def decide(nest: LoopNest, sides: Mapping[Symbol, int]) -> LoopNest:
+    """Give the nest with some conditions on data settled: 1 holds, 0 does not."""
+    accesses = (replace(one, condition=one.condition.substitute(sides)) for one in nest.accesses)
+    branches = [(one.substitute(sides), counts) for one, counts in nest.branches]
+    never = [(counts, -1.0) for condition, counts in branches if condition == FALSE]
+    return replace(
+        nest,
+        accesses=tuple(accesses),
+        executed=add_weighted([(nest.executed, 1.0), *never]),
+        branches=tuple(one for one in branches if one[0] != FALSE),
+        decisions=tuple(one for one in nest.decisions if one not in sides),
+    )
+
+
+def weigh(nest: LoopNest, space: IterationSpace, *, has_masks: bool) -> OperationCounts:
+    """Give the operations of a mean iteration.
+
+    Parameters
+    ----------
+    nest : LoopNest
+        With branches or without.
+    has_masks : bool
+        Whether vectors execute both sides where a condition changes from one iteration of the
+        innermost loop to the next. What holds for none or all of them is jumped over anyhow.
+    """
+    share = space.share_of_rows if has_masks else space.share
+    return add_weighted([
+        (nest.executed, 1.0), *((counts, share(one) - 1) for one, counts in nest.branches)
+    ])  # fmt: skip

@@ -6,8 +6,16 @@ from functools import reduce
 
 import islpy
 
-from kernelcast.expressions.comparisons import Comparison, less, less_equal
-from kernelcast.expressions.conditions import FALSE, TRUE, Condition
+from kernelcast.expressions.conditions import (
+    FALSE,
+    TRUE,
+    And,
+    Comparison,
+    Condition,
+    conjunction,
+    less,
+    less_equal,
+)
 from kernelcast.expressions.isl import (
     IslSpace,
     NotKnownError,
@@ -15,7 +23,6 @@ from kernelcast.expressions.isl import (
     answering,
     make_context,
 )
-from kernelcast.expressions.junctions import And, conjunction
 from kernelcast.expressions.polynomials import Expr
 from kernelcast.expressions.symbols import Symbol
 

@@ -634,7 +634,7 @@ def _read_types(mangled: str) -> list[str]:
 
     Examples
     --------
-    >>> _read_types("PU3AS1VKiDv4_fS2_j")
+    >>> _read_types("PU3AS1VKiDv4_fS1_j")
     ['volatile const __global int *', 'float4', 'float4', 'uint']
     """
     place = 0

@@ -7,9 +7,8 @@ from functools import lru_cache
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import Axis, list_axes
-from kernelcast.expressions.intervals import Interval, bound_values
+from kernelcast.expressions.intervals import Interval, bound_pieces, bound_values
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.strided_intervals import bound_pieces
 from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 

@@ -1,5 +1,5 @@
 """Whether a submitted source could make a compiler open a file."""
 
-from kernelcast.features.file_reach.checking import check_reach
+from kernelcast.features.file_reach import check_reach
 
 __all__ = ["check_reach"]

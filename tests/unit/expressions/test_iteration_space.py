@@ -20,8 +20,7 @@ from kernelcast.expressions import (
     less_equal,
     negation,
 )
-from kernelcast.expressions.iteration_space import IterationSpace
-from kernelcast.expressions.loop_nest import NestLoop
+from kernelcast.expressions.loop_nest import IterationSpace, NestLoop
 from kernelcast.records.errors import InputError
 
 J, I = (Symbol(SymbolKind.LOOP, name) for name in "ji")  # noqa: E741 - the loops' own names

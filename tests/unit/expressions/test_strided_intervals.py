@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_div
-from kernelcast.expressions.strided_intervals import bound_pieces
+from kernelcast.expressions.intervals import bound_pieces
 
 NAMES = [Symbol(SymbolKind.SCALAR, one) for one in "wxyz"]
 W, X, Y, Z = map(Expr.symbol, NAMES)

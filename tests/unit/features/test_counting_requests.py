@@ -9,8 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
-from kernelcast.features.counting.requests import compute_requests, measure_requests
-from kernelcast.features.counting.touches import find_touches
+from kernelcast.features.counting.requests import compute_requests, find_touches, measure_requests
 from kernelcast.records.errors import RecordingError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kernelcast.compiling import compile_kernel
-from kernelcast.features.file_reach.checking import check_reach
+from kernelcast.features.file_reach import check_reach
 from kernelcast.records.errors import CompileError, InputError
 
 _ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
-from kernelcast.features.limited_addresses import LimitedOffset
+from kernelcast.features.overruns import LimitedOffset
 from kernelcast.features.touched_ranges import bind_launch, bind_loops
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange

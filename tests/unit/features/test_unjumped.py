@@ -4,8 +4,7 @@ import pytest
 
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import count_statically
-from kernelcast.features.counting.summary import summarise
-from kernelcast.features.counting.unjumped import count_unjumped
+from kernelcast.features.counting.summary import count_unjumped, summarise
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationKind

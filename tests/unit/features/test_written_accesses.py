@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind, minimum, trunc_div
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.features.written_accesses.accesses import read_access
-from kernelcast.features.written_accesses.arrays import WrittenArray, read_array
-from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.features.written_accesses.kernel import (
+    WrittenArray,
+    WrittenKernel,
+    read_access,
+    read_array,
+)
 from kernelcast.features.written_accesses.parser import Parser, Scope
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace

@@ -13,9 +13,7 @@ from kernelcast.cli import options as option
 from kernelcast.cli.progress_bar import progress_bar
 from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.features.written_accesses.accesses import read_access
-from kernelcast.features.written_accesses.arrays import read_array
-from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.features.written_accesses.kernel import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.access_file import WrittenLaunch
 from kernelcast.launches.modelling.folding import parse_fold

@@ -6,10 +6,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions.kernel_facts import ONCE, BlockKind, KernelFacts
-from kernelcast.features.counting.divergence import count_divergent_branches
+from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, BlockKind, KernelFacts
 from kernelcast.features.counting.instructions import count_instructions
-from kernelcast.records.operations import OperationKind, add_weighted
+from kernelcast.records.operations import OperationCounts, OperationKind, add_weighted
 from kernelcast.records.software_counters import (
     CounterSample,
     LoopTrips,
@@ -18,11 +17,64 @@ from kernelcast.records.software_counters import (
     WarpCounters,
 )  # fmt: skip
 
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def count_divergent_branches(
+    facts: KernelFacts, counts: FloatArray, is_present: BoolArray
+) -> FloatArray:
+    """Count branches at which work-items part.
+
+    Parameters
+    ----------
+    counts : ndarray of float64, shape (warps, lanes, blocks)
+        How often each work-item executes each block.
+    is_present : ndarray of bool, shape (warps, lanes)
+        Which lanes hold a work-item.
+
+    Returns
+    -------
+    ndarray of float64, shape (warps,)
+        A lower bound: counts do not say which executions coincide. A branch taken t times of b
+        needs max(t) + max(b - t) - max(b) executions in which lanes part. Of a loop
+        entered once, lanes leave at as many places as there are trip counts, but for the last;
+        of one entered more often, n places may make 2**n different sums of trip counts.
+    """
+    total = np.zeros(counts.shape[0])
+    for block in facts.blocks:
+        parent = block.parent
+        if block.kind == BlockKind.THEN and parent is not None and (
+            facts.blocks[parent].kind != BlockKind.LOOP_CONDITION
+        ):  # fmt: skip
+            total += _bound_branch(counts, block)
+    for block in facts.blocks:
+        if block.kind == BlockKind.LOOP_BODY and block.parent is not None:
+            entries, trips = counts[..., block.parent], counts[..., block.id]
+            total += _bound_loop(entries, trips, is_present & (entries > 0))
+    return total
+
+
+def _bound_branch(counts: FloatArray, block: BlockFacts) -> FloatArray:
+    reached, taken = counts[..., block.parent], counts[..., block.id]
+    passed = np.maximum(reached - taken, 0)
+    bound = taken.max(axis=1) + passed.max(axis=1) - reached.max(axis=1)
+    result: FloatArray = np.maximum(bound, 0)
+    return result
+
+
+def _bound_loop(entries: FloatArray, trips: FloatArray, is_inside: BoolArray) -> FloatArray:
+    ordered = np.sort(np.where(is_inside, trips, np.inf), axis=1)
+    is_new = np.isfinite(ordered[:, 1:]) & (ordered[:, 1:] > ordered[:, :-1])
+    places = is_new.sum(axis=1).astype(np.float64)
+    is_entered_once = entries.max(axis=1) <= 1
+    result: FloatArray = np.where(is_entered_once, places, np.ceil(np.log2(places + 1)))
+    return result
+
+
 WARP_WIDTHS = (16, 32, 64)
 """Sub-groups of Intel's GPUs, warps of NVIDIA's, wavefronts of AMD's."""
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Lane = TypeVar("Lane", bound=np.generic)
 
 
@@ -171,3 +223,66 @@ def _count_loops(facts: KernelFacts, counts: FloatArray) -> tuple[LoopTrips, ...
             )
         )
     return tuple(found)
+
+
+_REPEATED = (BlockKind.LOOP_BODY, BlockKind.LOOP_STEP, BlockKind.LOOP_CONDITION)
+
+
+def count_unjumped(facts: KernelFacts, counters: SoftwareCounters) -> OperationCounts:
+    """Count what a work-item goes through if both sides of every condition are gone through.
+
+    Loops are gone through once at least. Stores and atomics are those executed: lanes that are
+    masked out do not touch memory.
+
+    Returns
+    -------
+    OperationCounts
+        Mean per work-item.
+    """
+    times = _Times(facts.blocks, counters.block_counts)
+    found = add_weighted((one.operations, times.of(one)) for one in facts.blocks)
+    executed = counters.executed
+    return OperationCounts(
+        operations={
+            one: executed.operations.get(one, 0.0) if one.kind is OperationKind.ATOMIC else count
+            for one, count in found.operations.items()
+        },
+        memory={
+            one: executed.memory.get(one, 0.0) if one.is_store else count
+            for one, count in found.memory.items()
+        },
+    )
+
+
+class _Times:
+    """How often blocks are gone through."""
+
+    def __init__(self, blocks: tuple[BlockFacts, ...], executed: tuple[float, ...]) -> None:
+        self._blocks = blocks
+        self._executed = executed
+        self._known: dict[int, float] = {}
+        self._counted = {one.count: one for one in reversed(blocks) if one.kind != BlockKind.ENTRY}
+
+    def of(self, block: BlockFacts) -> float:
+        """Give the times of a block."""
+        if block.id not in self._known:
+            self._known[block.id] = self._find(block)
+        return self._known[block.id]
+
+    def _find(self, block: BlockFacts) -> float:
+        if block.parent is None:  # a function: as often as the blocks that call it
+            return sum(
+                factor * self._read(counter) for counter, factor in block.count if factor > 0
+            )
+        around = self._blocks[block.parent]
+        times = self.of(around)
+        if block.kind not in _REPEATED:
+            return times
+        idle = times - self._executed[around.id]
+        return max(times, self._executed[block.id] + idle)
+
+    def _read(self, counter: int) -> float:
+        if counter == ONCE:
+            return 1.0
+        counted = self._counted.get(((counter, 1),))
+        return 0.0 if counted is None else self.of(counted)

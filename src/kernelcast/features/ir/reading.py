@@ -1,26 +1,136 @@
 """Compiles a kernel as far as its facts are read from: inlined, its variables in registers."""
 
+import gc
 import re
-from collections.abc import Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kernelcast.compiling import Target, compile_kernel
 from kernelcast.compiling.options import read_options
 from kernelcast.expressions.kernel_facts import Gap, KernelFacts
-from kernelcast.features.interpreter import paused_collector, run_deep
 from kernelcast.features.ir.control import ControlFlow
 from kernelcast.features.ir.debug import DebugNotes
 from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.module import Module, read_module
 from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.features.ir.slices import Code
-from kernelcast.features.placeholders import Placeholder, find_placeholders
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
+
+_STACK_BYTES = 512 << 20
+"""Address space; memory is taken only as far as the stack grows."""
+_MOST_FRAMES = 60_000
+_LOCK = threading.Lock()
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Keep Python from searching a growing tree for garbage: that took two thirds of reading it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def run_deep(function: Callable[[], Result]) -> Result:
+    """Run a function with room for deep recursion."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:  # noqa: BLE001 - it is raised again by the caller
+            errors.append(error)
+
+    with _LOCK:  # both settings are the whole process's
+        frames, stack_bytes = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
+        try:
+            sys.setrecursionlimit(max(frames, _MOST_FRAMES))
+            thread = threading.Thread(target=run, name="kernelcast deep stack")
+            thread.start()
+            thread.join()
+        finally:
+            sys.setrecursionlimit(frames)
+            threading.stack_size(stack_bytes)
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+# clang's errors have no numbers, so their text must do.
+_TYPE = re.compile(r"unknown type name '(\w+)'")
+_VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
+_VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
+_NUMBER = 16
+"""What a number is taken as where one is needed: a size that is not small or odd."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placeholder:
+    """A name that a source uses and does not define."""
+
+    name: str
+    type_name: str = ""
+    """What type it is taken for; empty if it is a number."""
+    is_called: bool = False
+    """Whether it is a function; a number stands there all the same."""
+
+    @property
+    def declaration(self) -> str:
+        """A line of OpenCL C that declares it."""
+        if self.type_name:
+            return f"typedef {self.type_name} {self.name};"
+        return f"enum {{ {self.name} = {_NUMBER} }};"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        if self.is_called:
+            return f"the function {self.name} is not defined; add it to the source"
+        taken = f", taken as {self.type_name}" if self.type_name else ""
+        return f"{self.name} is not defined{taken}; give -D{self.name}=..."
+
+
+def find_placeholders(
+    messages: Sequence[str], known: Iterable[Placeholder], source: str
+) -> list[Placeholder]:
+    """Find the names of a source that errors complain about, types before all else.
+
+    Returns
+    -------
+    list of Placeholder
+        New ones. Where a type is not known, so is each variable of it: then there are only types.
+    """
+    have = {one.name for one in known}
+    types = _find_names(_TYPE, messages, have)
+    if types:
+        return [
+            Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
+            for name in types
+        ]
+    return [
+        Placeholder(name=name, is_called=re.search(rf"\b{name}\s*\(", source) is not None)
+        for name in _find_names(_VALUE, messages, have)
+    ]
+
+
+def _find_names(pattern: re.Pattern[str], messages: Sequence[str], have: set[str]) -> list[str]:
+    found = (pattern.search(message) for message in messages)
+    return [name for name in dict.fromkeys(one[1] for one in found if one) if name not in have]
+
 
 _NAME: Final = "<source>"
 _ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)

@@ -1,10 +1,12 @@
 """A kernel that exists as accesses and counts of operations only."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
-from kernelcast.expressions import TRUE
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind, floor_div, less, maximum
+from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import (
     ONCE,
     BlockFacts,
@@ -14,7 +16,15 @@ from kernelcast.expressions.kernel_facts import (
     LocalArray,
     ParameterFacts,
 )
-from kernelcast.features.written_accesses.arrays import WrittenArray
+from kernelcast.features.written_accesses.parser import (
+    COORDINATES,
+    FUNCTIONS,
+    KEYWORDS,
+    Parser,
+    Scope,
+    Token,
+)
+from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -24,6 +34,243 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_EXTENTS = re.compile(r"\d+(?:x\d+)*")
+_SPACES = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.LOCAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenArray:
+    """An array that accesses name."""
+
+    name: str
+    """Its name."""
+    element: ElementType
+    """Type of one element."""
+    extents: tuple[Expr, ...] = ()
+    """Elements per dimension, the first dimension contiguous in memory, over scalars; empty if
+    nobody knows where the array ends."""
+    space: MemorySpace = MemorySpace.GLOBAL
+    """Global, constant or local memory."""
+    shift_bytes: int = 0
+    """Offset of its first byte from a 128-byte boundary."""
+
+    def count_bytes(self, scalars: Mapping[str, int]) -> int | None:
+        """Give its size in bytes; None if its extents are not known.
+
+        Raises
+        ------
+        InputError
+            If an extent is not positive, or a scalar has no value.
+        """
+        if not self.extents:
+            return None
+        values = bind_names(scalars)
+        size = self.element.bytes
+        for axis, extent in enumerate(self.extents):
+            count = int(extent.evaluate(values))
+            if count < 1:
+                msg = f"array {self.name!r}: extent {axis} is {count}; give at least 1"
+                raise InputError(msg)
+            size *= count
+        return size
+
+
+def read_array(text: str, scalars: Collection[str] = ()) -> WrittenArray:
+    """Read a declaration ``NAME:TYPE[:EXTENTS]``.
+
+    Parameters
+    ----------
+    text : str
+        Extents are numbers joined by ``x``, or expressions over scalars joined by commas, the
+        contiguous dimension first. The type may follow the word ``local`` or ``constant``.
+
+    Raises
+    ------
+    InputError
+        If it is no such declaration.
+
+    Examples
+    --------
+    >>> array = read_array("src:float64:640x512x512")
+    >>> array.count_bytes({})
+    1342177280
+    >>> [str(one) for one in read_array("a:local float32:n + 1,16", ["n"]).extents]
+    ['n + 1', '16']
+    """
+    name, _, rest = text.partition(":")
+    type_text, _, extents = rest.partition(":")
+    if not type_text:
+        msg = f"array {text!r}: expected NAME:TYPE:EXTENTS, such as src:float64:640x512x512"
+        raise InputError(msg)
+    parts = extents.split("x") if _EXTENTS.fullmatch(extents) else extents.split(",")
+    return make_array(name.strip(), type_text, [one for one in parts if extents], scalars)
+
+
+def make_array(
+    name: str, type_text: str, extents: Collection[str], scalars: Collection[str] = ()
+) -> WrittenArray:
+    """Make an array of the texts of its parts.
+
+    Raises
+    ------
+    InputError
+        If the name is a keyword, or a part cannot be read.
+    """
+    if not _NAME.fullmatch(name) or name in KEYWORDS or name in FUNCTIONS:
+        msg = f"array {name!r}: give it a name of letters and digits that is no keyword"
+        raise InputError(msg)
+    words = type_text.split()
+    space = next((one for one in _SPACES if words and words[0] == one.value), None)
+    try:
+        element = ElementType.parse(" ".join(words[1:] if space else words))
+        sizes = tuple(_read_extent(one, scalars) for one in extents)
+    except InputError as error:
+        msg = f"array {name!r}: {error}"
+        raise InputError(msg) from error
+    return WrittenArray(
+        name=name, element=element, extents=sizes, space=space or MemorySpace.GLOBAL
+    )
+
+
+def _read_extent(text: str, scalars: Collection[str]) -> Expr:
+    parser = Parser(text, Scope(scalars=scalars))
+    extent = parser.expression()
+    parser.end()
+    if not extent.is_parameter:
+        parser.fail("an extent is a number, or made of scalars", parser.tokens[0])
+    if extent.constant_value is not None and extent.constant_value < 1:
+        parser.fail("an extent is at least 1", parser.tokens[0])
+    return extent
+
+
+def read_access(
+    text: str,
+    arrays: Mapping[str, WrittenArray],
+    *,
+    kind: AccessKind = AccessKind.LOAD,
+    scalars: tuple[str, ...] = (),
+    site: int = 0,
+) -> MemoryAccess:
+    """Read one access.
+
+    Parameters
+    ----------
+    text : str
+        ``NAME[INDEX]...``, then loops as ``for k in range(START, STOP, STEP)``, outermost first,
+        then a guard as ``if CONDITION``. One index per dimension of the array, the contiguous
+        one first; ``x``, ``y`` and ``z`` are the global ids.
+    arrays : mapping of str to WrittenArray
+        Declared arrays by their names.
+    site : int
+        Its number, which no other access has.
+
+    Raises
+    ------
+    InputError
+        If the text cannot be read, names an array that is not declared, or is not affine; the
+        message points at the place.
+
+    Examples
+    --------
+    >>> from kernelcast.features.written_accesses.kernel import read_array
+    >>> src = read_array("src:float64:640x512")
+    >>> access = read_access("src[x-1][y] if x > 0", {"src": src})
+    >>> print(access.offset_bytes, "if", access.guard)
+    8*global_id(0) + 5120*global_id(1) - 8 if global_id(0) >= 1
+    """
+    parser = Parser(text, Scope(scalars=scalars, arrays=tuple(arrays)))
+    start = _skip_indices(parser)
+    loops = _read_loops(parser, site)
+    guard = parser.condition() if parser.take("if") else TRUE
+    parser.end()
+    end, parser.position = parser.position, 0
+    array = _read_array(parser, arrays)
+    offset = _read_offset(parser, array)
+    if parser.position != start:
+        parser.fail(f"expected one of `[`, `for`, `if` or the end, found {parser.next.text!r}")
+    parser.position = end
+    return MemoryAccess(
+        site=site, block=site, line=0, text=text.strip(), kind=kind, space=array.space,
+        buffer=array.name, bytes=array.element.bytes, offset_bytes=offset,
+        pattern=AddressPattern.QUASI_AFFINE, guard=guard, loops=loops,
+    )  # fmt: skip
+
+
+def _skip_indices(parser: Parser) -> int:
+    """Go to what follows the indices, for they may name loops that stand behind them."""
+    depth = 0
+    while parser.next.kind != "end" and not (depth == 0 and parser.next.text in {"for", "if"}):
+        depth += {"[": 1, "]": -1}.get(parser.next.text, 0)
+        parser.position += 1
+    return parser.position
+
+
+def _read_loops(parser: Parser, site: int) -> tuple[LoopFacts, ...]:
+    loops: list[LoopFacts] = []
+    while parser.take("for"):
+        variable = parser.name()
+        _check_free(parser, variable)
+        start, stop, step = parser.loop_range()
+        name = f"{site}:{variable.text}"
+        iteration = Expr.symbol(Symbol(SymbolKind.LOOP, name))
+        value = start + step * iteration
+        # C rounds upwards here; a step that is a scalar counts upwards.
+        is_upwards = step.constant_value is None or step.constant_value > 0
+        gap, width = (stop - start, step) if is_upwards else (start - stop, -step)
+        loops.append(LoopFacts(
+            name=name, line=0, is_exact=True,
+            condition=less(value, stop) if is_upwards else less(stop, value),
+            trip_count=maximum(floor_div(gap + width - 1, width), 0),
+        ))  # fmt: skip
+        known = {**parser.scope.loops, variable.text: value}
+        parser.scope = replace(parser.scope, loops=known)
+    return tuple(loops)
+
+
+def _check_free(parser: Parser, variable: Token) -> None:
+    scope = parser.scope
+    if variable.text in COORDINATES or variable.text in scope.loops or (
+        variable.text in scope.scalars or variable.text in scope.arrays
+    ):  # fmt: skip
+        parser.fail(f"{variable.text!r} has a meaning already; name the loop's otherwise", variable)
+
+
+def _read_array(parser: Parser, arrays: Mapping[str, WrittenArray]) -> WrittenArray:
+    name = parser.name()
+    array = arrays.get(name.text)
+    if array is None:
+        declared = ", ".join(arrays) or "none"
+        parser.fail(
+            f"array {name.text!r} is not declared; declared are: {declared}. Declare it as "
+            f"{name.text}:TYPE:EXTENTS",
+            name,
+        )
+    return array
+
+
+def _read_offset(parser: Parser, array: WrittenArray) -> Expr:
+    place = parser.next
+    indices: list[Expr] = []
+    while parser.take("["):
+        indices.append(parser.expression())
+        while parser.take(","):
+            indices.append(parser.expression())
+        parser.expect("]")
+    wanted = max(1, len(array.extents))
+    if len(indices) != wanted:
+        parser.fail(
+            f"{array.name!r} has {wanted} dimension{'s' * (wanted > 1)}, found {len(indices)} "
+            "indices; give one per dimension, the contiguous one first",
+            place,
+        )
+    element = Expr.constant(0)
+    stride = Expr.constant(1)
+    for index, extent in zip(indices, array.extents or (stride,), strict=True):
+        element, stride = element + index * stride, stride * extent
+    return element * array.element.bytes
+
 
 _F, _I, _K = NumberClass.FLOAT, NumberClass.INTEGER, OperationKind
 OPERATIONS = {

@@ -8,9 +8,13 @@ from typing import ClassVar
 import yaml
 
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.features.written_accesses.accesses import read_access
-from kernelcast.features.written_accesses.arrays import WrittenArray, make_array, read_array
-from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.features.written_accesses.kernel import (
+    WrittenArray,
+    WrittenKernel,
+    make_array,
+    read_access,
+    read_array,
+)
 from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.problem_file.located import Located, Number, list_keys, load
 from kernelcast.launches.problem_file.parts import (

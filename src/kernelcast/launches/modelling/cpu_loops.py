@@ -25,9 +25,7 @@ from kernelcast.analytic.cpu.layer_conditions import (
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.analytic.cpu.units import Unit, Work, convert
-from kernelcast.expressions.iteration_space import IterationSpace
-from kernelcast.expressions.loop_nest import LoopNest
-from kernelcast.expressions.nest_branches import list_outcomes, weigh
+from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes, weigh
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.cache_volumes import CacheVolumes

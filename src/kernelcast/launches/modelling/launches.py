@@ -13,8 +13,7 @@ from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
-from kernelcast.features.counting.summary import summarise
-from kernelcast.features.counting.unjumped import count_unjumped
+from kernelcast.features.counting.summary import count_unjumped, summarise
 from kernelcast.features.written_accesses.kernel import WrittenKernel
 from kernelcast.launches.modelling.simplifying import simplify_accesses
 from kernelcast.launches.source_check import refuse_persistent

@@ -10,7 +10,7 @@ from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.analytic.cpu.opencl.traffic import find_room
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import LoopFacts
-from kernelcast.expressions.comparisons import less
+from kernelcast.expressions.conditions import less
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.traits import Trait, TraitSource

@@ -12,8 +12,7 @@ from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy
 from kernelcast.analytic.cpu.cache_simulator.simulation import Simulator
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.intervals import bound_values
-from kernelcast.expressions.iteration_space import unite
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestLoop
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestLoop, unite
 from kernelcast.records.cache_volumes import CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
 

@@ -6,8 +6,7 @@ from itertools import pairwise
 from math import prod
 
 from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind
-from kernelcast.expressions.iteration_space import IterationSpace
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess
+from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, NestAccess
 from kernelcast.records.errors import InputError
 
 

@@ -13,7 +13,7 @@ from math import inf
 
 from kernelcast.analytic.cpu.layer_conditions.nest import BoundAccess, BoundNest
 from kernelcast.expressions import FALSE, TRUE, Condition, disjunction
-from kernelcast.expressions.iteration_space import IterationSpace
+from kernelcast.expressions.loop_nest import IterationSpace
 
 Knee = tuple[float, float]
 """A reuse distance in iterations, and the share of lines that even a larger cache must fetch."""

@@ -31,8 +31,7 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 FEWEST_LINES = 8
-"""Of a vector: with the next one's these are as many rows as
-`kernelcast.expressions.row_strides` can tell to be a power of two apart, or not."""
+"""Of a vector, at least."""
 _ROW_BYTES = 512
 """Rows that are no multiple of so much apart meet in an eighth of the sets of a cache, or more."""
 _PAGE_BYTES = 4096
