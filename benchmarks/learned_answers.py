@@ -30,7 +30,7 @@ from kernelcast.models.regression import (
     number_groups,
     relative_errors,
 )
-from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
+from kernelcast.models.validation.comparison import Bootstrap, find_interval
 from kernelcast.records.training_table import Numbers
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.evidence import make_row, read_launches

@@ -86,7 +86,7 @@ def compare(options: CompareOptions) -> ExitStatus:
     if len(options.methods) == 2 and all(map(is_run, options.methods)):
         return _compare_runs(*options.methods, as_json=options.as_json)
     from kernelcast.cli.progress_bar import progress_bar
-    from kernelcast.models.validation.bootstrap import Bootstrap
+    from kernelcast.models.validation.comparison import Bootstrap
     from kernelcast.reports.comparison import present_comparison
     from kernelcast.reports.drawing import require_matplotlib
     from kernelcast.reports.targets import make_folder

@@ -22,8 +22,7 @@ from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.models.time_models import make_model
-from kernelcast.models.validation.bootstrap import Bootstrap
-from kernelcast.models.validation.comparison import comparison_to_json
+from kernelcast.models.validation.comparison import Bootstrap, comparison_to_json
 from kernelcast.models.validation.report import report_to_json
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation

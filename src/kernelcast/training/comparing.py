@@ -11,8 +11,8 @@ import pandas as pd
 
 from kernelcast.models.attribution import attribute
 from kernelcast.models.time_models import TimeModel, make_model
-from kernelcast.models.validation.bootstrap import Bootstrap
 from kernelcast.models.validation.comparison import (
+    Bootstrap,
     Comparison,
     ExplainedError,
     compare_validated,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelcast.models.validation.report import ModelRows, ValidationReport
-from kernelcast.models.validation.scoring import list_rows, score_rows
+from kernelcast.models.validation.running import list_rows, score_rows
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.charts import LONGEST_NAME, shorten_names
 from kernelcast.reports.presenter import save_page

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.models.validation.bootstrap import Bootstrap, find_interval
 from kernelcast.models.validation.comparison import (
+    Bootstrap,
     DeviceComparison,
     compare_validated,
     comparison_from_json,
     comparison_to_json,
+    find_interval,
 )
 from kernelcast.models.validation.report import (
     DeviceScore,

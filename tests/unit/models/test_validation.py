@@ -12,8 +12,7 @@ from kernelcast.models.validation.report import (
     report_from_json,
     report_to_json,
 )
-from kernelcast.models.validation.running import ValidationPlan, validate
-from kernelcast.models.validation.scoring import list_rows, score_rows
+from kernelcast.models.validation.running import ValidationPlan, list_rows, score_rows, validate
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Texts, TrainingTable, make_table

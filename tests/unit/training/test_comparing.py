@@ -3,8 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelcast.models.validation.bootstrap import Bootstrap
-from kernelcast.models.validation.comparison import Comparison
+from kernelcast.models.validation.comparison import Bootstrap, Comparison
 from kernelcast.records.errors import InputError
 from kernelcast.training.comparing import ComparisonPlan, compare_table
 from kernelcast.training.settings import ALL_ROWS, Split, ValidationSettings
