@@ -1,4 +1,1 @@
-"""What the pages' Lab asks about kernels and loops that somebody types: nothing of it runs them.
-
-Everything is done in a child process: what was typed may crash a parser, or take for ever.
-"""
+"""Answers the pages' Lab about code that somebody types, in child processes; nothing of it runs."""

@@ -1,13 +1,8 @@
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
-from kernelcast.analytic.cpu.opencl.device import read_device
-from kernelcast.analytic.cpu.opencl.traffic import find_room
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.conditions import less
@@ -37,28 +32,6 @@ def walk_columns(columns: int, rows: int = 2000) -> AnalyticEstimate:
     offset = access.offset_bytes + 4 * columns * number
     walk = replace(access, offset_bytes=offset, loops=(down,))
     return estimate_cpu(replace(launch, accesses=(walk,)), make_associative(make_machine(width=8)))
-
-
-@given(odd=st.integers(0, 500), rows=st.integers(16, 400), power=st.integers(0, 6))
-def test_rows_a_power_of_two_apart_share_so_many_fewer_sets(
-    odd: int, rows: int, power: int
-) -> None:
-    """Gives rows whose distance no power of two divides their own room, and others more."""
-    apart = (2 * odd + 1) * 2**power
-    room = find_room(apart * np.arange(rows), sets=64)
-    used = min(rows, 64 >> power)
-    assert room == pytest.approx(max(0.0, 64 * (rows / used - 1) - rows))
-    assert room == 0.0 or power > 0
-
-
-def test_sets_are_those_of_the_cache_that_is_reported() -> None:
-    """Reads 64 sets off a cache of 32 KiB whose size was measured with noise."""
-    machine = make_associative(make_machine())
-    noisy = Trait(value=26_725, source=TraitSource.MEASURED)
-    nearest = replace(machine.caches[0], size_bytes=noisy)
-    levels = read_device(replace(machine, caches=(nearest, *machine.caches[1:]))).levels
-    assert [one.sets for one in levels] == [64, 2048, 0]
-    assert not any(one.sets for one in read_device(make_machine()).levels)
 
 
 def test_columns_a_power_of_two_apart_are_loaded_again_by_each_vector() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kernelcast.analytic.gpu.estimate import collect_demands, estimate_gpu
 from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.rates import FITTED, PAPER_2022, read_rates
+from kernelcast.analytic.gpu.limiters.rates import FITTED, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less
@@ -139,13 +139,6 @@ def test_a_copy_is_bound_by_the_memory() -> None:
     assert 8 * 2**26 / 0.85e12 < found.seconds < 8 * 2**26 / 0.7e12
 
 
-def test_an_empty_handed_launch_takes_the_time_of_a_launch() -> None:
-    """Is never zero: 256 work-items take about as long as none."""
-    found = estimate_gpu(make_copy(256), V100)
-    assert found.limiter == "launch"
-    assert found.seconds > found.limiters["launch"] > 0
-
-
 def test_a_matrix_product_is_not_bound_by_the_memory() -> None:
     """Reads each row and column many times, from caches."""
     found = estimate_gpu(make_product(), V100)
@@ -187,12 +180,6 @@ def test_volumes_by_counters_replace_modelled_ones() -> None:
     )
     one, two = (assess(each, rates, FITTED).times["DRAM"] for each in (demands, seen))
     assert one < two <= 2 * one
-
-
-def test_the_papers_model_is_there() -> None:
-    """Leaves out what the paper leaves to future work."""
-    ours, paper = (estimate_gpu(make_copy(), V100, constants=c) for c in (FITTED, PAPER_2022))
-    assert paper.seconds == max(paper.limiters.values()) < ours.seconds
 
 
 def test_a_machine_without_bandwidth_is_refused() -> None:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import product
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
@@ -116,15 +116,3 @@ def test_larger_caches_never_move_more(stencil: Stencil, name: str, times: int) 
     deep = compute_volumes(launch, replace(machine, l2_bytes=times * machine.l2_bytes))
     assert wide.l2_load_bytes <= SLACK * base.l2_load_bytes
     assert deep.dram_load_bytes <= SLACK * base.dram_load_bytes
-
-
-@given(stencils, machines)
-def test_one_more_load_never_moves_less(stencil: Stencil, name: str) -> None:
-    """Needs at least as many sectors with a load more, whatever the stencil."""
-    launch, machine = stencil.launch(), read(name)
-    loads = [one for one in launch.accesses if one.kind is AccessKind.LOAD]
-    assume(len(loads) > 2)
-    less = replace(launch, accesses=tuple(one for one in launch.accesses if one is not loads[-1]))
-    all_of, without = (compute_volumes(one, machine) for one in (launch, less))
-    assert without.l1.compulsory_bytes <= SLACK * all_of.l1.compulsory_bytes
-    assert without.l1.requested_bytes <= SLACK * all_of.l1.requested_bytes

@@ -3,7 +3,6 @@ import pytest
 from kernelcast.analytic.scratchpad.kernel import Copy, Direction, DmaRequest
 from kernelcast.analytic.scratchpad.model import (
     average_latency,
-    average_transactions,
     bandwidth_latency,
     computation_time,
     count_dma_transactions,
@@ -12,11 +11,9 @@ from kernelcast.analytic.scratchpad.model import (
     double_buffer_saving,
     fewer_cpes_saving,
     memory_time,
-    overlap_time,
     request_overlap,
     request_parallelism,
     request_time,
-    smaller_dma_saving,
     total_time,
 )
 from kernelcast.launches.modelling.scratchpad_files import find_scratchpad
@@ -68,12 +65,6 @@ def test_equation_6_weighs_instructions_by_table_1() -> None:
     assert computation_time(counts, 4, SW26010) == 277
 
 
-def test_equation_7_is_limited_by_computation() -> None:
-    """Overlaps no more than there is of either."""
-    assert overlap_time(10.0, 4.0, 3.0) == 7.0
-    assert overlap_time(5.0, 4.0, 3.0) == 5.0
-
-
 def test_equation_8_leaves_out_first_group_and_last_request() -> None:
     """Overlaps (1 - 1/16) * (1 - 1/2) * 100 = 46.875, and nothing of a single request."""
     assert request_overlap(16, 2, 100.0) == 46.875
@@ -101,22 +92,10 @@ def test_equation_11_adds_a_delay_per_further_transaction() -> None:
     assert average_latency(4, SW26010) == 370
 
 
-def test_equation_12_is_a_mean_over_requests() -> None:
-    """Averages over requests, not over kinds of them."""
-    assert average_transactions([(8, 1), (2, 3)]) == 3.5
-    assert average_transactions([]) == 0
-
-
 @pytest.mark.parametrize("average_mrt", [64, 160, 1000, 1e6])
 def test_sixteen_groups_in_the_common_case(average_mrt: float) -> None:
     """Gives NG_DMA = 16 for 64 CPEs and blocks significantly larger than 256 bytes."""
     assert count_groups(64, request_parallelism(average_mrt, 64, SW26010)) == 16
-
-
-def test_equation_13_depends_on_the_number_of_requests() -> None:
-    """Saves (1/2 - 1/16) of the DMA time."""
-    assert smaller_dma_saving(2, 16, 100.0) == 43.75
-    assert smaller_dma_saving(4, 4, 100.0) == 0.0
 
 
 def test_equation_14_gives_the_papers_nbody() -> None:
