@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import yaml
 
@@ -21,12 +21,19 @@ from kernelcast.training_data import corpus
 from kernelcast.training_data.reference import Reference
 
 DESCRIPTION = "application.yaml"
-_KEYS = ("name", "suite", "title", "kernels")
-_KERNEL_KEYS = ("problem", "table_2", "size", "local_sizes", "fp64", "note")
-_SIZE_KEYS = ("parameter", "least", "most", "multiple_of", "power_of_two", "exponent")
-_REQUIRED = object()
+_KEYS: Mapping[str, tuple[type, ...]] = {
+    "name": (str,), "suite": (str,), "title": (str,), "kernels": (list,),
+}  # fmt: skip
+"""Types of the file's keys, with the value of those that may be left out."""
+_KERNEL_KEYS: Mapping[str, tuple[Any, ...]] = {
+    "problem": (str,), "size": (dict,), "local_sizes": (list,), "table_2": (str, None),
+    "fp64": (bool, False), "note": (str, ""),
+}  # fmt: skip
+_SIZE_KEYS: Mapping[str, tuple[Any, ...]] = {
+    "parameter": (str,), "least": (int,), "most": (int,), "multiple_of": (int, 1),
+    "power_of_two": (bool, False), "exponent": (float, 1.0),
+}  # fmt: skip
 
-Value = TypeVar("Value")
 InputMaker: TypeAlias = Callable[[Mapping[str, int], Path], dict[str, int]]
 """Writes .npy files into a folder; gives the parameters that depend on their content."""
 
@@ -167,103 +174,81 @@ class Application:
     """In the order of application.yaml."""
 
 
-class _Section:
-    """A mapping of the file, read key by key; every complaint names the file and the key."""
-
-    def __init__(self, content: Any, known: tuple[str, ...], place: str) -> None:  # noqa: ANN401 - YAML
-        self._place = place
-        if not isinstance(content, Mapping):
-            self.fail(f"expected the keys {', '.join(known)}, found {content!r}")
-        unknown = [str(key) for key in content if key not in known]
-        if unknown:
-            self.fail(f"unknown key {', '.join(unknown)}; the keys here are {', '.join(known)}")
-        self._content = content
-
-    def fail(self, complaint: str) -> NoReturn:
-        """Raise an error that names the place."""
-        msg = f"{self._place}: {complaint}"
-        raise InputError(msg)
-
-    def take(self, key: str, kind: type[Value], default: Any = _REQUIRED) -> Value:  # noqa: ANN401
-        """Give a value of a kind; whole numbers are numbers, truth values are not."""
-        if key not in self._content and default is not _REQUIRED:
-            return default  # type: ignore[no-any-return]  # the caller's own
-        if key not in self._content:
-            self.fail(f"the key `{key}` is missing")
-        value = self._content[key]
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            self.fail(f"{key}: expected {kind.__name__}, found {value!r}")
-        return value
-
-
 def read_application(folder: Path) -> Application:
-    """Read an application's folder."""
+    """Read an application's folder; every complaint names the file and the key."""
     path = folder / DESCRIPTION
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         msg = f"{path}: cannot be read: {error}"
         raise InputError(msg) from error
-    section = _Section(content, _KEYS, str(path))
-    suite = section.take("suite", str)
-    if suite not in set(Suite):
-        section.fail(f"suite: expected one of {', '.join(Suite)}; found {suite!r}")
-    kernels = tuple(_read_kernel(item, folder, suite) for item in section.take("kernels", list))
-    if not kernels:
-        section.fail("kernels: expected at least one, found none")
+    try:
+        held = _take(content, _KEYS)
+        if held["suite"] not in set(Suite):
+            msg = f"suite: expected one of {', '.join(Suite)}; found {held['suite']!r}"
+            raise InputError(msg)
+        if not held["kernels"]:
+            msg = "kernels: expected at least one, found none"
+            raise InputError(msg)
+        kernels = tuple(_read_kernel(one, folder, held["suite"]) for one in held["kernels"])
+    except InputError as error:
+        msg = f"{path}: {error}"
+        raise InputError(msg) from error
+    suite = Suite(held["suite"])
     return Application(
-        folder=folder,
-        name=section.take("name", str),
-        suite=Suite(suite),
-        title=section.take("title", str),
-        kernels=kernels,
+        folder=folder, name=held["name"], suite=suite, title=held["title"], kernels=kernels
     )
 
 
+def _take(content: Any, keys: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:  # noqa: ANN401 - YAML
+    """Check a mapping, and fill in what was left out; truth values are no numbers."""
+    if not isinstance(content, Mapping):
+        msg = f"expected the keys {', '.join(keys)}, found {content!r}"
+        raise InputError(msg)
+    unknown = [str(key) for key in content if key not in keys]
+    if unknown:
+        msg = f"unknown key {', '.join(unknown)}; the keys here are {', '.join(keys)}"
+        raise InputError(msg)
+    found = {}
+    for key, (kind, *default) in keys.items():
+        if key not in content and not default:
+            msg = f"the key `{key}` is missing"
+            raise InputError(msg)
+        value = content.get(key, *default)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if key in content and type(value) is not kind:
+            msg = f"{key}: expected {kind.__name__}, found {value!r}"
+            raise InputError(msg)
+        found[key] = value
+    return found
+
+
 def _read_kernel(content: Any, folder: Path, suite: str) -> CorpusKernel:  # noqa: ANN401 - YAML
-    section = _Section(content, _KERNEL_KEYS, f"{folder / DESCRIPTION}: kernels")
-    problem_path = folder / section.take("problem", str)
+    held = _take(content, _KERNEL_KEYS)
+    problem_path = folder / held["problem"]
     if not problem_path.is_file():
-        section.fail(f"problem: there is no file {problem_path}")
+        msg = f"problem: there is no file {problem_path}"
+        raise InputError(msg)
+    for one in held["local_sizes"]:
+        if not isinstance(one, list) or not all(type(extent) is int for extent in one):
+            msg = f"local_sizes: expected lists such as [64] or [16, 16], found {one!r}"
+            raise InputError(msg)
     try:
+        size = _take(held["size"], _SIZE_KEYS)
         return CorpusKernel(
             application=folder.name,
             suite=suite,
             problem_path=problem_path,
-            size=_read_size(section.take("size", dict), folder),
-            local_sizes=_read_local_sizes(section),
-            table_2=section.take("table_2", str, None),
-            uses_fp64=section.take("fp64", bool, default=False),
-            note=section.take("note", str, ""),
+            size=SizeRange(is_power_of_two=size.pop("power_of_two"), **size),
+            local_sizes=tuple(map(tuple, held["local_sizes"])),
+            table_2=held["table_2"],
+            uses_fp64=held["fp64"],
+            note=held["note"],
         )
     except InputError as error:
-        place = f"{folder / DESCRIPTION}: "
-        if str(error).startswith(place):
-            raise
-        msg = f"{place}{problem_path.name}: {error}"
+        msg = f"{problem_path.name}: {error}"
         raise InputError(msg) from error
-
-
-def _read_size(content: Any, folder: Path) -> SizeRange:  # noqa: ANN401 - YAML
-    section = _Section(content, _SIZE_KEYS, f"{folder / DESCRIPTION}: size")
-    return SizeRange(
-        parameter=section.take("parameter", str),
-        least=section.take("least", int),
-        most=section.take("most", int),
-        multiple_of=section.take("multiple_of", int, 1),
-        is_power_of_two=section.take("power_of_two", bool, default=False),
-        exponent=section.take("exponent", float, 1.0),
-    )
-
-
-def _read_local_sizes(section: _Section) -> tuple[tuple[int, ...], ...]:
-    sizes = section.take("local_sizes", list)
-    for one in sizes:
-        if not isinstance(one, list) or not all(type(extent) is int for extent in one):
-            section.fail(f"local_sizes: expected lists such as [64] or [16, 16], found {one!r}")
-    return tuple(tuple(one) for one in sizes)
 
 
 def find_applications() -> tuple[Application, ...]:
