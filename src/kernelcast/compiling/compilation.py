@@ -505,13 +505,7 @@ def demangle(name: str) -> str:
 
 
 def _inline_calls(code: str) -> str:
-    """Inline all calls of functions that the code defines, and put variables in registers.
-
-    Raises
-    ------
-    CompileError
-        If LLVM's own reader does not take the code: llvmlite is older than the compiler.
-    """
+    """Inline all calls of functions that the code defines, and put variables in registers."""
     from llvmlite import binding
 
     marked = _ATTRIBUTES.sub(lambda one: f"{one[1]}alwaysinline {_REFUSING.sub('', one[2])}", code)

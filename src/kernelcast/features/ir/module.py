@@ -130,10 +130,6 @@ class Module:
             offset += size
         return offset, "i8"
 
-    def members_of(self, struct: str) -> list[str]:
-        """Types of the members of a structure."""
-        return _members(self.types.get(struct, struct))
-
 
 _SIZES: Final = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "fp128": 16}
 _SEQUENCE: Final = re.compile(r"[\[<](\d+) x (.*)[\]>]$")
