@@ -21,7 +21,7 @@ import numpy.typing as npt
 from kernelcast.analytic.gpu.machine import DramRoof, GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.features.active_groups import find_active_box
-from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.bindings import choose_work_groups
 from kernelcast.features.counting.work_profile import profile_work
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel

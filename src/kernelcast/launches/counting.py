@@ -7,9 +7,8 @@ from typing import TypeVar
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import Analysis, analyse
-from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.requests import compute_requests, measure_requests
-from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting.trips import find_loops

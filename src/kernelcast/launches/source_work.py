@@ -6,11 +6,9 @@ import numpy as np
 
 from kernelcast.expressions.symbols import SymbolKind
 from kernelcast.features.analysis import Analysis, analyse
-from kernelcast.features.counting.bindings import bind_scalars
-from kernelcast.features.counting.instructions import count_instructions
-from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.static import count_statically
-from kernelcast.features.counting.summary import count_blocks
+from kernelcast.features.counting.summary import count_blocks, count_instructions
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem

@@ -22,8 +22,7 @@ import numpy as np
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import Analysis, analyse, read_facts
-from kernelcast.features.counting.bindings import Numbers, bind_scalars
-from kernelcast.features.counting.contents import find_index_buffers
+from kernelcast.features.counting.bindings import Numbers, bind_scalars, find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
 from kernelcast.launches.gpu_sampling import find_active_groups, read_least_rate
 from kernelcast.launches.source_check import refuse_persistent

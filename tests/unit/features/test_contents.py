@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.features.analysis import analyse, read_facts
-from kernelcast.features.counting.contents import depends_on_contents, find_index_buffers
+from kernelcast.features.counting.bindings import depends_on_contents, find_index_buffers
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.work_profile import may_differ, profile_work
 from kernelcast.records.kernel import Kernel

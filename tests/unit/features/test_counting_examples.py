@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.analysis import analyse
-from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.requests import compute_requests
-from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.launches.problem_file import read_problem

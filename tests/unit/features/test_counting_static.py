@@ -27,8 +27,7 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.features.analysis import analyse
-from kernelcast.features.counting.bindings import bind_ids, bind_scalars
-from kernelcast.features.counting.sampled_groups import choose_work_groups
+from kernelcast.features.counting.bindings import bind_ids, bind_scalars, choose_work_groups
 from kernelcast.features.counting.static import BUDGET, count_statically
 from kernelcast.features.counting.trips import ASSUMED_TRIPS
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument

@@ -6,9 +6,8 @@ import pytest
 
 from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, KernelFacts
 from kernelcast.features.analysis import analyse
-from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.static import count_statically
-from kernelcast.features.counting.summary import count_blocks, summarise
+from kernelcast.features.counting.summary import count_blocks, count_instructions, summarise
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (

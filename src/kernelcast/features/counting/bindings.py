@@ -1,8 +1,10 @@
-"""Values of ids, sizes and scalar arguments for the work-items of some work-groups."""
+"""What a launch binds: values of arguments, contents of buffers, and the work-groups to look at."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,7 @@ from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.axes import Axis, list_axes
 from kernelcast.expressions.evaluation import IntArray
 from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.features.ir.values import sources_of
 from kernelcast.records.arguments import Argument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.ndrange import NDRange
@@ -164,3 +167,92 @@ def _locate(numbers: IntArray, axes: Sequence[Axis]) -> tuple[list[IntArray], li
         places.append(place)
         sizes.append(np.minimum(axis.local, axis.items - place * axis.local))
     return places, sizes
+
+
+def depends_on_contents(facts: KernelFacts) -> bool:
+    """Tell whether what a buffer holds may decide how long loops run or where conditions hold.
+
+    So may a member of a structure or vector by value, which nobody counts with either.
+    """
+    conditions = *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
+    if sources_of(*conditions) & {one.name for one in facts.parameters if one.is_pointer}:
+        return True
+    given = {one.name for one in facts.parameters}
+    members = (one.name.split(".") for condition in conditions for one in condition.symbols())
+    return any(len(parts) > 1 and parts[0] in given for parts in members)
+
+
+def find_index_buffers(facts: KernelFacts) -> frozenset[str]:
+    """Give the buffers that would tell how long loops run and where conditions hold.
+
+    Returns
+    -------
+    frozenset of str
+        Parameters that the kernel only reads; none if none of them decides anything. One that
+        decides nothing itself may tell where to look in another.
+    """
+    decide = sources_of(
+        *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
+    )
+    read_only = frozenset(
+        one.name
+        for one in facts.parameters
+        if one.is_pointer and one.is_read and not one.is_written and not one.is_volatile
+    )
+    return read_only if decide & read_only else frozenset()
+
+
+_BITS: Final = 32
+
+
+def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple[int, ...]:
+    """Choose work-groups spread over the index space, the first and the last among them.
+
+    Parameters
+    ----------
+    ndrange : NDRange
+        The index space; its local size is chosen.
+    count : int
+        How many to choose, at most; at least one is.
+    seed : int
+        Of the places within the strata between first and last: even steps would fall into step
+        with the rows of a grid.
+
+    Returns
+    -------
+    tuple of int
+        Numbers of work-groups, ascending.
+
+    Notes
+    -----
+    Work-groups at the edges of the index space are over-represented: two of eight. Means of
+    kernels that treat borders apart come closer with more work-groups; counting costs little.
+
+    Examples
+    --------
+    >>> choose_work_groups(NDRange(global_size=(640,), local_size=(64,)), 4)
+    (0, 4, 7, 9)
+    """
+    return choose_numbers(ndrange.work_group_count, count, seed)
+
+
+def choose_numbers(total: int, count: int = 8, seed: int = 0) -> tuple[int, ...]:
+    """Choose as `choose_work_groups` does where there are so many in all."""
+    if total <= count:
+        return tuple(range(total))
+    if count < 2:
+        return (total // 2,)
+    strata = count - 2
+    draws = iter(_draw(strata, seed))
+    found, low = [0], 1
+    for place in range(1, strata + 1):
+        high = 1 + (total - 2) * place // strata
+        found.append(low if high == low + 1 else low + (next(draws) * (high - low) >> _BITS))
+        low = high
+    return (*found, total - 1)
+
+
+@lru_cache(maxsize=64)
+def _draw(count: int, seed: int) -> tuple[int, ...]:
+    """Draw numbers of 32 bits: a generator takes longer to make than all else here."""
+    return tuple(np.random.default_rng(seed).integers(1 << _BITS, size=count).tolist())

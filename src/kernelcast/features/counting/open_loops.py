@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.instructions import count_instructions
+from kernelcast.features.counting.summary import count_instructions
 from kernelcast.features.counting.trips import ASSUMED_TRIPS, has_bound
 from kernelcast.records.software_counters import SoftwareCounters
 

@@ -11,12 +11,15 @@ from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.bindings import bind_ids
-from kernelcast.features.counting.broadcasting import widen
-from kernelcast.features.counting.guards import estimate_share
-from kernelcast.features.counting.points import Points, run_loops
-from kernelcast.features.counting.sampled_groups import choose_work_groups
-from kernelcast.features.counting.trips import Loop, find_loops
+from kernelcast.features.counting.bindings import bind_ids, choose_work_groups
+from kernelcast.features.counting.trips import (
+    Loop,
+    Points,
+    estimate_share,
+    find_loops,
+    run_loops,
+    widen,
+)
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RecordedAddresses, RequestPattern

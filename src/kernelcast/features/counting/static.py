@@ -15,9 +15,15 @@ from kernelcast.features.counting.bindings import (
     bind_contents,
     bind_ids,
 )
-from kernelcast.features.counting.guards import count_solutions, estimate_share
-from kernelcast.features.counting.points import Points, run_loops
-from kernelcast.features.counting.trips import Loop, count_trips, find_loops
+from kernelcast.features.counting.trips import (
+    Loop,
+    Points,
+    count_solutions,
+    count_trips,
+    estimate_share,
+    find_loops,
+    run_loops,
+)
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import CounterSample
 

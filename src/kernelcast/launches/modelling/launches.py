@@ -9,9 +9,8 @@ from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.features.analysis import analyse
-from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.open_loops import doubt_counts
-from kernelcast.features.counting.sampled_groups import choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_unjumped, summarise
 from kernelcast.features.written_accesses.kernel import WrittenKernel

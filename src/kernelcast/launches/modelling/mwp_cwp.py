@@ -19,8 +19,8 @@ from kernelcast.analytic.mwp_cwp.model import (
 )
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.counting.instructions import count_instructions
 from kernelcast.features.counting.requests import compute_requests, measure_requests
+from kernelcast.features.counting.summary import count_instructions
 from kernelcast.launches.modelling.launches import find_unknown, model_launch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind

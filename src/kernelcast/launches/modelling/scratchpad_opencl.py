@@ -20,12 +20,8 @@ from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.counting.bindings import bind_ids
-from kernelcast.features.counting.broadcasting import widen
-from kernelcast.features.counting.guards import estimate_share
-from kernelcast.features.counting.points import Points, run_loops
-from kernelcast.features.counting.sampled_groups import choose_work_groups
-from kernelcast.features.counting.trips import Loop
+from kernelcast.features.counting.bindings import bind_ids, choose_work_groups
+from kernelcast.features.counting.trips import Loop, Points, estimate_share, run_loops, widen
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import (

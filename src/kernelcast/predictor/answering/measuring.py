@@ -229,7 +229,7 @@ def _read_values(
 def _depends_on_contents(kernel: Kernel) -> bool | None:
     """Tell whether what buffers hold decides how much work-items do; None if it is not known."""
     from kernelcast.features.analysis import analyse
-    from kernelcast.features.counting.contents import depends_on_contents
+    from kernelcast.features.counting.bindings import depends_on_contents
 
     try:
         return depends_on_contents(analyse(kernel).facts)
