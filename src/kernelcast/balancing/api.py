@@ -30,8 +30,8 @@ def balance(
     """Run one kernel over several devices, so that all finish at about the same time.
 
     All devices are opened and build the kernel first. Most of the work is divided by estimates,
-    the rest by the speeds that are measured meanwhile. A device without an estimate runs a small
-    part first, which tells its speed and counts as done.
+    the rest by the speeds that are measured meanwhile. A device without an estimate runs small
+    parts first, which tell its speed and count as done.
 
     Parameters
     ----------

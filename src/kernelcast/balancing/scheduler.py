@@ -2,8 +2,8 @@
 
 1. Every device builds the kernel, takes the buffers and runs a slab: drivers do at the first launch
    what they have put off. No device is given more until all are so far.
-2. Devices without an estimate run a few slabs at the same place and at the same time, which tell
-   their speeds. A device that is done goes on in small parts.
+2. Devices without an estimate run a few slabs at the same places and at the same time, which tell
+   their speeds and where work lies. A device that is done goes on in small parts.
 3. Once all speeds are known, a device gets most of its fair share, less where its speed is in
    doubt. The first and the last device work from the two ends of the index space towards each
    other.
@@ -46,22 +46,24 @@ from kernelcast.balancing.work import (
     cut,
     finish_time,
     mark,
+    weigh_slabs,
 )
 from kernelcast.records.balance import Activity, Bar, SlabSpace, Span
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 from kernelcast.records.estimates import Interval
+from kernelcast.sampling.windows import GOLDEN
 
 # Of a part that is run in two launches, the first one's share.
 _FIRST_PART = 0.6
 # Fewer slabs for each device are divided without samples.
 _FEWEST_SLABS = 4
-# What a sample should last, and the share of a device's time for its work that it takes at most.
-_WORTH_S, _MOST_SAMPLED = 1e-3, 0.1
-# Where in the index space all devices sample.
-_SAMPLED_PLACE = 0.31
-# By which factor the speed of a sample may be wrong either way: where all work-groups do the same,
-# and where they may differ.
-_DOUBT_EVEN, _DOUBT_UNEVEN = 1.3, 2.0
+# Places that are sampled beside the first, what a launch at each should last at least, in seconds,
+# and the share of a device's time for its work that samples take at most.
+_MOST_PLACES, _WORTH_S, _MOST_SAMPLED = 8, 0.2e-3, 0.1
+# By which factor the speed of a single sample may be wrong either way.
+_ROUGHLY = 2.0
+# Places whose work differs by less differ by the machine's noise.
+_UNEVEN = 1.5
 # A device that would do less than this share of the work is left out: devices that share
 # processors or memory take more from each other than that.
 _LEAST_SHARE = 0.05
@@ -107,8 +109,10 @@ class DeviceState:
     """Work per second while it runs, without the transfer of results."""
     doubt: float = 1.0
     """By which factor its speed may differ from that, either way."""
-    runs: list[tuple[float, float]] = field(default_factory=list)
-    """Work and time of what it ran beyond its samples."""
+    samples: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    """What it ran at each place that all devices sample, and how long that took."""
+    runs: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    """What it ran beyond its samples, and how long that took."""
     transfer_s: float = 0.0
     """Time that the results of a unit of work take, in seconds."""
     begun_s: float = 0.0
@@ -141,18 +145,42 @@ class DeviceState:
         free_at_s = self.begun_s + working_s + owed * self.transfer_s
         return DeviceSpeed(rate=rate, free_at_s=free_at_s, doubt=self.doubt)
 
-    def learn(self, work: float, spent_s: float) -> None:
-        """Take note of a part that it ran.
+    def learn(self, weigh: Callable[[Sequence[Span]], float]) -> None:
+        """Tell its speed from all that it ran.
 
-        The latest parts tell most, for work may differ from place to place. But a light place does
+        The latest runs tell most, for work may differ from place to place. But a light place does
         not make a device fast: it counts as no faster than it has been on all its work so far.
         """
-        self.runs.append((work, max(spent_s, 1e-9)))
-        lately = 0.0
-        for one, one_s in self.runs:
-            lately = (lately + one_s / one) / 2 if lately else one_s / one
-        whole = sum(one for one, _ in self.runs) / sum(one_s for _, one_s in self.runs)
-        self.rate, self.doubt = min(whole, 1 / lately), 1.0
+        paces = [(weigh(spans), spent_s) for spans, spent_s in self.samples + self.runs]
+        if not paces:
+            return
+        self.rate = sum(work for work, _ in paces) / sum(spent_s for _, spent_s in paces)
+        if self.runs:
+            self.doubt, lately = 1.0, 0.0
+            for work, spent_s in paces[len(self.samples) :]:
+                lately = (lately + spent_s / work) / 2 if lately else spent_s / work
+            self.rate = min(self.rate, 1 / lately)
+        else:
+            self.doubt = _spread([spent_s / work for work, spent_s in paces])
+
+    def list_paces(self) -> list[tuple[float, float]]:
+        """List the middle of each sample as a share of the slabs, and its seconds per slab."""
+        return [
+            (
+                (spans[0][0] + spans[-1][1]) / 2 / self.owned.size,
+                spent_s / sum(stop - first for first, stop in spans),
+            )
+            for spans, spent_s in self.samples
+        ]
+
+    def predict(self) -> None:
+        """Estimate its time for the whole launch by its samples."""
+        if self.rate is not None and self.samples:
+            alone_s = self.owned.size / self.rate
+            factor = _spread([pace for _, pace in self.list_paces()])
+            self.estimate = Interval(
+                seconds=alone_s, low=alone_s / factor, high=alone_s * factor, coverage=0.9
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,11 +339,13 @@ class Scheduler:
                 state.doubt = math.sqrt(state.estimate.high / state.estimate.low)
             elif is_sampled:
                 self._report("sampling")
-                self._sample(number, 1.0)
+                self._sample(number, [0], 1.0)
         self._estimate_end()
 
-    def _sample(self, number: int, work: float) -> None:
-        self._run(number, [self._queue.take(work, anchor=_SAMPLED_PLACE)], Stage.SAMPLING)
+    def _sample(self, number: int, places: Sequence[int], work: float) -> None:
+        """Have a device run slabs at each of some places, which are the same for all."""
+        taken = [self._queue.take(work, anchor=(0.31 + one * GOLDEN) % 1) for one in places]
+        self._run(number, [spans for spans in taken if spans], Stage.SAMPLING)
 
     def _take_ran(self, number: int, reply: Ran) -> None:
         state = self.execution.states[number]
@@ -328,33 +358,35 @@ class Scheduler:
         if not state.queued:
             state.stage = Stage.IDLE
         if stage is Stage.RUNNING:
-            state.learn(work, spent_s)
+            state.runs.append((spans, spent_s))
+            state.learn(self._queue.weight_of)
             if len(state.queued) == 1 and not self._queue.is_empty and not self._fixed:
                 # It gets more before its last launch ends, so that it need not wait for the host.
                 self._send_parts(number, self._allot(number))
             return
-        state.rate = work / spent_s
-        if stage is Stage.SAMPLING:
-            self._note_sample(number, spent_s)
-
-    def _note_sample(self, number: int, spent_s: float) -> None:
-        """Take a speed from a sample, or have a longer one run where the first was too short.
-
-        How long follows from its speed beside the others', as far as that is known.
-        """
-        state, space = self.execution.states[number], self._launch.space
-        rate = state.rate or 0.0
-        share_s = space.count / sum(one.rate or 0.0 for one in self._working())
-        wanted_s = min(max(self._settings.budget * share_s, _WORTH_S), _MOST_SAMPLED * share_s)
-        if spent_s < wanted_s / 2 and not self._queue.is_empty:
-            self._sample(number, rate * wanted_s)
+        if stage is Stage.WARMING:
+            state.rate = work / spent_s
             return
-        alone_s = space.count / rate
-        state.doubt = _DOUBT_EVEN if self._launch.is_known_even else _DOUBT_UNEVEN
-        state.estimate = Interval(
-            seconds=alone_s, low=alone_s / state.doubt, high=alone_s * state.doubt, coverage=0.9
-        )
+        state.samples.append((spans, spent_s))
+        state.learn(self._queue.weight_of)
+        state.predict()
+        if len(state.samples) == 1:
+            self._sample_on(number)
         self._estimate_end()
+
+    def _sample_on(self, number: int) -> None:
+        """Have a device go on at other places, as its share of the work allows.
+
+        That follows from its speed beside the others' at the first place, as far as it is known.
+        """
+        state, count = self.execution.states[number], self._launch.space.count
+        rate = state.rate or 0.0
+        share_s = count / sum(one.rate or 0.0 for one in self._working() if one.samples)
+        places = min(_MOST_PLACES, int(_MOST_SAMPLED * rate * share_s))
+        if places:
+            wanted_s = min(places * _WORTH_S, _MOST_SAMPLED * share_s)
+            work = max(1.0, rate * max(self._settings.budget * share_s, wanted_s) / places)
+            self._sample(number, range(1, places + 1), work)
 
     def _give(self, number: int) -> None:
         """Give a device that waits its next part, or have it hand its results over."""
@@ -450,10 +482,29 @@ class Scheduler:
             self._estimate_end()
 
     def _estimate_end(self) -> None:
-        """Say when all will be done, once all speeds are known; what comes later is no estimate."""
+        """Weigh slabs and say when all will be done, once all have sampled.
+
+        Said once: what comes later is no estimate.
+        """
         working, count = self._working(), self._launch.space.count
-        if self.execution.estimated_end_s is not None or not all(one.estimate for one in working):
+        if (
+            self.execution.estimated_end_s is not None
+            or any(one.stage is Stage.SAMPLING for one in working)
+            or not all(one.estimate for one in working)
+        ):
             return
+        sampled = [one for one in working if one.samples]
+        if sampled and self._launch.weights is None:
+            most = max(len(one.samples) for one in sampled)
+            weights = weigh_slabs(
+                [one.list_paces() for one in sampled if 2 * len(one.samples) > most], count
+            )
+            if weights.max() > _UNEVEN * weights.min():
+                self._queue.weigh(weights)
+                self._policy = SharePolicy.make(self._settings, is_known_even=False)
+        for one in sampled:
+            one.learn(self._queue.weight_of)
+            one.predict()
         now_s = self._devices.now_s()
         speeds = [one.speed for one in working]
         end_s = finish_time(speeds, self._queue.weight, now_s)
@@ -480,6 +531,14 @@ class Scheduler:
     def _send(self, number: int, command: Command) -> None:
         self.execution.states[number].outstanding += 1
         self._devices.send(number, command)
+
+
+def _spread(paces: Sequence[float]) -> float:
+    """Find the factor by which the mean of some times may be off: two standard errors."""
+    if len(paces) < 2:
+        return _ROUGHLY
+    error = float(np.std(paces, ddof=1) / np.mean(paces)) / math.sqrt(len(paces))
+    return 1 + 2 * error
 
 
 def join_errors(errors: Sequence[KernelcastError]) -> KernelcastError:

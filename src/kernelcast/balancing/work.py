@@ -55,6 +55,10 @@ class WorkQueue:
         """Whether nothing is left."""
         return not self._is_free.any()
 
+    def weigh(self, weights: FloatArray) -> None:
+        """Say how much work each slab is, in slabs of mean work."""
+        self._weights = weights
+
     def weight_of(self, spans: Iterable[Span]) -> float:
         """Add up the work of some slabs."""
         return float(sum(self._weights[first:stop].sum() for first, stop in spans))
@@ -125,6 +129,50 @@ def cut(spans: Sequence[Span], share: float, *, from_end: bool) -> list[list[Spa
     else:
         parts = [slabs[:middle], slabs[middle:]]
     return [spans_of(part) for part in parts if part.size]
+
+
+def weigh_slabs(
+    samples: Sequence[Sequence[tuple[float, float]]], count: int
+) -> npt.NDArray[np.float64]:
+    """Estimate how work is spread over slabs from what devices have sampled.
+
+    Parameters
+    ----------
+    samples : sequence of sequences of (float, float)
+        For each device, places as shares of the index space and seconds per slab there.
+
+    Returns
+    -------
+    ndarray of float64, shape (count,)
+        Work of each slab, 1 on average.
+
+    Notes
+    -----
+    Each device's times are divided by their mean; between places, straight lines; beyond them,
+    the nearest place counts. Devices must have sampled all over the index space.
+
+    Examples
+    --------
+    >>> weigh_slabs([[(0.25, 1.0), (0.75, 3.0)]], 2)
+    array([0.5, 1.5])
+    """
+    points = [
+        (place, seconds / (sum(s for _, s in one) / len(one)))
+        for one in samples
+        if one
+        for place, seconds in one
+    ]
+    if not points:
+        return np.ones(count)
+    points.sort()
+    places, work = (np.array(column) for column in zip(*points, strict=True))
+    if places.size >= 3:
+        # Each place with its neighbours: a single disturbed launch is no region of heavy work.
+        padded = np.concatenate([work[:1], work, work[-1:]])
+        work = np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0)
+    middles = (np.arange(count) + 0.5) / count
+    found = np.interp(middles, places, work)
+    return np.asarray(found * (count / found.sum()), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

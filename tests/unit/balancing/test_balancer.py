@@ -127,6 +127,7 @@ def test_a_light_border_does_not_make_a_device_fast(centre: float) -> None:
     devices = [FakeDevice(compute=_update, item_s=heavy_middle) for _ in range(2)]
     report, found, expected = _balance(devices, _LOOP, items=3072)
     assert np.array_equal(found, expected)
+    assert report.estimated_s == pytest.approx(report.real_s, rel=0.6)
     assert report.real_s < 1.15 * float(heavy_middle(np.arange(3072)).sum()) / 2
 
 
