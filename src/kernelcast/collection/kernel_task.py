@@ -1,6 +1,5 @@
 """All rows of one corpus kernel on one device, in a child process."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,14 +51,6 @@ class KernelTask:
     """Keys of launches that need no row any more (`LaunchIdentity.key`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Planned:
-    """One launch to observe."""
-
-    problem: Problem
-    identity: LaunchIdentity
-
-
 def collect_kernel(task: KernelTask, report: Reporter) -> None:
     """Measure the rows of a kernel; each is given to the parent as soon as it is there."""
     report("opening the device")
@@ -72,16 +63,17 @@ def collect_kernel(task: KernelTask, report: Reporter) -> None:
     shapes = list_shapes(task.kernel.local_sizes[: task.settings.local_sizes], sizes)
     for number, (size, local_size) in enumerate(shapes, start=1):
         report("making inputs")
-        planned = _plan(task, session.description, size, local_size)
-        if planned.identity.key in task.done:
-            report.give(RowSkipped(launch_key=planned.identity.key))
-        elif planned.problem.ndrange.work_group_count < task.settings.least_work_groups:
-            reason = f"{planned.problem.ndrange.work_group_count} work-groups"
-            report.give(RowSkipped(launch_key=planned.identity.key, reason=reason))
+        prepared = _prepare(task, size, local_size)
+        launch = _identify(task, session.description, prepared)
+        work_groups = prepared.problem.ndrange.work_group_count
+        if launch.key in task.done:
+            report.give(RowSkipped(launch_key=launch.key))
+        elif work_groups < task.settings.least_work_groups:
+            report.give(RowSkipped(launch_key=launch.key, reason=f"{work_groups} work-groups"))
         else:
-            report.give(RowStarted(launch=planned.identity, number=number, total=len(shapes)))
-            for message in _observe(session, planned, task, report):
-                report.give(message)
+            report.give(RowStarted(launch=launch, number=number, total=len(shapes)))
+            problem = prepared.problem.on(session.description)
+            report.give(_observe(session, problem, launch, task.settings, report))
 
 
 def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
@@ -121,18 +113,16 @@ def _prepare(task: KernelTask, size: int, local_size: tuple[int, ...]) -> Prepar
     )
 
 
-def _plan(
-    task: KernelTask, device: DeviceDescription, size: int, local_size: tuple[int, ...]
-) -> _Planned:
-    prepared = _prepare(task, size, local_size)
-    kernel = KernelIdentity(
-        name=task.kernel.stem,
-        digest=prepared.problem.kernel.digest,
-        application=task.kernel.application,
-        suite=task.kernel.suite,
-    )
-    identity = LaunchIdentity(
-        kernel=kernel,
+def _identify(
+    task: KernelTask, device: DeviceDescription, prepared: PreparedProblem
+) -> LaunchIdentity:
+    return LaunchIdentity(
+        kernel=KernelIdentity(
+            name=task.kernel.stem,
+            digest=prepared.problem.kernel.digest,
+            application=task.kernel.application,
+            suite=task.kernel.suite,
+        ),
         device=DeviceIdentity(
             id=device.id, name=device.name, platform=device.platform, driver=device.driver
         ),
@@ -140,25 +130,24 @@ def _plan(
         arguments_digest=digest_arguments(prepared.problem.arguments, seed=task.settings.seed),
         parameters=dict(prepared.parameters),
     )
-    return _Planned(problem=prepared.problem.on(device), identity=identity)
 
 
 def _observe(
-    session: DeviceSession, planned: _Planned, task: KernelTask, report: Reporter
-) -> Iterator[RowMeasured | RowFailed | RowSkipped]:
+    session: DeviceSession, problem: Problem, launch: LaunchIdentity, settings: CollectionSettings,
+    report: Reporter,
+) -> RowMeasured | RowFailed | RowSkipped:  # fmt: skip
     """Observe a launch. A disturbed one is observed again by the next collection.
 
     Not at once: samples that users get are taken before the kernel has run.
     """
     try:
-        found = observe_launch(
-            session, planned.problem, planned.identity, task.settings, report=report
+        return RowMeasured(
+            observation=observe_launch(session, problem, launch, settings, report=report)
         )
-        yield RowMeasured(observation=found)
     except TooLongError as error:
-        yield RowSkipped(launch_key=planned.identity.key, reason=str(error))
+        return RowSkipped(launch_key=launch.key, reason=str(error))
     except KernelcastError as error:
-        yield RowFailed(failure=make_failure(planned.identity, error))
+        return RowFailed(failure=make_failure(launch, error))
 
 
 def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecord:
