@@ -15,8 +15,7 @@ from kernelcast.calibration.calibration import (
 )
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.terminal import ExitStatus, complain, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machine_file import machine_to_plain
 from kernelcast.launches.machines import find_machine

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json
 from kernelcast.cli.training_options import STORE
 from kernelcast.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
 
@@ -270,7 +270,6 @@ def _make_order(
 @contextmanager
 def _telling(options: CollectOptions, order: "CollectionOrder") -> Iterator[Any]:
     """Say what the collection will take, and show where it stands."""
-    from kernelcast.cli.progress_bar import progress_bar
     from kernelcast.reports.numbers import format_duration
 
     foretold_s = order.settings.foretell_s(order.kernels) * len(order.devices)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json, show_line
 from kernelcast.cli.training_options import (
     DATA,
     JOBS,
@@ -85,7 +85,6 @@ def compare(options: CompareOptions) -> ExitStatus:
 
     if len(options.methods) == 2 and all(map(is_run, options.methods)):
         return _compare_runs(*options.methods, as_json=options.as_json)
-    from kernelcast.cli.progress_bar import progress_bar
     from kernelcast.models.validation.comparison import Bootstrap
     from kernelcast.reports.comparison import present_comparison
     from kernelcast.reports.drawing import require_matplotlib

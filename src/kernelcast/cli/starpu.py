@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.terminal import show, show_json
+from kernelcast.cli.terminal import progress_bar, show, show_json
 from kernelcast.cli.training_options import STORE
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json, show_line
 from kernelcast.cli.training_options import (
     DATA,
     JOBS,
@@ -85,7 +85,6 @@ def train(options: TrainOptions) -> ExitStatus:
     if options.lists:
         return _list_runs(as_json=options.as_json)
     from kernelcast.cli.collecting import Collected
-    from kernelcast.cli.progress_bar import progress_bar
     from kernelcast.records.errors import InputError, KernelcastError
     from kernelcast.records.observation import Observation
     from kernelcast.training import table as tables

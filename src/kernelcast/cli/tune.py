@@ -10,8 +10,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.terminal import ExitStatus, show, show_json
+from kernelcast.cli.terminal import ExitStatus, progress_bar, show, show_json
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.reports.numbers import format_seconds

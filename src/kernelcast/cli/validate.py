@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json, show_line
 from kernelcast.cli.training_options import (
     DATA,
     JOBS,
@@ -92,7 +92,6 @@ def validate(options: ValidateOptions) -> ExitStatus:
     after Ctrl-C.
     """
     # scikit-learn takes longer to import than all other commands do.
-    from kernelcast.cli.progress_bar import progress_bar
     from kernelcast.models.validation.report import report_to_json
     from kernelcast.records.plain import CONVERTER
     from kernelcast.reports.drawing import require_matplotlib

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernelcast.cli.progress_bar import progress_bar
+from kernelcast.cli.terminal import progress_bar
 
 
 def _show(capsys: pytest.CaptureFixture[str], *told: tuple[int, int, str, float | None]) -> str:

@@ -10,8 +10,7 @@ from typing import Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.progress_bar import progress_bar
-from kernelcast.cli.terminal import present, progress
+from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.features.written_accesses.kernel import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
