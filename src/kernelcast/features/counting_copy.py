@@ -188,8 +188,8 @@ class _Writer:
                 size = note.bits // 8
                 align = next(one for one in (8, 4, 2, 1) if size % one == 0)
                 self._program.append(
-                    f"typedef struct {{ uchar bytes[{size}]; }} __attribute__((aligned({align}))) "
-                    f"kc_t{number};"
+                    f"typedef struct {{ uchar kc_bytes[{size}]; }} "
+                    f"__attribute__((aligned({align}))) kc_t{number};"
                 )
                 self._names[name] = f"((__private uchar *)&{own})"
                 yield f"kc_t{number} {own}"
