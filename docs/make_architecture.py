@@ -20,8 +20,8 @@ _HEADER = """# The rooms
 
 ![rooms of the package in layers](pictures/architecture.svg)
 
-Imports go downwards; rooms on one line do not know each other. `make lint` refuses anything else
-and names file and line.
+A room is a package of `kernelcast`. It may import from rooms below it, and not from others in its row. `make lint` checks
+this.
 
 | room | does |
 |---|---|
@@ -29,9 +29,8 @@ and names file and line.
 _WAY = """
 ## The way of an estimate
 
-A first answer about a launch of pyopencl objects, traced: a box is a module that is called from
-another room, with the function that does most there. `python docs/make_estimate_picture.py`
-draws it.
+The trace of a first estimate for a launch of pyopencl objects. A box is a module that is called from another room, with its
+main function. `python docs/make_estimate_picture.py` draws it.
 
 ![modules that one estimate calls, from the predictor to the sampler](pictures/estimate.svg)
 """
