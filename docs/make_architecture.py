@@ -20,8 +20,8 @@ _HEADER = """# The rooms
 
 ![rooms of the package in layers](pictures/architecture.svg)
 
-A room is a package of `kernelcast`. It may import from rooms below it, and not from others in its row. `make lint` checks
-this.
+A room is a package of `kernelcast`. It may import from rooms below it, not from others in its row.
+`make lint` checks this.
 
 | room | does |
 |---|---|
@@ -29,8 +29,8 @@ this.
 _WAY = """
 ## The way of an estimate
 
-The trace of a first estimate for a launch of pyopencl objects. A box is a module that is called from another room, with its
-main function. `python docs/make_estimate_picture.py` draws it.
+The trace of a first estimate for a launch of pyopencl objects. A box is a module that is called
+from another room, with its main function. `python docs/make_estimate_picture.py` draws it.
 
 ![modules that one estimate calls, from the predictor to the sampler](pictures/estimate.svg)
 """
