@@ -13,27 +13,27 @@ from kernelcast.records.feature_vector import REFERENCES, UNITS, FeatureGroup, g
 
 REFERENCE = Path(__file__).parent / "reference" / "features.md"
 _GROUPS = {
-    FeatureGroup.STATIC: "From the source and the problem file; always there.",
-    FeatureGroup.COMPILER: "From compiler and driver of one device; absent where nobody says.",
+    FeatureGroup.STATIC: "From the source and the problem file; always present.",
+    FeatureGroup.COMPILER: "From the compiler and driver of one device; absent where unknown.",
     FeatureGroup.SAMPLED: "From timed launches of a few work-groups on one device.",
-    FeatureGroup.COUNTERS: "Software counters: an instrumented copy of the kernel counts on a "
-    "device; without one they are derived from the source, and `counters.measured_flag` is 0. "
-    f"A warp is {WARP_WIDTH} work-items on every device, so that vectors can be compared.",
+    FeatureGroup.COUNTERS: "Counted by an instrumented copy of the kernel on a device, or derived "
+    "from the source (`counters.measured_flag` is 0). For comparable vectors, a warp is "
+    f"{WARP_WIDTH} work-items on every device.",
     FeatureGroup.ANALYTIC: "From analytic models of a device.",
 }
 _HEADER = """# Features
 
 <!-- Written by docs/make_feature_reference.py from the definitions; do not edit. -->
 
-A feature vector names every number `group.what_unit`. What is not known is not in the vector: no
-number stands for "unknown". `kernelcast features` prints it, and `FeatureVector` holds it
-in Python. A vector knows its schema: version and hash of all names. This is schema `{schema}`.
+A feature vector maps names, `group.what_unit`, to numbers. Unknown features are absent.
+`kernelcast features` prints it; in Python it is a `FeatureVector`. Its schema is a version with a
+hash of all names, now `{schema}`.
 
-Names end in {units}, or in `per_` and {references}. A flag is 0 or 1, a ratio has no unit.
+Names end in {units}, or in `per_` and {references}. A flag is 0 or 1; a ratio has no unit.
 
 ## Table 1 of the sampling paper
 
-| the paper's feature | name here |
+| feature in the paper | name |
 |---|---|
 """
 
