@@ -160,7 +160,7 @@ class Run:
         if self._flush is None:
             size = min(_FLUSH_BYTES, 16 << 20) if self.is_small else _FLUSH_BYTES
             self._flush = cl.Buffer(self.session.context, cl.mem_flags.READ_WRITE, size=size)
-        self.session.probe.touch([self._flush], 32)
+        self.session.probe.touch([(self._flush, self._flush.size)], 32)
 
     def read_clock(self) -> float | None:
         """Read the clock of the GPU, in Hz."""
