@@ -25,7 +25,7 @@ from kernelcast.records.device import DeviceDescription, DeviceKind, TimerCheck
 from kernelcast.records.errors import BrokenDeviceError, KernelcastError
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling.building import build_program
-from kernelcast.sampling.contention_meter import count_others
+from kernelcast.sampling.contention_meter import count_others, read_waiting
 from kernelcast.sampling.opencl import cl
 
 _WORK_ITEMS, TRIAL_LOCAL_SIZE = 4096, 64
@@ -40,7 +40,8 @@ _TRIALS = 8
 # An event's time that is less than this share of the host's is none: llvmpipe gives 1 ns.
 _NOT_A_TIME = 0.05
 _EMPTY_LAUNCHES = 9
-# Share of a launch for which its cores work: less is done elsewhere, more by others too.
+# Share of a launch for which its cores work, or for which threads wait for them: less is done
+# elsewhere, more by others too.
 _LEAST_WORK, _MOST_WORK = 0.4, 1.6
 SETTLING = 16
 """A launch of this part of a trial's steps tells whether a device runs at its usual rate."""
@@ -288,16 +289,20 @@ def _try(
     cores = None
     if description.kind is DeviceKind.CPU and hasattr(os, "sched_getaffinity"):  # Linux
         cores = min(description.compute_units, len(os.sched_getaffinity(0)))
-    share = 0.0
+    worked = busy = waited_s = 0.0
     for _ in range(_TRIALS):
         agrees = abs(last.event_s - last.host_s) <= _TOLERANCE * last.host_s
         is_decided = agrees or last.event_s < _NOT_A_TIME * last.host_s
         if cores is not None:
-            share = max(share, last.worked_s / (cores * last.host_s))
-        if is_decided and (cores is None or share >= _LEAST_WORK):
+            worked = max(worked, last.worked_s / (cores * last.host_s))
+            busy = max(busy, (last.worked_s + waited_s) / (cores * last.host_s))
+        if is_decided and (cores is None or busy >= _LEAST_WORK):
             break
+        before = read_waiting() if cores is not None else {}
         last = run(steps)
-    if not _LEAST_WORK <= share <= _MOST_WORK:
+        after = read_waiting() if cores is not None else {}
+        waited_s = sum(after[one].waited_s - before[one].waited_s for one in before.keys() & after)
+    if busy < _LEAST_WORK or worked > _MOST_WORK:
         cores = None
     believed = [one.event_s if agrees else one.host_s for one in empty]
     asleep = [
