@@ -46,7 +46,7 @@ class TouchedRanges:
         return replace(self, places=self.places - {*places}, _accesses=left)
 
     def list_ranges(self, box: GroupBox) -> dict[int, list[Interval]]:
-        """Give the first bytes and those behind the last of what accesses touch, by place.
+        """List the ranges of bytes that a box of work-groups touches, by place: first and end.
 
         An access that strides over gaps, as one to rows of a matrix, has a range for each row.
 

@@ -63,7 +63,7 @@ class SampledMoment:
 def read_moment(
     run: SampleRun, *, moment: str, form: str, imbalance: float = math.nan, indirect: float = 0.0
 ) -> SampledMoment:
-    """Draw the line through samples of one moment, and note what foretells its error."""
+    """Fit the line through samples of one moment, and note what its error depends on."""
     fit = fit_linear(run)
     rates = [one.duration_s / one.mean_work_groups for one in run.launches]
     is_unknown = math.isnan(imbalance)
