@@ -75,7 +75,8 @@ def test_a_gpus_clock_is_what_it_counts_in_a_second(session: DeviceSession) -> N
         pytest.skip("needs a processor whose compiler knows its counter of cycles")
     with session.lock:
         clock_hz = count_cycles(Bench(session, Effort.QUICK), READ_TIME_STAMP, size=1)
-    assert 1e9 < clock_hz.value < 6e9
+    # A counter of cycles goes no slower than 100 MHz, and no faster than processors do.
+    assert 1e8 < clock_hz.value < 6e9
     assert clock_hz.origin == "clock"
 
 
