@@ -19,13 +19,7 @@ _TEXT_WIDTH = 100
 
 
 class _LazyGroup(click.Group):
-    """Imports the command that is asked for, and no other.
-
-    Parameters
-    ----------
-    places : str
-        A command each, as ``name module:function``.
-    """
+    """Imports the command that is asked for, and no other."""
 
     def __init__(self, *args: Any, places: str, **options: Any) -> None:  # noqa: ANN401 - click's own
         super().__init__(*args, **options)

@@ -65,22 +65,7 @@ def parse_parameters(
 
 
 def read_range(text: str, *, given_as: str, example: str) -> tuple[int, ...]:
-    """Read ``FIRST:LAST:STEP``, which may be arithmetic; the last value belongs to it.
-
-    Parameters
-    ----------
-    text : str
-        The range.
-    given_as : str
-        What was given, as an error says it.
-    example : str
-        What could have been given.
-
-    Examples
-    --------
-    >>> read_range("100:2*100:50", given_as="-D N", example="100:2000:20")
-    (100, 150, 200)
-    """
+    """Read ``FIRST:LAST:STEP``, which may be arithmetic; the last value belongs to it."""
     from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 
     expected = f"{given_as}: expected FIRST:LAST:STEP, such as {example}"
@@ -107,18 +92,7 @@ def pick(kind: type[Record], options: object, **more: Any) -> Record:  # noqa: A
 
 
 def given(flags: str, says: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type
-    """Declare an option as a field of a command's record.
-
-    Parameters
-    ----------
-    flags : str
-        Its names, and what stands for its value in the help: ``"-p --param NAME=VALUE"``.
-    says : str
-        Its help.
-    **more
-        For click. Without a ``type`` the field's annotation decides: a bool is a flag, a tuple may
-        be repeated, an enumeration is a choice.
-    """
+    """Declare an option as a field of a command's record."""
     *names, last = flags.split()
     if last.startswith("-"):
         return field(metadata={"names": (*names, last), "click": {"help": says, **more}})
@@ -143,17 +117,7 @@ def use(decorator: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - the field has
 def command(
     kind: type[Record], name: str | None = None, *, short: str | None = None
 ) -> Callable[[Callable[[Record], ExitStatus | None]], click.Command]:
-    """Make a command of a function that takes its options as one record.
-
-    Parameters
-    ----------
-    kind : type
-        A dataclass whose fields are declared by `given`, `argument` or `use`; ``--debug`` is added.
-    name : str, optional
-        The command's; the function's if left out.
-    short : str, optional
-        Explains it in the list of commands; the docstring's first sentence if left out.
-    """
+    """Make a command of a function that takes its options as one record."""
 
     def make(run: Callable[[Record], ExitStatus | None]) -> click.Command:
         @click.pass_context

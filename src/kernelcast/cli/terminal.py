@@ -26,15 +26,7 @@ _PACE_S = 3600.0
 
 
 def show(*parts: "Part | RenderableType") -> None:
-    """Write parts to standard output, see `kernelcast.reports.presenter`.
-
-    A pipe or file gets tables in full width.
-
-    Parameters
-    ----------
-    parts : str, mapping, Table, Figure, Section or what rich prints
-        What is shown; figures are not.
-    """
+    """Write parts to standard output, see `kernelcast.reports.presenter`."""
     from rich.console import Console
 
     from kernelcast.reports import charts
@@ -109,13 +101,7 @@ class Tell(Protocol):
     def __call__(
         self, done: int, total: int, description: str, remaining_s: float | None = None
     ) -> None:
-        """Tell parts that are done, all parts, and what is at work.
-
-        Parameters
-        ----------
-        remaining_s : float or None
-            About what the rest will take, in seconds; None: as its pace so far says.
-        """
+        """Tell parts that are done, all parts, and what is at work."""
         ...
 
 
@@ -173,11 +159,5 @@ def status_of(error: KernelcastError) -> ExitStatus:
 
 
 def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """Choose the exit status of several outcomes together.
-
-    Examples
-    --------
-    >>> worst([ExitStatus.ANSWERED, ExitStatus.FAILED])
-    <ExitStatus.FAILED: 1>
-    """
+    """Choose the exit status of several outcomes together."""
     return max(statuses, default=ExitStatus.ANSWERED)

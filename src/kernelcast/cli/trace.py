@@ -250,13 +250,7 @@ def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
 
 
 def choose_bars(waves: Sequence[int], most: int = _MOST_BARS) -> list[int]:
-    """Choose which work-groups are drawn: all, or those of waves spread evenly.
-
-    Examples
-    --------
-    >>> choose_bars([0, 0, 1, 1, 2, 2, 3, 3], most=4)
-    [0, 1, 6, 7]
-    """
+    """Choose which work-groups are drawn: all, or those of waves spread evenly."""
     numbers = np.asarray(waves)
     if len(numbers) <= most:
         return list(range(len(numbers)))

@@ -66,25 +66,7 @@ def model_local_sizes(task: LocalSizeTask, report: ReportProgress) -> tuple[Loca
 
 
 def list_local_sizes(ndrange: NDRange, most: int) -> list[tuple[int, ...]]:
-    """List local sizes worth trying: sides that divide the global size, few of each dimension.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its own local size is among them.
-    most : int
-        Work-items of the largest work-group.
-
-    Returns
-    -------
-    list of tuple of int
-        Sorted; at most `MOST_LOCAL_SIZES`, the largest ones where there are more.
-
-    Examples
-    --------
-    >>> list_local_sizes(NDRange(global_size=(12, 2)), 8)
-    [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (4, 2), (6, 1)]
-    """
+    """List local sizes worth trying: sides that divide the global size, few of each dimension."""
     sides = [_list_sides(size, most) for size in ndrange.global_size]
     found = {one for one in product(*sides) if math.prod(one) <= most}
     # The largest work-groups are those that matter; a flat one stays in any case.

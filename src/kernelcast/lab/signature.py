@@ -22,16 +22,7 @@ _VALUE = re.compile(
 
 
 def check_signature(problem: Problem) -> None:
-    """Refuse a kernel that is not in its source, or arguments that do not fit it.
-
-    A look at the text: no compiler reads it here. Where macros, branches or types of the source's
-    own decide, nothing is said, and the compiler is asked.
-
-    Raises
-    ------
-    KernelNotFoundError, SignatureError
-        As the compiler's process would raise them, which takes its time to start.
-    """
+    """Refuse a kernel that is not in its source, or arguments that do not fit it."""
     kernel = problem.kernel
     text = _COMMENT.sub(" ", kernel.source)
     options = " ".join(kernel.build_options)

@@ -74,11 +74,7 @@ def make_series(
     name: str, x: Iterable[float], y: Iterable[float], kind: Kind = "points", *,
     is_hollow: bool = False,
 ) -> Series:  # fmt: skip
-    """Make a series of places and values, of one length.
-
-    >>> make_series("time", [1, 2], [0.5, 0.7], "line").points[1]
-    Point(x=2, y=0.7, low=None, high=None, label='', link='')
-    """
+    """Make a series of places and values, of one length."""
     points = [Point(x=at, y=value) for at, value in zip(x, y, strict=True)]
     return Series(name=name, points=points, kind=kind, is_hollow=is_hollow)
 
@@ -151,17 +147,7 @@ def chart_predictions(series: Iterable[Series], *, has_bounds: bool = True) -> C
 def chart_mean_errors(
     kernels: Sequence[str], errors: Mapping[str, Sequence[float | None]], noise: float | None
 ) -> Figure:
-    """Chart the mean errors of each kernel by some methods, beside each other.
-
-    Parameters
-    ----------
-    kernels : sequence of str
-        At least one.
-    errors : mapping of str to sequence of float
-        By method, one for each kernel; None where it has none.
-    noise : float, optional
-        Of the measured times, drawn as a line.
-    """
+    """Chart the mean errors of each kernel by some methods, beside each other."""
     short, charts = shorten_names(kernels), []
     for first in range(0, len(kernels), _MOST_BARS):
         own = kernels[first : first + _MOST_BARS]
@@ -208,23 +194,7 @@ def chart_errors(
 
 
 def shorten_names(labels: Iterable[str]) -> Mapping[str, str]:
-    """Shorten each label: its last part, with more parts where that is not enough.
-
-    Parameters
-    ----------
-    labels : iterable of str
-        Such as ``suite/application/kernel``.
-
-    Returns
-    -------
-    mapping of str to str
-        At most `LONGEST_NAME` letters each; the middle of a longer name is left out.
-
-    Examples
-    --------
-    >>> shorten_names(["a/x/run", "a/y/run", "a/y/triad"])
-    {'a/x/run': 'x/run', 'a/y/run': 'y/run', 'a/y/triad': 'triad'}
-    """
+    """Shorten each label: its last part, with more parts where that is not enough."""
 
     def end(label: str, parts: int) -> str:
         return "/".join(label.split("/")[-parts:])
@@ -246,13 +216,7 @@ def elide(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def make_plain(text: str) -> str:
-    r"""Replace what cannot be drawn: callers may call kernels and devices anything.
-
-    Examples
-    --------
-    >>> make_plain("a\x01b")
-    'a?b'
-    """
+    """Replace what cannot be drawn: callers may call kernels and devices anything."""
     return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
 
 

@@ -29,15 +29,7 @@ _PAIR_COLUMNS: dict[str, Unit] = {
 def present_comparison(
     comparison: MethodComparison, pair: Comparison | None = None, *, is_brief: bool = False
 ) -> Iterator[Part]:
-    """Present a comparison: errors, pairs, classes, rules, figures, and what explains errors.
-
-    Parameters
-    ----------
-    pair : Comparison, optional
-        Of two of the methods, with explanations.
-    is_brief : bool
-        Whether classes of the first two methods are enough, as on a terminal.
-    """
+    """Present a comparison: errors, pairs, classes, rules, figures, and what explains errors."""
     scores = comparison.scores
     yield from comparison.notes
     yield Table(
@@ -122,10 +114,7 @@ def _present_rules(comparison: MethodComparison) -> Iterator[Part]:
 
 
 def make_pair_figure(comparison: MethodComparison, first: str, second: str) -> Figure | None:
-    """Make the figure of two methods: errors by family, ratios of errors, errors over size.
-
-    None where no launch has both answers.
-    """
+    """Make the figure of two methods: errors by family, ratios of errors, errors over size."""
     rows = comparison.launches.dropna(subset=[f"{first}_error", f"{second}_error"])
     if rows.empty:
         return None

@@ -114,13 +114,7 @@ def draw_png(figure: Figure) -> bytes:
 
 
 def draw_svg(figure: Figure, *, is_inline: bool = False) -> str:
-    """Draw a figure as an SVG element in `INK`.
-
-    Parameters
-    ----------
-    is_inline : bool
-        Whether it becomes a part of an HTML page: words stay text and take the page's colour.
-    """
+    """Draw a figure as an SVG element in `INK`."""
     with _draw(figure, fonttype="none" if is_inline else "path") as canvas:
         svg = write_svg(canvas)
     if not is_inline:
@@ -377,13 +371,7 @@ def _set_log_scale(axes: "Axes", side: str, base: int) -> None:
 
 
 def write_number(value: float, axis: Axis) -> str:
-    """Write a number of an axis.
-
-    Examples
-    --------
-    >>> write_number(0.0125, Axis(title="time", unit="s")), write_number(0.5, Axis(title="x"))
-    ('12.5 ms', '0.5')
-    """
+    """Write a number of an axis."""
     if axis.unit == "s":
         return typeset(format_seconds(value)) if value else "0"
     if axis.unit == "share":
@@ -398,15 +386,7 @@ def write_number(value: float, axis: Axis) -> str:
 
 
 def choose_limit(values: Sequence[float]) -> float:
-    """Choose the value at which bars are cut; beyond all of them unless a few stick out.
-
-    Examples
-    --------
-    >>> round(choose_limit([0.1, 0.2, 0.3]), 3), round(choose_limit([0.1] * 99 + [4.0]), 3)
-    (0.315, 0.15)
-    >>> choose_limit([0.0])
-    1.0
-    """
+    """Choose the value at which bars are cut; beyond all of them unless a few stick out."""
     largest, usual = max(values), float(np.quantile(values, 0.9))
     cut = 1.5 * usual
     # Bars are cut where a few would make all others unreadable.

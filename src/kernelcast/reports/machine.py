@@ -60,26 +60,14 @@ _AXIS_UNITS: Final[Mapping[str, AxisUnit]] = {
 
 
 def unit_of(key: str, largest: float) -> tuple[float, str]:
-    """Choose the scale and unit in which a number with that key is best read.
-
-    Examples
-    --------
-    >>> unit_of("load_bytes_per_s", 2.5e10), unit_of("latency_s", 3e-9), unit_of("ways", 8)
-    ((1000000000.0, 'GB/s'), (1e-09, 'ns'), (1.0, ''))
-    """
+    """Choose the scale and unit in which a number with that key is best read."""
     scales = next((units for end, units in _SCALES.items() if key.endswith(end)), ((1.0, ""),))
     # What rounds to the next unit is read in it: 1000 ns is 1 us.
     return next((scale for scale in scales if abs(largest) >= 0.9995 * scale[0]), scales[-1])
 
 
 def _write_number(value: float) -> str:
-    """Write a number with three digits; larger ones whole.
-
-    Examples
-    --------
-    >>> _write_number(1536), _write_number(12.345), _write_number(0.5), _write_number(48.0)
-    ('1536', '12.3', '0.5', '48')
-    """
+    """Write a number with three digits; larger ones whole."""
     is_whole = float(value).is_integer() or abs(value) >= 1000
     return f"{value:.0f}" if is_whole else f"{value:.3g}"
 
@@ -93,14 +81,7 @@ def write_trait(key: str, trait: Trait[Any] | None) -> str:
 
 
 def write_interval(key: str, trait: Trait[Any]) -> str:
-    """Write a number's interval in its unit; empty where it has none.
-
-    Examples
-    --------
-    >>> clock = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
-    >>> write_trait("clock_hz", clock), write_interval("clock_hz", clock)
-    ('1.5 GHz', '1.4 - 1.6')
-    """
+    """Write a number's interval in its unit; empty where it has none."""
     if trait.low is None or trait.high is None:
         return ""
     scale, _ = unit_of(key, trait.value)
@@ -129,15 +110,7 @@ def _show_levels(key: str, traits: Mapping[int, Trait[float]], clock_hz: float |
 
 
 def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -> list[Part]:
-    """Describe a machine: the microbenchmarks paper's Table III and figures, and the rest.
-
-    Parameters
-    ----------
-    machine : MachineDescription
-        Calibrated here, or one that came with kernelcast.
-    has_figures : bool
-        Whether the figures of its curves are among the parts.
-    """
+    """Describe a machine: the microbenchmarks paper's Table III and figures, and the rest."""
     first = [_list_computations(machine), _list_memories(machine), _list_bandwidths(machine),
              _list_caches(machine)]  # fmt: skip
     last = [
@@ -267,13 +240,7 @@ def _list_caches(machine: MachineDescription) -> Section:
 
 
 def _name_cost(name: str) -> str:
-    """Say what a cost is of.
-
-    Examples
-    --------
-    >>> _name_cost("transfer_to_device_bytes_per_s"), _name_cost("launch_s")
-    ('transfer to device, bandwidth', 'launch')
-    """
+    """Say what a cost is of."""
     for end, words in (("_bytes_per_s", ", bandwidth"), ("_per_s", ""), ("_s", "")):
         if name.endswith(end):
             return name.removesuffix(end).replace("_", " ") + words
@@ -431,13 +398,7 @@ _FIGURES: Final = {
 
 
 def list_doubts(machine: MachineDescription, today: date | None = None) -> list[str]:
-    """Say what speaks against the numbers of a calibration; nothing of good ones.
-
-    Parameters
-    ----------
-    today : date, optional
-        The day that its age is counted to.
-    """
+    """Say what speaks against the numbers of a calibration; nothing of good ones."""
     doubts = []
     peaks = {instruction.name: instruction.peak_per_s for instruction in machine.instructions}
     single, double = peaks.get("fp32"), peaks.get("fp64")
@@ -500,10 +461,7 @@ class NumberPair:
 
     @property
     def is_within(self) -> bool | None:
-        """Whether the intervals overlap; None where a number is missing.
-
-        A number without an interval is an interval of no width.
-        """
+        """Whether the intervals overlap; None where a number is missing."""
         if self.first is None or self.second is None:
             return None
         (low, high), (other_low, other_high) = _bounds(self.first), _bounds(self.second)

@@ -40,13 +40,7 @@ def typeset(text: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Write a time that people wait.
-
-    Examples
-    --------
-    >>> format_duration(42.3), format_duration(125), format_duration(3725)
-    ('42 s', '2 min', '1 h 2 min')
-    """
+    """Write a time that people wait."""
     whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
@@ -55,68 +49,32 @@ def format_duration(seconds: float) -> str:
 
 
 def format_share(share: float | None, *, signed: bool = False) -> str:
-    """Write a share in percent.
-
-    Examples
-    --------
-    >>> format_share(0.0194), format_share(0.5, signed=True)
-    ('1.9 %', '+50.0 %')
-    """
+    """Write a share in percent."""
     return NOTHING if share is None else f"{share * 100:{'+' if signed else ''}.1f} %"
 
 
 def format_error(share: float | None) -> str:
-    """Write a model's error with two decimals, as the paper does.
-
-    Examples
-    --------
-    >>> format_error(0.0476), format_error(None)
-    ('4.76 %', '-')
-    """
+    """Write a model's error with two decimals, as the paper does."""
     return NOTHING if share is None else f"{share * 100:.2f} %"
 
 
 def format_points(share: float | None) -> str:
-    """Write a difference of errors in percentage points, which nobody takes for a relative change.
-
-    Examples
-    --------
-    >>> format_points(0.0497)
-    '+4.97'
-    """
+    """Write a difference of errors in percentage points, never taken for a relative change."""
     return NOTHING if share is None else f"{share * 100:+.2f}"
 
 
 def format_class(low: float, high: float | None) -> str:
-    """Name an error class of the paper's Table 3.
-
-    Examples
-    --------
-    >>> format_class(0.0, 0.05), format_class(0.1, None)
-    ('0 - 5 %', 'over 10 %')
-    """
+    """Name an error class of the paper's Table 3."""
     return f"over {low * 100:.0f} %" if high is None else f"{low * 100:.0f} - {high * 100:.0f} %"
 
 
 def format_factor(value: float | None) -> str:
-    """Write how many times as long something takes.
-
-    Examples
-    --------
-    >>> format_factor(1.0416), format_factor(None)
-    ('1.042', '-')
-    """
+    """Write how many times as long something takes."""
     return NOTHING if value is None else f"{value:.3f}"
 
 
 def format_bytes(count: float | None) -> str:
-    """Write an amount of memory with three digits.
-
-    Examples
-    --------
-    >>> format_bytes(32768), format_bytes(100), format_bytes(8667136)
-    ('32 KiB', '100 B', '8.27 MiB')
-    """
+    """Write an amount of memory with three digits."""
     if count is None:
         return NOTHING
     scale, unit = next((one for one in _SIZES if count >= one[0]), _SIZES[-1])
@@ -124,13 +82,7 @@ def format_bytes(count: float | None) -> str:
 
 
 def format_count(value: float) -> str:
-    """Write a count: exactly up to 9,999, else with three digits.
-
-    Examples
-    --------
-    >>> [format_count(one) for one in (0, 1, 92.0, 0.98765, 1472, 23552, 1.5e6, 0.0004)]
-    ['0', '1', '92', '0.988', '1,472', '23.6k', '1.50M', '0.0004']
-    """
+    """Write a count: exactly up to 9,999, else with three digits."""
     for least, scale, unit in _LARGE:
         if abs(value) >= least:
             return f"{format_digits(value / scale)}{unit}"
@@ -140,24 +92,12 @@ def format_count(value: float) -> str:
 
 
 def format_whole(value: float | None) -> str:
-    """Write a whole number with its thousands apart.
-
-    Examples
-    --------
-    >>> format_whole(16777216)
-    '16,777,216'
-    """
+    """Write a whole number with its thousands apart."""
     return NOTHING if value is None else f"{value:,.0f}"
 
 
 def format_value(value: float | None) -> str:
-    """Write a feature: whole numbers exactly, others with six digits.
-
-    Examples
-    --------
-    >>> format_value(541696.0), format_value(2.3145365), format_value(None)
-    ('541,696', '2.31454', '-')
-    """
+    """Write a feature: whole numbers exactly, others with six digits."""
     if value is None:
         return NOTHING
     return format_whole(value) if value == int(value) else f"{value:,.6g}"

@@ -153,17 +153,7 @@ Part = str | Mapping[str, str] | Table | Figure | Section
 def make_renderable(
     part: Part, *, width: int = _UNLIMITED, is_first: bool = False
 ) -> "RenderableType | None":
-    """Make what rich prints of a part.
-
-    Parameters
-    ----------
-    part : str, mapping, Table, Figure or Section
-        What is shown; nothing of a figure.
-    width : int
-        Letters that a line has.
-    is_first : bool
-        Whether nothing was shown before; else the title of a section follows an empty line.
-    """
+    """Make what rich prints of a part."""
     from rich.console import Group
     from rich.text import Text
 
@@ -270,17 +260,7 @@ def save_page(path: Path, title: str, *parts: Part) -> None:
 
 
 def make_html(*parts: Part, level: int = 1, within: str = "") -> "Markup":
-    """Make the HTML of parts; texts are escaped.
-
-    Parameters
-    ----------
-    parts : str, mapping, Table, Figure or Section
-        What is shown.
-    level : int
-        Of the headings of sections: 1 for ``h1``.
-    within : str
-        The title of the section that they are in.
-    """
+    """Make the HTML of parts; texts are escaped, `level` is that of the sections' headings."""
     from markupsafe import Markup
 
     write: Any = _templates().get_template("document.html").module.part  # type: ignore[attr-defined]

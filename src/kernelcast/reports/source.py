@@ -28,27 +28,13 @@ _LOOP = re.compile(r"\biteration\((\d+):line (\d+)\)")
 
 
 def shorten(text: str) -> str:
-    """Shorten names of ids, sizes and iterations, and write "data" where data decides.
-
-    Examples
-    --------
-    >>> shorten("4*n*global_id(1) + local_id(0) + 64*iteration(1:line 21)")
-    '4*n*gid.y + lid.x + 64*it21'
-    >>> shorten("unknown(bins)")
-    'data in bins'
-    """
+    """Shorten names of ids, sizes and iterations, and write "data" where data decides."""
     named = _ID.sub(lambda match: f"{_SHORT[match[1]]}.{_AXES[int(match[2])]}", text)
     return _DATA.sub(r"data in \1", _LOOP.sub(r"it\2", named))
 
 
 def explain(texts: Iterable[str]) -> str:
-    """Say what the short names in some texts mean.
-
-    Examples
-    --------
-    >>> explain(["a[lid.x + 16*it21]", "b[lid.x]"])
-    'lid: local id; it21: iteration of the loop in line 21, from 0'
-    """
+    """Say what the short names in some texts mean."""
     everything = " ".join(texts)
     used = [
         f"{short}: {name.replace('_', ' ')}"
@@ -209,15 +195,7 @@ def _describe(
 
 
 def summarise_operations(counts: OperationCounts) -> list[tuple[str, str]]:
-    """Summarise what is computed, in a few words each: class and text.
-
-    Examples
-    --------
-    >>> from kernelcast.records.operations import Operation
-    >>> add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32, lanes=4)
-    >>> summarise_operations(OperationCounts(operations={add: 2}, memory={}))
-    [('float', '8 fp32')]
-    """
+    """Summarise what is computed, in a few words each: class and text."""
     words = []
     for bits in (16, 32, 64):
         times = counts.count(*ARITHMETIC, number=NumberClass.FLOAT, bits=bits, per_lane=True)
@@ -234,13 +212,7 @@ def summarise_operations(counts: OperationCounts) -> list[tuple[str, str]]:
 
 
 def summarise_memory(counts: OperationCounts) -> str:
-    """Summarise how much is loaded and stored, in a few words.
-
-    Examples
-    --------
-    >>> summarise_memory(OperationCounts(operations={}, memory={}))
-    ''
-    """
+    """Summarise how much is loaded and stored, in a few words."""
     words = []
     for is_store, text in ((False, "ld"), (True, "st")):
         times = sum(counts.count_memory(space, is_store=is_store) for space in MemorySpace)

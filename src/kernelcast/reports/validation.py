@@ -81,17 +81,7 @@ def present_validation(
     noise: Mapping[str, float] | None = None,
     is_brief: bool = False,
 ) -> Iterator[Part]:
-    """Present a validation.
-
-    Parameters
-    ----------
-    points : sequence of SamplingPointScore
-        The linear model over sampling points, for the devices of which it is known.
-    noise : mapping of str to float, optional
-        Noise of measured times by the rows' keys, shown beside the worst groups.
-    is_brief : bool
-        Whether to leave out what only a page has room for.
-    """
+    """Present a validation."""
     rows, split = report.rows, report.split
     yield (
         f"{len(rows.keys)} launches of {len(set(rows.kernels))} kernels; held out: one {split} at "

@@ -38,14 +38,7 @@ class Drift:
     """Evidence that times move away from what was answered: a two-sided CUSUM on logarithms.
 
     E. S. Page, "Continuous inspection schemes", Biometrika 41, 1954. By Siegmund's approximation it
-    raises a false alarm once in about 9,500 observations of normal noise, and a lasting shift of
-    two deviations is seen after about six.
-
-    Examples
-    --------
-    >>> drift = Drift()
-    >>> [drift.add(1.3, 1.0, 0.05) for _ in range(3)]
-    [False, False, True]
+    raises a false alarm once in about 9,500 observations of normal noise.
     """
 
     up: float = 0.0

@@ -45,15 +45,7 @@ class ParsedToken:
 
 
 def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
-    """Make a new token.
-
-    Returns
-    -------
-    text : str
-        The token; it is shown once and kept nowhere.
-    record : TokenRecord
-        What is kept.
-    """
+    """Make a new token: its text, which is shown once and kept nowhere, and what is kept."""
     if not is_text(name):
         msg = f"token name {name!a}: holds what cannot be stored as text; give another"
         raise InputError(msg)
@@ -69,15 +61,7 @@ def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
 
 
 def parse_token(text: str) -> ParsedToken | None:
-    """Take a token apart; None if it is none.
-
-    Examples
-    --------
-    >>> parse_token("kc_0123456789ab_" + "x" * 43).id
-    '0123456789ab'
-    >>> parse_token("password") is None
-    True
-    """
+    """Take a token apart; None if it is none."""
     match = _TOKEN.fullmatch(text)
     return None if match is None else ParsedToken(match["id"], match["secret"])
 
@@ -200,18 +184,7 @@ class Authenticator:
 
 
 def read_token_file(path: Path) -> dict[str, TokenRecord]:
-    """Read tokens that a host's administrator keeps in a file.
-
-    Parameters
-    ----------
-    path : Path
-        A line per token, ``SCOPE[,SCOPE...] TOKEN``; empty lines and ``#`` comments are allowed.
-
-    Returns
-    -------
-    dict of str to TokenRecord
-        By id; secrets are hashed.
-    """
+    """Read a host's tokens by their ids: a line each, ``SCOPE[,SCOPE...] TOKEN``, or a comment."""
     try:
         mode = path.stat().st_mode
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -245,13 +218,7 @@ def _read_line(line: str, place: str) -> TokenRecord:
 
 
 def read_scopes(text: str) -> frozenset[Scope]:
-    """Read scopes with commas between them.
-
-    Examples
-    --------
-    >>> sorted(read_scopes("run,estimate"))
-    [<Scope.ESTIMATE: 'estimate'>, <Scope.RUN: 'run'>]
-    """
+    """Read scopes with commas between them."""
     names = [one.strip() for one in text.split(",")]
     known = {one.value: one for one in Scope}
     unknown = [one for one in names if one not in known]

@@ -51,10 +51,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """An answer by samples; `refine` samples once more for a better one, None where it would not.
-
-    It may be called by one thread at a time for each device.
-    """
+    """An answer by samples; `refine` samples once more, one thread at a time for each device."""
 
     estimate: Estimate
     refine: "Callable[[], Sampled] | None" = None
@@ -63,8 +60,6 @@ class Sampled:
 class Backend:
     """Asks devices of this host; several threads may call it.
 
-    Notes
-    -----
     No process should run kernels of two callers: a stranger's could wait there for the next
     stranger's. See `kernelcast.predictor.answering.processes`.
     """

@@ -79,15 +79,7 @@ KINDS: Final[dict[type[Exception], ErrorKind]] = {
 
 
 def kind_of(error: BaseException) -> ErrorKind:
-    """Give the kind of an error.
-
-    Examples
-    --------
-    >>> kind_of(errors.CompileError("no")).code
-    'compile_error'
-    >>> int(kind_of(ZeroDivisionError()).status)
-    500
-    """
+    """Give the kind of an error."""
     if isinstance(error, ApiError):
         return ErrorKind(error.status, error.code)
     known = (KINDS[one] for one in type(error).__mro__ if one in KINDS)
@@ -95,15 +87,7 @@ def kind_of(error: BaseException) -> ErrorKind:
 
 
 def message_of(error: BaseException) -> str:
-    """Say to callers what is wrong; what is inside the service is for its log.
-
-    Examples
-    --------
-    >>> message_of(StoreError("postgresql://db.example/rows: connection refused"))
-    'the database does not answer as it should; try again in a moment'
-    >>> message_of(errors.CompileError("line 3: no"))
-    'line 3: no'
-    """
+    """Say to callers what is wrong; what is inside the service is for its log."""
     kind = kind_of(error)
     if kind.code == "database_unavailable":
         return "the database does not answer as it should; try again in a moment"

@@ -250,13 +250,7 @@ class Estimating:
                 self.refinable.popitem(last=False)
 
     async def refine(self, wanted: Wanted) -> bool:
-        """Sample a kept answer's launch once more, if its device is idle, and keep the better one.
-
-        Returns
-        -------
-        bool
-            Whether it can be made better still.
-        """
+        """Sample a kept answer's launch once more on an idle device; tell whether more helps."""
         kept = self._kept.get(wanted.key)
         if kept is None or kept.refine is None or not kept.stands(self._versions):
             return False
@@ -416,18 +410,7 @@ def write_answers(contents: Sequence[bytes]) -> bytes:
 class Refining:
     """Samples launches again that were asked for, while nobody waits: the next answer is better.
 
-    Moments err for the most part independently of each other (ADR 0032). What a refinement takes is
-    followed by a pause of so many times as long that all together take no more than a share of the
-    time.
-
-    Parameters
-    ----------
-    estimating : Estimating
-        Has the answers.
-    metrics : Metrics
-        Count what was done.
-    share : float
-        Of the time, which refinements may take; 0: there are none.
+    Moments err for the most part independently of each other (ADR 0032).
     """
 
     def __init__(self, estimating: Estimating, metrics: Metrics, share: float) -> None:

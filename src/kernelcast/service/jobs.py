@@ -37,21 +37,7 @@ _LETTERS: Final = 80
 
 
 class JobRunner:
-    """Does the jobs of this host; of several processes of a host the one with the lock does.
-
-    Parameters
-    ----------
-    state : ServiceState
-        Where jobs are.
-    devices : callable
-        Gives the ids of this host's devices.
-    database, registry : str, str or None
-        What jobs work on.
-    command : sequence of str
-        Does a job; tests have their own.
-    most_crashes : int
-        A job whose process dies so often without progress is given up.
-    """
+    """Does the jobs of this host; of several processes of a host the one with the lock does."""
 
     def __init__(
         self,

@@ -288,13 +288,7 @@ def _choose_id(headers: Headers) -> str:
 
 
 def _strip_port(host: str) -> str:
-    """Give the name without its port.
-
-    Examples
-    --------
-    >>> _strip_port("localhost:80"), _strip_port("[::1]:80"), _strip_port("[::1]")
-    ('localhost', '[::1]', '[::1]')
-    """
+    """Give the name without its port."""
     if host.startswith("["):
         return host[: host.find("]") + 1]
     return host.partition(":")[0]

@@ -48,10 +48,7 @@ it is killed after 5 s, and on a machine that needs longer so is each that takes
 
 
 def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: None) -> None:
-    """Serve until a signal ends it; that is an orderly end, with exit status 0.
-
-    `tell` is told the address before anything is answered; port 0 has none yet.
-    """
+    """Serve until a signal ends it; that is an orderly end, with exit status 0."""
     set_up_logs(settings.log_level)
     os.umask(OWNER_ONLY_UMASK)  # of everything that this process and its children write
     check_port(settings.host, settings.port)
@@ -166,10 +163,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def keep_files_together() -> None:
-    """Have libraries write into the data folder, not into a home or where all users write.
-
-    SQLite has temporary files for large sorts, matplotlib remembers the fonts it has found.
-    """
+    """Have libraries write into the data folder, not into a home or where all users write."""
     with contextlib.suppress(InputError):  # a user without a home has no such folder
         folder = data_folder()
         os.environ.setdefault(_SQLITE_VARIABLE, str(folder))

@@ -47,24 +47,7 @@ _ABSENT = re.compile(
 
 
 def redact(text: str, kernel: Kernel) -> str:
-    r"""Give what a caller may read of an error of its kernel.
-
-    Parameters
-    ----------
-    text : str
-        Our own sentence, then lines of a compiler; at its end perhaps what a process wrote.
-    kernel : Kernel
-        As it was submitted.
-
-    Examples
-    --------
-    >>> print(redact(
-    ...     "refused:\nproblem:2:1: error: no\n/etc/x:1:1: error: root\nroot:x:0",
-    ...     Kernel(name="k", source="kernel void k()\n{ }", source_name="problem")))
-    refused:
-    problem:2:1: error: no
-    (2 lines withheld: they do not speak of the submitted source)
-    """
+    """Give what a caller may read of an error of its kernel."""
     said, wrote, _ = text.partition(WROTE)
     head, *log = said.splitlines() or [""]
     told = [head, *_choose_lines(log, kernel)]
@@ -87,13 +70,7 @@ def redact_estimate(estimate: Estimate, kernel: Kernel) -> Estimate:
 
 
 def redact_paths(text: str) -> str:
-    """Replace paths of this machine.
-
-    Examples
-    --------
-    >>> redact_paths("no file '/usr/share/x/_kernel.h'; GET /v1/jobs or a/usr/b")
-    "no file '(path withheld)'; GET /v1/jobs or a/usr/b"
-    """
+    """Replace paths of this machine."""
     if "/" not in text:
         return text
     return _paths(_list_folders()).sub(_HIDDEN, text)

@@ -109,10 +109,7 @@ class Instance:
 
 
 class Metrics:
-    """Counts of one process; in a registry of its own, so that several apps can live side by side.
-
-    The descriptions beside the names below are what `/metrics` says of each.
-    """
+    """Counts of one process, in a registry of its own: several apps can live side by side."""
 
     def __init__(self, api_version: str = "") -> None:
         self._registry = CollectorRegistry()
@@ -214,10 +211,7 @@ class Metrics:
 
 @contextmanager
 def share_counts() -> Iterator[None]:
-    """Have processes that start meanwhile put their counts together; the folder goes at the end.
-
-    What a service that was killed has left goes as well: nothing holds its lock any more.
-    """
+    """Have processes that start meanwhile put their counts together; the folder goes at the end."""
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if left.lstat().st_uid != os.geteuid() or left.is_symlink():

@@ -44,12 +44,7 @@ class TimedOut:
 class TimeoutMemory:
     """Remembers launches that did not end in time, for all processes of a host.
 
-    What holds for a launch holds for its very source, build options, sizes and arguments, on the
-    device with its driver. Each device has a small file beside its lock.
-
-    Notes
-    -----
-    Only who holds the device's lock writes; anybody reads.
+    Only who holds the device's lock writes its small file; anybody reads.
     """
 
     def __init__(self) -> None:

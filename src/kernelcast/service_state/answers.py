@@ -98,13 +98,7 @@ def make_id(at: datetime, number: int | None = None) -> int:
 
 
 def begin_week(at: datetime) -> datetime:
-    """Find the Monday, UTC, with which a week begins.
-
-    Examples
-    --------
-    >>> begin_week(datetime(2026, 11, 27, 12, tzinfo=UTC)).isoformat()
-    '2026-11-23T00:00:00+00:00'
-    """
+    """Find the Monday, UTC, with which a week begins."""
     day = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return day - timedelta(days=day.weekday())
 
@@ -121,22 +115,7 @@ class AnswerTable:
         repeats: Mapping[int, int],
         observed: Sequence[tuple[str, float, datetime]],
     ) -> list[Comparison]:
-        """Store answers, repeats and observations in one transaction.
-
-        Parameters
-        ----------
-        new : sequence of AnswerRecord
-            Answers that were given.
-        repeats : mapping of int to int
-            Ids of answers, and how often each was given again.
-        observed : sequence of tuple
-            Key of the launch, measured time in seconds, and when.
-
-        Returns
-        -------
-        list of Comparison
-            Observations of launches that were answered before.
-        """
+        """Store answers, repeats by id, and observations (launch key, seconds, when) as a whole."""
         with self._database.write() as connection:
             if new:
                 rows = [write_row(record, ANSWERS) for record in new]
@@ -151,17 +130,7 @@ class AnswerTable:
     def find(
         self, wanted: AnswerFilter, *, most: int, before: int | None = None
     ) -> list[AnswerRecord]:
-        """List answers, newest first.
-
-        Parameters
-        ----------
-        wanted : AnswerFilter
-            Which.
-        most : int
-            How many at most.
-        before : int, optional
-            The id of the last one of the part before.
-        """
+        """List answers, newest first."""
         query = _FOUND.where(*wanted.list_conditions(ANSWERS)).order_by(_COLUMNS.id.desc())
         if before is not None:
             query = query.where(_COLUMNS.id < before)
@@ -170,12 +139,8 @@ class AnswerTable:
     def sum_up(self, by: Sequence[str], wanted: AnswerFilter) -> list[dict[str, Any]]:
         """Sum up answers by some of week, device_id, kernel and tier; newest weeks first.
 
-        Returns
-        -------
-        list of dict
-            The values of `by`, then ``asked``, ``made``, ``observed``, mean ``error``, ``ratio``
-            (predicted over measured, geometric mean), ``coverage`` (share of observations inside
-            their intervals), mean ``cost_s``, ``cost_share`` of the predicted time.
+        ``error`` and ``cost_s`` are means, ``ratio`` the geometric mean of predicted over measured,
+        ``coverage`` the share of observations inside their intervals.
         """
         keys = [WEEKS.c[name].label(name) for name in by]
         sums = [sa.func.sum(WEEKS.c[name]).label(name) for name in WEEK_SUMS]
@@ -202,24 +167,7 @@ class AnswerTable:
         after: tuple[int | None, str] | None = None,
         global_size: tuple[int, ...] = (),
     ) -> list[tuple[int | None, str]]:
-        """List observations by the time of measurement, newest first, then those without one.
-
-        Parameters
-        ----------
-        wanted : Selection
-            Which.
-        most : int
-            How many at most.
-        after : tuple, optional
-            The last one of the part before.
-        global_size : tuple of int
-            Only launches of it; any when left out.
-
-        Returns
-        -------
-        list of tuple
-            Time, in microseconds, and key of each.
-        """
+        """List time (us) and key of observations, newest first, then those without a time."""
         held = OBSERVATIONS.c
         query = sa.select(held.measured_at_us, held.key).where(*_select(wanted, global_size))
         dated = query.where(held.measured_at_us.is_not(None))

@@ -13,15 +13,7 @@ from kernelcast.training_data.store.errors import speak_plainly
 
 
 class Database:
-    """Connections to the service's tables; threads share one.
-
-    Parameters
-    ----------
-    engine : Engine
-        Of the database.
-    where : str
-        What messages call it; no password in it.
-    """
+    """Connections to the service's tables; threads share one."""
 
     def __init__(self, engine: sa.Engine, where: str) -> None:
         self.engine = engine

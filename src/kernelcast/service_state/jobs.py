@@ -26,15 +26,7 @@ class JobTable:
     def add(
         self, job: JobRecord, *, key: str | None = None, request_digest: str = ""
     ) -> tuple[JobRecord, bool]:
-        """Add a job, once for each key of a request; a second request with the key adds nothing.
-
-        Returns
-        -------
-        job : JobRecord
-            The one that was added for the key, now or before.
-        is_same : bool
-            Whether the request with the key had this content, by its digest.
-        """
+        """Add a job once for each key; give the key's job, and whether its request was the same."""
         with self._database.write() as connection:
             if key is not None:
                 row = {"key": key, "request_digest": request_digest, "job_id": job.id,

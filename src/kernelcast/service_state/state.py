@@ -30,17 +30,7 @@ _INDEXES = (
 
 
 class ServiceState:
-    """Tokens, jobs, audit log, problems, answers and counts of changes; threads share one.
-
-    Parameters
-    ----------
-    database : Database
-        Where they are.
-
-    Notes
-    -----
-    Every writing call is one transaction.
-    """
+    """Tokens, jobs, audit log, problems, answers and counts of changes; threads share one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -58,13 +48,7 @@ class ServiceState:
         self.close()
 
     def check(self) -> None:
-        """Find out whether the database answers and can be written: on a full disk it is read.
-
-        Raises
-        ------
-        StoreError
-            If it does not.
-        """
+        """Find out whether the database answers and can be written: on a full disk it is read."""
         self.changes.count(_CHECKED)
 
     def close(self) -> None:
@@ -73,13 +57,7 @@ class ServiceState:
 
 
 def find_state(place: str | Path) -> ServiceState | None:
-    """Open the service's tables beside a store, where a service has made them; else make none.
-
-    Raises
-    ------
-    InputError, StoreError
-        As `open_state`.
-    """
+    """Open the service's tables beside a store, where a service has made them; else make none."""
     url = parse_url(place)
     where = url.render_as_string(hide_password=True)
     engine = connect(url)
@@ -92,28 +70,7 @@ def find_state(place: str | Path) -> ServiceState | None:
 
 
 def open_state(place: str | Path) -> ServiceState:
-    """Open the service's tables in the database of a store; make both where there is nothing.
-
-    Parameters
-    ----------
-    place : str or Path
-        A file for SQLite, or a URL such as ``postgresql://user@host/database``.
-
-    Raises
-    ------
-    InputError
-        If the place is no file or URL that a store can be at.
-    StoreError
-        If the database does not answer, holds something else, or was written by a newer version.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_state(Path(folder) / "rows.sqlite") as state:
-    ...         state.jobs.list()
-    []
-    """
+    """Open the service's tables in the database of a store; make both where there is nothing."""
     # The store takes a database only if it is its own or empty, so it comes first.
     open_store(place).close()
     url = parse_url(place)

@@ -19,13 +19,7 @@ _SIGNALLED = 128
 
 
 def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "") -> str:
-    """Say how a process has ended, and what it wrote before.
-
-    Parameters
-    ----------
-    stage : str
-        The last that it told; empty where it tells none.
-    """
+    """Say how a process has ended, and what it wrote before."""
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - _MOST_STDERR_BYTES))
     lines = errors.read().decode(errors="replace").strip().splitlines()
@@ -44,13 +38,7 @@ def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "")
 
 
 def name_status(status: int) -> str:
-    """Name an exit status or the signal that ended a process.
-
-    Examples
-    --------
-    >>> name_status(-11), name_status(139), name_status(3), name_status(255)
-    ('signal SIGSEGV', 'signal SIGSEGV', 'exit status 3', 'exit status 255')
-    """
+    """Name an exit status or the signal that ended a process."""
     number = -status if status < 0 else status - _SIGNALLED
     if number in {Signal.value for Signal in signal.Signals}:
         return f"signal {signal.Signals(number).name}"

@@ -28,17 +28,7 @@ class NotDecodableError(ValueError):
 
 
 def decode(text: bytes | str, expected: Any) -> Any:  # noqa: ANN401 - any type
-    """Read a value of an expected type from what `encode` wrote; refuse anything else.
-
-    Examples
-    --------
-    >>> decode(b"[1.5, 2.0]", tuple[float, ...])
-    (1.5, 2.0)
-    >>> decode(b'["1"]', tuple[float, ...])
-    Traceback (most recent call last):
-    ...
-    kernelcast.workers.decoding.NotDecodableError: a number was expected, not '1'
-    """
+    """Read a value of an expected type from what `encode` wrote; refuse anything else."""
     try:
         return structure(json.loads(text), expected)
     except (ValueError, RecursionError) as error:

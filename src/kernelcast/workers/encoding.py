@@ -11,14 +11,7 @@ import numpy as np
 
 
 def encode(value: object) -> bytes:
-    """Write a value of records, containers and plain values as JSON.
-
-    Examples
-    --------
-    >>> from kernelcast.records.ndrange import NDRange
-    >>> encode({"launch": NDRange(global_size=(8,))})
-    b'[["launch", {"global_size": [8], "local_size": null, "global_offset": [0]}]]'
-    """
+    """Write a value of records, containers and plain values as JSON."""
     return json.dumps(_make_plain(value)).encode()
 
 

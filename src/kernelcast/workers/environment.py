@@ -27,13 +27,7 @@ def child_environment() -> dict[str, str]:
 
 
 def keep_harmless(environment: Mapping[str, str]) -> dict[str, str]:
-    """Keep what devices need to know of an environment; secrets and the user's places go.
-
-    Examples
-    --------
-    >>> keep_harmless({"PGPASSWORD": "x", "KERNELCAST_STORE": "y", "POCL_AFFINITY": "1"})
-    {'POCL_AFFINITY': '1'}
-    """
+    """Keep what devices need to know of an environment; secrets and the user's places go."""
     return {
         name: value
         for name, value in environment.items()

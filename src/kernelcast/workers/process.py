@@ -42,17 +42,7 @@ class ChildProcess:
         variables: Mapping[str, str] | None = None,
         descriptors: Sequence[int] = (),
     ) -> "ChildProcess":
-        """Start a process in a session of its own; it ends when this one does.
-
-        Parameters
-        ----------
-        idle_s : float
-            It waits so long for another order, in seconds; 0: it does one.
-        steps : sequence of str
-            What it does before it looks for its first order: modules that it imports, functions
-            that it calls with a text, ``module:function:text``; what begins with `BESIDE` is done
-            while it does orders already.
-        """
+        """Start a process in a session of its own; it ends when this one does."""
         ours, theirs = socket.socketpair()
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         with theirs:

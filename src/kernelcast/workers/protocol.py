@@ -60,13 +60,7 @@ class ClosedError(Exception):
 
 
 class Channel:
-    """Frames over a socket.
-
-    Parameters
-    ----------
-    connected : socket
-        One of a pair; belongs to the channel from now on.
-    """
+    """Frames over a socket."""
 
     def __init__(self, connected: socket.socket, *, most_bytes: int = MOST_BYTES) -> None:
         self.socket = connected
@@ -118,13 +112,7 @@ class Channel:
 
 
 def name_error(error: KernelcastError) -> str:
-    """Name an error's class or, where that is no class of `kernelcast.records`, its next base.
-
-    Examples
-    --------
-    >>> name_error(errors.CompileError("no"))
-    'CompileError'
-    """
+    """Name an error's class or, where that is no class of `kernelcast.records`, its next base."""
     return next(one.__name__ for one in type(error).__mro__ if ERRORS.get(one.__name__) is one)
 
 

@@ -56,13 +56,7 @@ class Task(Generic[R]):
 
 
 def find_function(entry: str) -> Callable[[Any, Reporter], Any]:
-    """Import the function that ``module:function`` names.
-
-    Examples
-    --------
-    >>> find_function("math:gcd")(12, 8)
-    4
-    """
+    """Import the function that ``module:function`` names."""
     module, _, name = entry.partition(":")
     found: Callable[[Any, Reporter], Any] = getattr(import_module(module), name)
     return found

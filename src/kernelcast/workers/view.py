@@ -10,13 +10,7 @@ _SECRETS = ("/etc/shadow", "/etc/passwd", "/root", "/home", "/var", "/run")
 
 
 def list_view(places: tuple[str, ...] | None, _: Reporter) -> tuple[str, ...]:
-    """List what can be seen: of places those that can be opened, other processes, a network.
-
-    Parameters
-    ----------
-    places : tuple of str or None
-        Files and folders; usual ones with secrets where left out.
-    """
+    """List what can be seen: of places those that can be opened, other processes, a network."""
     found = [place for place in (_SECRETS if places is None else places) if _can_read(Path(place))]
     others = [one for one in os.listdir("/proc") if one.isdigit() and int(one) != os.getpid()]  # noqa: PTH208 - names
     if os.getppid() != 1 or len(others) > 1:

@@ -50,12 +50,7 @@ class SharedFile:
 
 @dataclass(slots=True)
 class WarmChild:
-    """One child that does one task after the other; it is started when it is needed, or before.
-
-    Notes
-    -----
-    Threads may share it; tasks wait for each other.
-    """
+    """One child that does one task after the other; it is started when it is needed, or before."""
 
     idle_s: float = IDLE_S
     """It ends when it had no further task for so long, in seconds."""
@@ -136,13 +131,7 @@ class WarmChild:
 
 @dataclass(slots=True)
 class WarmChildren:
-    """A child process for each key, which does one task after the other.
-
-    Notes
-    -----
-    Threads may share one; tasks of one key wait for each other. `close` ends the children; they
-    also end with this process, however it ends.
-    """
+    """A child process for each key, which does one task after the other."""
 
     idle_s: float = IDLE_S
     """A child without a task ends after so long, in seconds."""

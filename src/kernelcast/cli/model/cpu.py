@@ -642,13 +642,7 @@ def _chart_estimates(title: str, name: str, rows: Sequence[tuple[int, AnalyticEs
 
 
 def format_value(value: float, unit: Unit) -> str:
-    """Write a time or a rate with its unit.
-
-    Examples
-    --------
-    >>> format_value(166.53, Unit.CYCLES_PER_LINE), format_value(2.5e9, Unit.FLOP_PER_S)
-    ('166.5 cy/CL', '2.50 GFLOP/s')
-    """
+    """Write a time or a rate with its unit."""
     if unit is Unit.SECONDS:
         return format_seconds(value)
     if unit in (Unit.ITERATIONS_PER_S, Unit.FLOP_PER_S):

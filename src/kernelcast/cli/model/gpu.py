@@ -565,13 +565,7 @@ def _list_parts(answer: Configuration) -> dict[tuple[str, str], float]:
 
 
 def _read_sizes(text: str, name: str) -> tuple[int, ...]:
-    """Read one to three whole numbers, joined by commas or by ``x``.
-
-    Examples
-    --------
-    >>> _read_sizes("32,4,8", "--local"), _read_sizes("640x512", "--global")
-    ((32, 4, 8), (640, 512))
-    """
+    """Read one to three whole numbers, joined by commas or by ``x``."""
     parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(part.strip().isdecimal() for part in parts):
         msg = f"{name} {text!r}: expected one to three whole numbers, such as 32,4,8"

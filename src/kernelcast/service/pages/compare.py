@@ -245,10 +245,7 @@ def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
 
 
 def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
-    """Say which model is better on a device, and how sure that is.
-
-    Percentage points, so that nobody takes them for a relative change.
-    """
+    """Say which model is better on a device, and how sure that is."""
     if device.difference is None:
         return "No launch was answered by both models."
     better = comparison.second if device.difference < 0 else comparison.first

@@ -215,10 +215,7 @@ def _name_curves(figure: Figure, machine: MachineDescription) -> Figure:
 
 
 def picture_roofline(machines: Sequence[MachineDescription]) -> Figure | None:
-    """Draw peak operations and bandwidths; None where no machine has both.
-
-    One machine shows the roofs of its caches too; several show those of memory and of fp32.
-    """
+    """Draw peak operations and bandwidths; None where no machine has both."""
     is_alone = len(machines) == 1
     series, told = [], []
     for machine in machines:

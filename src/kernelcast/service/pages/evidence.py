@@ -103,13 +103,7 @@ def find_end(held: Mapping[str, Any]) -> float:
 
 
 def _write(name: str, value: object) -> str:
-    """Write a value as its name says.
-
-    Examples
-    --------
-    >>> _write("rate_s", 2e-3), _write("weight", 0.25), _write("is_even", True), _write("x", None)
-    ('2.00 ms', '25.0 %', 'yes', '')
-    """
+    """Write a value as its name says."""
     if value is None:
         return ""
     if isinstance(value, bool):

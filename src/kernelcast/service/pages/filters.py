@@ -35,48 +35,23 @@ write_points = _typeset(numbers.format_points)
 
 
 def write_signed_share(share: float | None) -> str:
-    """Write a share in percent, with its sign.
-
-    Examples
-    --------
-    >>> write_signed_share(-0.5)
-    '\N{MINUS SIGN}50.0 %'
-    """
+    """Write a share in percent, with its sign."""
     return write_share(share, signed=True)
 
 
 def write_rate(bytes_per_s: float) -> str:
-    """Write a bandwidth.
-
-    Examples
-    --------
-    >>> write_rate(12.34e9)
-    '12.3 GB/s'
-    """
+    """Write a bandwidth."""
     scale, unit = unit_of("copy_bytes_per_s", bytes_per_s)
     return f"{write_digits(bytes_per_s / scale)} {unit}"
 
 
 def write_moment(moment: datetime | None) -> str:
-    """Write a day and a time of UTC.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> write_moment(datetime(2026, 3, 1, 14, 5, 9, tzinfo=UTC))
-    '2026-03-01 14:05:09 UTC'
-    """
+    """Write a day and a time of UTC."""
     return NOTHING if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def write_size(size: Sequence[int] | None) -> str:
-    """Write a global size.
-
-    Examples
-    --------
-    >>> write_size((1024, 512)), write_size(None)
-    ('1024 x 512', 'unknown size')
-    """
+    """Write a global size."""
     return " x ".join(map(str, size)) if size else "unknown size"
 
 
@@ -95,11 +70,5 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def link_kernel(kernel: str) -> str:
-    """Give the address of a kernel's page; its name may hold anything.
-
-    Examples
-    --------
-    >>> link_kernel("polybench/2mm")
-    '/kernels/of?name=polybench%2F2mm'
-    """
+    """Give the address of a kernel's page; its name may hold anything."""
     return f"/kernels/of?{urlencode({'name': kernel})}"

@@ -175,13 +175,7 @@ def _flatten(devices: Sequence[Plain], name: str) -> list[tuple[str, str, str]]:
 
 
 def _say(value: object) -> str:
-    """Write an option.
-
-    Examples
-    --------
-    >>> _say(["nbody", "triad"]), _say([]), _say(True), _say(None)
-    ('nbody, triad', '', 'yes', '')
-    """
+    """Write an option."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -45,13 +45,7 @@ async def show_models(request: Request, service: OurService, _: PageReader) -> R
 
 
 def find_served(model: str, devices: Sequence[str]) -> list[str]:
-    """Find the devices that a model serves: that of its name, or all where it names none.
-
-    Examples
-    --------
-    >>> find_served("hybrid/pocl", ["intel", "pocl"]), find_served("pooled", ["pocl"])
-    (['pocl'], ['pocl'])
-    """
+    """Find the devices that a model serves: that of its name, or all where it names none."""
     _, mark, device = model.partition("/")
     return [one for one in devices if not mark or one == device]
 

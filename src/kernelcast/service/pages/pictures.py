@@ -55,16 +55,7 @@ class ShownPicture:
 
 
 def link(picture: Figure, address: str) -> ShownPicture:
-    """Show a picture that a route of its own answers, see `respond`.
-
-    Parameters
-    ----------
-    picture : Figure
-        What is shown; it is not drawn yet.
-    address : str
-        The route without ending: ``.svg``, ``.svg?theme=dark``, ``.png``, ``.csv`` and ``.json``
-        follow, or stand before the query that it has.
-    """
+    """Show a picture that a route of its own answers, see `respond`."""
     path, mark, query = address.partition("?")
     more = f"&{query}" if mark else ""
     return ShownPicture(

@@ -79,10 +79,7 @@ def render(
     *,
     status: int = HTTPStatus.OK,
 ) -> Response:
-    """Make a page, or a part of one, of a template below ``templates``.
-
-    All templates have ``navigation``, ``path``, ``caller``, ``can(scope)`` and ``is_fragment``.
-    """
+    """Make a page, or a part of one, of a template below ``templates``."""
     caller: Caller | None = getattr(request.state, "page_caller", None)
     scopes = frozenset() if caller is None else caller.scopes
     shared = {

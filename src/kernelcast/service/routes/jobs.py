@@ -216,13 +216,7 @@ async def end_job(job_id: str, request: Request, service: Service, caller: Calle
 
 
 async def find_job(job_id: str, service: Service) -> JobRecord:
-    """Give a job.
-
-    Raises
-    ------
-    ApiError
-        404 if there is none of that id.
-    """
+    """Give a job."""
     job = await asyncio.to_thread(service.state.jobs.find, job_id)
     if job is None:
         refuse_unknown("job", job_id)
@@ -257,10 +251,7 @@ async def _count_stream(events: AsyncIterator[str], service: Service) -> AsyncIt
 
 
 async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
-    """Tell a job's changes as server-sent events until it ends.
-
-    Other processes make them, so the database is looked at.
-    """
+    """Tell a job's changes as server-sent events until it ends."""
     revision, silent_s = -1, 0.0
     while not service.stopping.is_set():
         try:

@@ -270,11 +270,7 @@ def _set(fields: LabFields, name: str, value: int) -> str:
 def picture_roofline(
     kernel: str, estimate: AnalyticEstimate, machine: MachineDescription
 ) -> Figure | None:
-    """Draw the roofs of a machine and the launch below them; None where a roof is not known.
-
-    What the model says each part would take alone gives operations and bytes their rates: the
-    roofs are those that its time was made of.
-    """
+    """Draw the roofs of a machine and the launch below them; None where a roof is not known."""
     kind = max(_COMPUTING, key=lambda one: estimate.limiters.get(one, 0.0))
     peak = next((one.peak_per_s for one in machine.instructions if one.name == kind), None)
     memory = next((one for one in _MEMORIES if estimate.limiters.get(one)), None)

@@ -163,13 +163,7 @@ class LabFields:
 
 
 def _field_of(key: str) -> str:
-    """Give the field that a key of a problem stands in.
-
-    Examples
-    --------
-    >>> _field_of("global_size[1]"), _field_of("count"), _field_of("problem")
-    ('global_size', 'args', 'code')
-    """
+    """Give the field that a key of a problem stands in."""
     name = key.partition("[")[0]
     if name == "problem":
         return "code"
@@ -290,13 +284,7 @@ def fields_of_content(content: Mapping[str, Any], devices: Sequence[str] = ()) -
 
 
 def write_argument(held: Mapping[str, Any]) -> str:
-    """Write an argument as a line of the Lab.
-
-    Examples
-    --------
-    >>> write_argument({"buffer": "float32", "count": "{N} * 2", "init": "uniform"})
-    'buffer: float32, count: "{N} * 2", init: uniform'
-    """
+    """Write an argument as a line of the Lab."""
 
     def write(value: object) -> str:
         if isinstance(value, list | tuple):
