@@ -26,15 +26,7 @@ class Axis:
     """First global id."""
 
     def bind(self, group: Value, local: Value, local_size: Value) -> dict[Symbol, Value]:
-        """Give ids and sizes their values.
-
-        Parameters
-        ----------
-        group, local : int or ndarray of int64
-            Group ids and local ids.
-        local_size : int or ndarray of int64
-            Of these work-groups.
-        """
+        """Give ids and sizes their values."""
         return {
             Symbol(SymbolKind.LOCAL_ID, axis=self.number): local,
             Symbol(SymbolKind.GROUP_ID, axis=self.number): group,
@@ -60,13 +52,7 @@ def bind_names(scalars: Mapping[str, Number]) -> dict[Symbol, Number]:
 
 
 def list_axes(ndrange: NDRange) -> tuple[Axis, Axis, Axis]:
-    """Give the three dimensions of an index space whose local size is chosen.
-
-    Examples
-    --------
-    >>> list_axes(NDRange(global_size=(10,), local_size=(4,)))[0]
-    Axis(number=0, items=10, groups=3, local=4, offset=0)
-    """
+    """Give the three dimensions of an index space whose local size is chosen."""
     used = zip(
         ndrange.global_size, ndrange.group_counts, ndrange.known_local_size, ndrange.global_offset,
         strict=True,

@@ -119,15 +119,7 @@ class Select(Composite):
 
 
 def minimum(left: Operand, right: Operand) -> Expr:
-    """Give the lesser of two expressions.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
-    >>> print(minimum(n, 64), "--", minimum(n, n - 1))
-    min(n, 64) -- n - 1
-    """
+    """Give the lesser of two expressions."""
     one, other = _order(left, right)
     gap = (one - other).constant_value
     if gap is not None:
@@ -145,16 +137,7 @@ def maximum(left: Operand, right: Operand) -> Expr:
 
 
 def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
-    """Give one expression where a condition holds, another one where not.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> from kernelcast.expressions import less
-    >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
-    >>> print(select(less(n, 4), n + 1, 0))
-    (n + 1 if n < 4 else 0)
-    """
+    """Give one expression where a condition holds, another one where not."""
     one, other = Expr.of(then), Expr.of(otherwise)
     if condition == TRUE or one == other:
         return one

@@ -46,21 +46,6 @@ class Condition(ABC):
 
         The work-items for which the result is True include all for which the condition holds. As
         in C, what follows the deciding part of a conjunction need have no value.
-
-        Parameters
-        ----------
-        bindings : Mapping of Symbol to int or ndarray of int64
-            A value per symbol; arrays broadcast.
-
-        Returns
-        -------
-        bool or ndarray of bool
-            A bool if no array takes part.
-
-        Raises
-        ------
-        EvaluationError
-            If a symbol has no value, or a denominator is zero.
         """
 
     @abstractmethod
@@ -208,15 +193,7 @@ class Comparison(Condition):
 
 
 def compare(expr: Operand, relation: Relation) -> Condition:
-    """Compare an expression with zero, in the simplest form that whole numbers allow.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> n = Symbol(SymbolKind.SCALAR, "n")
-    >>> print(compare(4 * Expr.symbol(n) - 5, Relation.NOT_NEGATIVE))
-    n >= 2
-    """
+    """Compare an expression with zero, in the simplest form that whole numbers allow."""
     expr = Expr.of(expr)
     value = expr.constant_value
     if value is not None:
@@ -234,16 +211,7 @@ def compare(expr: Operand, relation: Relation) -> Condition:
 
 
 def less(left: Operand, right: Operand) -> Condition:
-    """Compare: left < right.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> from kernelcast.expressions import negation
-    >>> x, n = Symbol(SymbolKind.GLOBAL_ID, axis=0), Symbol(SymbolKind.SCALAR, "n")
-    >>> print(less(x, n), "--", negation(less(x, n)))
-    global_id(0) < n -- global_id(0) >= n
-    """
+    """Compare: left < right."""
     return compare(Expr.of(right) - left - 1, Relation.NOT_NEGATIVE)
 
 
@@ -371,16 +339,7 @@ def disjunction(*parts: Condition) -> Condition:
 
 
 def negation(part: Condition) -> Condition:
-    """Negate a condition; what is unknown stays unknown.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> from kernelcast.expressions import Unknown, equal, less
-    >>> x = Symbol(SymbolKind.SCALAR, "x")
-    >>> print(negation(conjunction(less(0, x), equal(x, 2), Unknown(("mask",)))))
-    x < 1 or x != 2 or unknown(mask)
-    """
+    """Negate a condition; what is unknown stays unknown."""
     return part.negated()
 
 

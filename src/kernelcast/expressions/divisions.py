@@ -94,21 +94,7 @@ class TruncMod(Division):
 
 
 def floor_div(numerator: Operand, denominator: Operand) -> Expr:
-    """Divide, rounding down; multiples of the denominator leave the division.
-
-    Raises
-    ------
-    InputError
-        If the denominator is the number zero.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
-    >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
-    >>> print(floor_div(8 * x + n + 5, 4), "--", floor_div(n * x + 3, n))
-    2*x + floor((n + 1) / 4) + 1 -- x + floor(3 / n)
-    """
+    """Divide, rounding down; multiples of the denominator leave the division."""
     _, top, bottom = _reduce(numerator, denominator)
     quotient, rest = _split(top, bottom)
     if rest.is_zero:
@@ -126,20 +112,7 @@ def floor_div(numerator: Operand, denominator: Operand) -> Expr:
 
 
 def floor_mod(numerator: Operand, denominator: Operand) -> Expr:
-    """Give what remains of a division rounded down; multiples of the denominator are dropped.
-
-    Raises
-    ------
-    InputError
-        If the denominator is the number zero.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
-    >>> print(floor_mod(9 * x + 7, 4))
-    (x + 3) mod 4
-    """
+    """Give what remains of a division rounded down; multiples of the denominator are dropped."""
     factor, top, bottom = _reduce(numerator, denominator)
     _, rest = _split(top, bottom)
     if rest.is_zero:
@@ -158,20 +131,7 @@ def floor_mod(numerator: Operand, denominator: Operand) -> Expr:
 
 
 def trunc_div(numerator: Operand, denominator: Operand) -> Expr:
-    """Divide as C does; only what divides without remainder is simplified.
-
-    Raises
-    ------
-    InputError
-        If the denominator is the number zero.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> x = Expr.symbol(Symbol(SymbolKind.SCALAR, "x"))
-    >>> print(trunc_div(8 * x + 4, 4), "--", trunc_div(4 * x + 1, 4))
-    2*x + 1 -- trunc((4*x + 1) / 4)
-    """
+    """Divide as C does; only what divides without remainder is simplified."""
     _, top, bottom = _reduce(numerator, denominator)
     quotient, rest = _split(top, bottom)
     if rest.is_zero:
@@ -186,13 +146,7 @@ def trunc_div(numerator: Operand, denominator: Operand) -> Expr:
 
 
 def trunc_mod(numerator: Operand, denominator: Operand) -> Expr:
-    """Give what remains of a division as C does it: numerator - denominator * quotient.
-
-    Raises
-    ------
-    InputError
-        If the denominator is the number zero.
-    """
+    """Give what remains of a division as C does it: numerator - denominator * quotient."""
     factor, top, bottom = _reduce(numerator, denominator)
     _, rest = _split(top, bottom)
     if rest.is_zero:

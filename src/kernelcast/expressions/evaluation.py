@@ -31,13 +31,7 @@ class Evaluable(Protocol):
 
 
 def look_up(bindings: Bindings, symbol: Symbol) -> Value:
-    """Give a symbol's value, as int or as array of int64.
-
-    Raises
-    ------
-    EvaluationError
-        If it has none, or one that is no whole number.
-    """
+    """Give a symbol's value, as int or as array of int64."""
     value = bindings.get(symbol)
     if type(value) is int:
         return value
@@ -53,18 +47,7 @@ def look_up(bindings: Bindings, symbol: Symbol) -> Value:
 
 
 def divide_floor(numerator: Value, denominator: Value) -> Value:
-    """Divide, rounding down.
-
-    Raises
-    ------
-    EvaluationError
-        If a denominator is zero.
-
-    Examples
-    --------
-    >>> divide_floor(-7, 2)
-    -4
-    """
+    """Divide, rounding down."""
     if np.any(denominator == 0) if isinstance(denominator, np.ndarray) else denominator == 0:
         msg = "division by zero; give values for which no denominator is zero"
         raise EvaluationError(msg)
@@ -72,18 +55,7 @@ def divide_floor(numerator: Value, denominator: Value) -> Value:
 
 
 def divide_trunc(numerator: Value, denominator: Value) -> Value:
-    """Divide as C does, rounding towards zero.
-
-    Raises
-    ------
-    EvaluationError
-        If a denominator is zero.
-
-    Examples
-    --------
-    >>> divide_trunc(-7, 2)
-    -3
-    """
+    """Divide as C does, rounding towards zero."""
     quotient = divide_floor(numerator, denominator)
     inexact = quotient * denominator != numerator
     # The floor lies one too low where the exact quotient is negative and no whole number.
@@ -91,22 +63,7 @@ def divide_trunc(numerator: Value, denominator: Value) -> Value:
 
 
 def evaluate_where(part: Evaluable, mask: BoolArray, bindings: Bindings) -> Value | Truth:
-    """Evaluate an arm of a choice, which need have a value only where the choice takes it.
-
-    Parameters
-    ----------
-    part : Evaluable
-        An expression or a condition.
-    mask : ndarray of bool
-        Where its value counts.
-    bindings : Mapping of Symbol to int or ndarray
-        Values of its symbols, which broadcast with the mask.
-
-    Returns
-    -------
-    int, bool or ndarray
-        The value; anything where the mask is False.
-    """
+    """Evaluate an arm of a choice where a mask is True; elsewhere it need have no value."""
     try:
         return part.evaluate(bindings)
     except EvaluationError:

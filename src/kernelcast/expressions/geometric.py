@@ -96,31 +96,7 @@ class Geometric(Composite):
 
 
 def geometric(start: Operand, factor: int, iteration: Operand, *, is_division: bool) -> Expr:
-    """Multiply a value by a factor at each iteration of a loop, or divide it as C does.
-
-    Parameters
-    ----------
-    start : Expr, Symbol or int
-        The value at iteration 0.
-    factor : int
-        By what it is multiplied or divided.
-    iteration : Expr, Symbol or int
-        How often: usually a loop's symbol.
-    is_division : bool
-        Whether it is divided.
-
-    Raises
-    ------
-    InputError
-        If it divides by zero, or the iteration is a number below 0.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol, SymbolKind
-    >>> size = Symbol(SymbolKind.LOCAL_SIZE, axis=0)
-    >>> print(geometric(size, 2, Symbol(SymbolKind.LOOP, "k"), is_division=True))
-    trunc(local_size(0) / 2^iteration(k))
-    """
+    """Multiply a start by a factor at each iteration of a loop, or divide it as C does."""
     value, times = Expr.of(start), Expr.of(iteration)
     count = times.constant_value
     if is_division and not factor:

@@ -21,25 +21,7 @@ Interval: TypeAlias = tuple[int, int]
 
 
 def bound_values(expr: Expr, ranges: Mapping[Symbol, Interval]) -> Interval:
-    """Give the interval that holds all values of an expression.
-
-    Parameters
-    ----------
-    ranges : mapping of Symbol to (int, int)
-        Between which values its symbols lie.
-
-    Raises
-    ------
-    EvaluationError
-        If a symbol has no range, or a divisor may be 0.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import SymbolKind
-    >>> x, y = (Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in (0, 1))
-    >>> bound_values(4 * Expr.symbol(x) - 100 * Expr.symbol(y) + 3, {x: (0, 9), y: (2, 3)})
-    (-297, -161)
-    """
+    """Give the interval that holds all values of an expression."""
     low = high = 0
     for monomial, factor in expr.products:
         least = most = factor
@@ -73,13 +55,7 @@ def _bound_atom(atom: Symbol | Composite, ranges: Mapping[Symbol, Interval]) -> 
 def divide_intervals(
     top: Interval, bottom: Interval, *, is_floor: bool, is_remainder: bool
 ) -> Interval:
-    """Give the interval of quotients or remainders, rounded down or towards zero.
-
-    Raises
-    ------
-    EvaluationError
-        If a divisor may be 0.
-    """
+    """Give the interval of quotients or remainders, rounded down or towards zero."""
     if bottom[0] <= 0 <= bottom[1]:
         msg = f"values between {bottom[0]} and {bottom[1]}: a divisor may be 0"
         raise EvaluationError(msg)
@@ -113,32 +89,7 @@ class _Strides:
 def bound_pieces(
     expr: Expr, ranges: Mapping[Symbol, Interval], *, least_gap: int, most: int
 ) -> list[Interval]:
-    """Give intervals that hold all values of an expression.
-
-    Parameters
-    ----------
-    ranges : mapping of Symbol to (int, int)
-        Between which values its symbols lie.
-    least_gap : int
-        Pieces with less between them are one.
-    most : int
-        Pieces at most: of more, those with the smallest gaps are joined.
-
-    Raises
-    ------
-    EvaluationError
-        As `bound_values`.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import SymbolKind
-    >>> x, y = (Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in (0, 1))
-    >>> offset = 4 * Expr.symbol(x) + 100 * Expr.symbol(y) + 3
-    >>> bound_pieces(offset, {x: (0, 9), y: (2, 4)}, least_gap=50, most=8)
-    [(203, 239), (303, 339), (403, 439)]
-    >>> bound_pieces(offset, {x: (0, 9), y: (2, 4)}, least_gap=50, most=2)
-    [(203, 439)]
-    """
+    """Bound an expression's values by at most so many intervals that lie at least a gap apart."""
     found = _find_strides(expr, ranges)
     width, apart = found.high - found.low, []
     strides = sorted(found.strides)

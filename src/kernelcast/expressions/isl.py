@@ -53,13 +53,7 @@ class TooHardError(NotKnownError):
 
 
 def make_context(most_operations: int = _MOST_OPERATIONS) -> islpy.Context:
-    """Make what sets that meet have in common, and what bounds the work for a question.
-
-    Parameters
-    ----------
-    most_operations : int
-        Steps of the solver after which it gives up.
-    """
+    """Make what sets that meet have in common, and what bounds the work for a question."""
     context = islpy.Context()
     context.set_max_operations(most_operations)
     return context
@@ -76,25 +70,7 @@ def answering(context: islpy.Context) -> Iterator[None]:
 
 
 class IslSpace:
-    """Points with a whole number for each of some symbols.
-
-    Parameters
-    ----------
-    symbols : sequence of Symbol
-        The dimensions, in the order by which the first of some points is found.
-    context : islpy.Context
-        Of `make_context`.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import SymbolKind, floor_div, less
-    >>> x = Symbol(SymbolKind.SCALAR, "x")
-    >>> space = IslSpace([x], make_context())
-    >>> space.to_isl(floor_div(x, 4) + 1)
-    PwAff("{ [i0] -> [(1 + floor((i0)/4))] }")
-    >>> print(space.from_isl_set(space.to_isl_set(less(2, 3 * Expr.symbol(x)))))
-    x >= 1
-    """
+    """Points with a whole number for each of some symbols."""
 
     def __init__(self, symbols: Sequence[Symbol], context: islpy.Context) -> None:
         self.symbols = tuple(symbols)
@@ -104,13 +80,7 @@ class IslSpace:
         self._space = space
 
     def to_isl(self, expr: Expr) -> islpy.PwAff:
-        """Give the piecewise quasi-affine expression.
-
-        Raises
-        ------
-        NotKnownError
-            If it is none over these symbols: variables are multiplied, contents or powers.
-        """
+        """Give the piecewise quasi-affine expression."""
         affine = self._zero
         others: list[islpy.PwAff] = []
         for monomial, coefficient in expr.products:
@@ -125,18 +95,7 @@ class IslSpace:
         return reduce(islpy.PwAff.add, others, islpy.PwAff.from_aff(affine))
 
     def to_isl_set(self, condition: Condition, *, approximates: bool = False) -> islpy.Set:
-        """Give the points for which a condition holds.
-
-        Parameters
-        ----------
-        approximates : bool
-            Whether more points will do: what is not quasi-affine or depends on data counts as met.
-
-        Raises
-        ------
-        NotKnownError
-            If it is not quasi-affine over these symbols, and exact points were asked for.
-        """
+        """Give the points for which a condition holds."""
         if isinstance(condition, And | Or):
             parts = (self.to_isl_set(one, approximates=approximates) for one in condition.parts)
             return reduce(and_ if isinstance(condition, And) else or_, parts)

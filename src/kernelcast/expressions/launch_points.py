@@ -55,21 +55,7 @@ class LaunchPoints:
     def place(
         self, accesses: Iterable[MemoryAccess], context: islpy.Context, *, is_exact: bool
     ) -> Iterator[PlacedAccesses]:
-        """Place accesses, those together that differ by a number of bytes only.
-
-        Parameters
-        ----------
-        context : islpy.Context
-            Of `make_context`.
-        is_exact : bool
-            Whether accesses are left out of which it is not known exactly which points do them.
-            Otherwise conditions that are not understood count as met.
-
-        Raises
-        ------
-        NotKnownError
-            If an offset is not known or isl gave up, unless `is_exact`.
-        """
+        """Place accesses: only those of known points if exact, else unknown guards count as met."""
         for (offset, reach), members in self._group(accesses, is_exact=is_exact).items():
             try:
                 yield self._place(offset, reach, members, context, is_exact=is_exact)

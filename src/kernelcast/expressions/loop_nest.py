@@ -132,13 +132,7 @@ class LoopNest:
         return frozenset(one.name for one in symbols if one.kind is SymbolKind.SCALAR)
 
     def bind_constants(self, constants: Mapping[str, int]) -> dict[Symbol, int]:
-        """Join the nest's constants with those given now, which win.
-
-        Raises
-        ------
-        InputError
-            If one that the nest depends on has no value, or one below 1.
-        """
+        """Join the nest's constants with those given now, which win."""
         merged = {**self.constants, **constants}
         wanted = sorted(self.name_constants())
         missing = [name for name in wanted if name not in merged]
@@ -165,34 +159,7 @@ _MOST_OPERATIONS = 20_000_000
 
 
 class IterationSpace:
-    """The iterations of a nest of one size.
-
-    Parameters
-    ----------
-    loops : sequence of NestLoop
-        Outermost first.
-    values : mapping of Symbol to int
-        Of constants.
-    taken : float or None
-        Share of iterations in which each decision on data holds, independently of all else; None
-        if both its sides are executed.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import equal, floor_mod
-    >>> i, j = (Symbol(SymbolKind.LOOP, name) for name in "ij")
-    >>> square = [
-    ...     NestLoop(name=name, start=Expr.constant(0), stop=Expr.constant(80)) for name in "ji"
-    ... ]
-    >>> space = IterationSpace(square, {})
-    >>> space.share(less(i, j)), space.share(equal(floor_mod(i, 4), 0))
-    (0.49375, 0.25)
-
-    Every line of 8 elements holds one whose place is a multiple of 4:
-
-    >>> space.share_of_lines(equal(floor_mod(i, 4), 0), 8, 64)
-    1.0
-    """
+    """Iterations of a nest of one size; decisions on data hold for a share `taken` of them."""
 
     def __init__(
         self,
@@ -218,13 +185,7 @@ class IterationSpace:
             self._replaced[own] = value
 
     def share(self, condition: Condition) -> float:
-        """Give the share of iterations in which a condition holds.
-
-        Raises
-        ------
-        InputError
-            If it cannot be counted: it is not quasi-affine.
-        """
+        """Give the share of iterations in which a condition holds."""
         return sum(
             chance * self._share(case, lambda one: one)
             for case, chance in self._list_cases(condition)
@@ -235,17 +196,7 @@ class IterationSpace:
         return self._share(unite(condition), _find_rows, key=(0, 0), keeps_inner=True)
 
     def share_of_lines(self, condition: Condition, stride: int, line_bytes: int) -> float:
-        """Give the share of lines, of all that an access passes, that it touches.
-
-        Parameters
-        ----------
-        condition : Condition
-            In which iterations it is executed.
-        stride : int
-            Bytes by which the innermost loop moves it, above 0.
-        line_bytes : int
-            Of a cache line.
-        """
+        """Give the share of lines, of all that an access passes, that it touches."""
         if stride >= line_bytes:
             return self.share(condition)
         possible = unite(condition)
@@ -344,15 +295,7 @@ def find_decisions(condition: Condition) -> tuple[Symbol, ...]:
 
 
 def unite(condition: Condition) -> Condition:
-    """Give the iterations in which a condition holds if data have it so: a mask may be set.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import equal
-    >>> i, found = Symbol(SymbolKind.LOOP, "i"), Symbol(SymbolKind.CONTENT, "a[i] > 0")
-    >>> print(unite(conjunction(less(i, 5), equal(found, 1))))
-    iteration(i) < 5
-    """
+    """Give the iterations in which a condition holds if data have it so: a mask may be set."""
     for one in find_decisions(condition):
         condition = disjunction(*(condition.substitute({one: side}) for side in (0, 1)))
     return condition
@@ -396,16 +339,7 @@ def decide(nest: LoopNest, sides: Mapping[Symbol, int]) -> LoopNest:
 
 
 def weigh(nest: LoopNest, space: IterationSpace, *, has_masks: bool) -> OperationCounts:
-    """Give the operations of a mean iteration.
-
-    Parameters
-    ----------
-    nest : LoopNest
-        With branches or without.
-    has_masks : bool
-        Whether vectors execute both sides where a condition changes from one iteration of the
-        innermost loop to the next. What holds for none or all of them is jumped over anyhow.
-    """
+    """Give the operations of a mean iteration."""
     share = space.share_of_rows if has_masks else space.share
     return add_weighted([
         (nest.executed, 1.0), *((counts, share(one) - 1) for one, counts in nest.branches)

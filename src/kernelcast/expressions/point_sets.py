@@ -44,39 +44,7 @@ class Bounds:
 
 
 class PointSet:
-    """Points that conditions leave.
-
-    Parameters
-    ----------
-    symbols : sequence of Symbol
-        The coordinates, in the order by which the first point is found.
-    conditions : iterable of Condition
-        Over them.
-    context : islpy.Context
-        Of `make_context`.
-    approximates : bool
-        Whether more points will do: conditions that are not quasi-affine count as met.
-
-    Raises
-    ------
-    NotKnownError
-        By the constructor and every method, if conditions or expressions are not quasi-affine or
-        isl needs more steps than the context allows.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import SymbolKind, less, less_equal
-    >>> from kernelcast.expressions.isl import make_context
-    >>> x, y = (Symbol(SymbolKind.SCALAR, name) for name in "xy")
-    >>> triangle = [less_equal(0, x), less(x, y), less(y, 10)]
-    >>> points = PointSet([x, y], triangle, make_context())
-    >>> found = points.find_first(less(20, Expr.symbol(x) + 2 * Expr.symbol(y)))
-    >>> found[x], found[y]
-    (3, 9)
-    >>> bounds = points.bound(3 * Expr.symbol(y), {x})
-    >>> print(bounds.low, "to", bounds.high, "where", bounds.exists)
-    3*x + 3 to 27 where x >= 0 and x < 9
-    """
+    """Points that conditions leave; isl raises `NotKnownError` beyond its number of steps."""
 
     def __init__(
         self,
@@ -127,11 +95,6 @@ class PointSet:
         """Find between which values an expression lies.
 
         Where more points will do, bounds are wider if points lie apart.
-
-        Parameters
-        ----------
-        kept : collection of Symbol
-            Symbols of which the bounds are expressions.
         """
         with answering(self.context):
             values = self._relate(expr, kept, self._hull)
@@ -161,17 +124,7 @@ class PointSet:
         return True
 
     def simplify(self, expr: Expr) -> Expr:
-        """Write an expression as isl does: quotients and remainders that add up are put together.
-
-        Examples
-        --------
-        >>> from kernelcast.expressions import SymbolKind, floor_div, floor_mod
-        >>> from kernelcast.expressions.isl import make_context
-        >>> x = Symbol(SymbolKind.SCALAR, "x")
-        >>> points = PointSet([x], [], make_context())
-        >>> print(points.simplify(8 * floor_div(x, 4) + 2 * floor_mod(x, 4)))
-        2*x
-        """
+        """Write an expression as isl does: quotients and remainders that add up are one."""
         with answering(self.context):
             return self._space.from_isl(self._space.to_isl(expr))
 
@@ -188,19 +141,7 @@ class PointSet:
 
 
 def relate_bytes(points: PointSet, offset: Expr, count: int, owner: Symbol) -> islpy.Map:
-    """Relate the values of a symbol to the bytes that points touch.
-
-    Parameters
-    ----------
-    points : PointSet
-        Who touches them.
-    offset : Expr
-        The first byte that a point touches.
-    count : int
-        How many bytes it touches.
-    owner : Symbol
-        Of the points.
-    """
+    """Relate the values of a symbol to the bytes that points touch."""
     with answering(points.context):
         first = points.map_to(offset, {owner})
         text = f"{{ [first] -> [byte] : first <= byte < first + {count} }}"
@@ -208,18 +149,7 @@ def relate_bytes(points: PointSet, offset: Expr, count: int, owner: Symbol) -> i
 
 
 def are_apart(some: Sequence[islpy.Map], others: Sequence[islpy.Map]) -> bool:
-    """Tell whether no byte is related to one value here, and to another value there.
-
-    Parameters
-    ----------
-    some, others : sequence of islpy.Map
-        Of `relate_bytes`, all with one context.
-
-    Raises
-    ------
-    NotKnownError
-        If isl needs more steps than the context allows.
-    """
+    """Tell whether no byte is related to one value here, and to another value there."""
     if not some or not others:
         return True
     with answering(some[0].get_ctx()):
@@ -231,30 +161,7 @@ def are_apart(some: Sequence[islpy.Map], others: Sequence[islpy.Map]) -> bool:
 def split_into_boxes(
     condition: Condition, limits: Mapping[Symbol, range], most: int
 ) -> list[Condition] | None:
-    """Divide the points for which a condition holds into disjoint boxes.
-
-    Parameters
-    ----------
-    limits : mapping of Symbol to range
-        Values of its symbols; boxes do not repeat them.
-    most : int
-        How many boxes there may be.
-
-    Returns
-    -------
-    list of Condition or None
-        One per box, which bounds symbols; None if there are no such boxes.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import SymbolKind, equal, disjunction
-    >>> x, y = (Symbol(SymbolKind.SCALAR, name) for name in "xy")
-    >>> border = disjunction(equal(x, 0), equal(y, 9))
-    >>> for one in split_into_boxes(border, {x: range(10), y: range(10)}, 8) or []:
-    ...     print(one)
-    x == 0 and y < 9
-    y == 9
-    """
+    """Split into boxes, each a condition that bounds symbols; None for more than `most`."""
     space = IslSpace(tuple(limits), context := make_context())
     try:
         with answering(context):

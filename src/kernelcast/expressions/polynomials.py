@@ -31,18 +31,7 @@ Term: TypeAlias = tuple[tuple[Factor, ...], int]
 
 
 def write_sum(terms: Sequence[Term]) -> str:
-    """Write a sum of products.
-
-    Parameters
-    ----------
-    terms : sequence of (factors, coefficient)
-        The products, in the order in which they shall appear.
-
-    Examples
-    --------
-    >>> write_sum([((), -3)])
-    '-3'
-    """
+    """Write a sum of products."""
     if not terms:
         return "0"
     if _is_sole(terms):
@@ -62,15 +51,7 @@ def write_sum(terms: Sequence[Term]) -> str:
 
 
 def write_operand(terms: Sequence[Term], *, as_factor: bool) -> str:
-    """Write a sum of products so that it can stand beside an operator.
-
-    Parameters
-    ----------
-    terms : sequence of (factors, coefficient)
-        The products.
-    as_factor : bool
-        Whether a product needs parentheses as well: right of a division, as an exponent.
-    """
+    """Write a sum of products so that it can stand beside an operator."""
     text = write_sum(terms)
     if _is_sole(terms):
         return f"({text})" if terms[0][0][0].text_needs_parentheses else text
@@ -146,23 +127,6 @@ class Expr:
 
     Make one from `Expr.constant` and `Expr.symbol` with ``+``, ``-``, ``*`` and the functions
     `floor_div`, `minimum`, `select` and so on. Expressions with the same terms are equal.
-
-    Parameters
-    ----------
-    terms : dict of tuple of atoms to int
-        Coefficient, not 0, of each product; the atoms of a product are sorted. It is kept, not
-        copied.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import SymbolKind
-    >>> x = Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=0))
-    >>> width = Expr.symbol(Symbol(SymbolKind.SCALAR, "width"))
-    >>> address = 4 * (x + width * x - 1)
-    >>> print(address)
-    4*global_id(0) + 4*width*global_id(0) - 4
-    >>> address - 4 * x * (1 + width) == Expr.constant(-4)
-    True
     """
 
     __slots__ = ("_hash", "_sorted", "_symbols", "_terms", "_text")
@@ -307,13 +271,7 @@ class Expr:
         return self._text
 
     def operand_text(self, *, as_factor: bool = False) -> str:
-        """Write it so that it can stand beside an operator.
-
-        Parameters
-        ----------
-        as_factor : bool
-            Whether a product needs parentheses as well: right of a division, as an exponent.
-        """
+        """Write it so that it can stand beside an operator."""
         return write_operand(self.terms, as_factor=as_factor)
 
     def symbols(self) -> frozenset[Symbol]:
@@ -327,31 +285,7 @@ class Expr:
         return self._symbols
 
     def evaluate(self, bindings: Bindings) -> Value:
-        """Give the value for these values of the symbols.
-
-        Parameters
-        ----------
-        bindings : Mapping of Symbol to int or ndarray of int64
-            A value per symbol; arrays broadcast. Integers are exact, arrays wrap at 64 bits.
-
-        Returns
-        -------
-        int or ndarray of int64
-            An int if no array takes part.
-
-        Raises
-        ------
-        EvaluationError
-            If a symbol has no value, or a denominator is zero.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelcast.expressions import SymbolKind
-        >>> x = Symbol(SymbolKind.LOCAL_ID, axis=0)
-        >>> (4 * Expr.symbol(x) + 1).evaluate({x: np.arange(3)})
-        array([1, 5, 9])
-        """
+        """Give the value for these values of the symbols."""
         total: Value = 0
         try:
             for monomial, coefficient in self._terms.items():
@@ -369,20 +303,7 @@ class Expr:
         return total
 
     def substitute(self, replacements: Replacements) -> "Expr":
-        """Put expressions or numbers in the place of symbols, all at once, and simplify.
-
-        Parameters
-        ----------
-        replacements : Mapping of Symbol to Expr, Symbol or int
-            What to put in; other symbols stay.
-
-        Examples
-        --------
-        >>> from kernelcast.expressions import SymbolKind
-        >>> x, n = (Symbol(SymbolKind.SCALAR, name) for name in "xn")
-        >>> print((Expr.symbol(x) * n).substitute({x: Expr.symbol(n) + 1, n: 3}))
-        3*n + 3
-        """
+        """Put expressions or numbers in the place of symbols, all at once, and simplify."""
         if self.symbols().isdisjoint(replacements):
             return self
         total = Expr({})
@@ -410,15 +331,7 @@ class Expr:
         )
 
     def as_linear(self) -> tuple[dict[Symbol, int], int] | None:
-        """Give coefficients and constant if it is a sum of symbols times numbers.
-
-        Examples
-        --------
-        >>> from kernelcast.expressions import SymbolKind
-        >>> n = Symbol(SymbolKind.SCALAR, "n")
-        >>> (2 * Expr.symbol(n) - 3).as_linear()
-        ({Symbol(scalar, name='n', axis=0): 2}, -3)
-        """
+        """Give coefficients and constant if it is a sum of symbols times numbers."""
         coefficients: dict[Symbol, int] = {}
         for monomial, coefficient in self.terms:
             if not monomial:
@@ -429,15 +342,7 @@ class Expr:
         return coefficients, self.constant_term
 
     def split(self, symbol: Symbol) -> "tuple[Expr, Expr] | None":
-        """Split into what does not depend on a symbol, and the symbol's factor, if it is a sum.
-
-        Examples
-        --------
-        >>> from kernelcast.expressions import SymbolKind
-        >>> k, n = Symbol(SymbolKind.LOOP, "k"), Symbol(SymbolKind.SCALAR, "n")
-        >>> print(*((Expr.symbol(k) * n + 3).split(k) or ()))
-        3 n
-        """
+        """Split into what does not depend on a symbol, and the symbol's factor, if it is a sum."""
         start, slope = Expr({}), Expr({})
         for monomial, factor in self._terms.items():
             holding = [atom for atom in monomial if holds(atom, symbol)]

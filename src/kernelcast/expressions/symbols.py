@@ -36,34 +36,7 @@ _INTERNED: dict[tuple[SymbolKind, str, int], "Symbol"] = {}
 
 
 class Symbol:
-    """A whole number that a kernel knows at run time.
-
-    Parameters
-    ----------
-    kind : SymbolKind
-        What it stands for.
-    name : str
-        A loop's id, a scalar argument's name, or what tells contents apart; empty for all other
-        kinds.
-    axis : int
-        Dimension of an id or a size, 0 to 2; 0 for all other kinds.
-
-    Raises
-    ------
-    InputError
-        If name or axis do not fit the kind.
-
-    Notes
-    -----
-    There is one object per symbol, so comparing and hashing cost what they cost for identities.
-
-    Examples
-    --------
-    >>> Symbol(SymbolKind.GLOBAL_ID, axis=1) is Symbol(SymbolKind.GLOBAL_ID, axis=1)
-    True
-    >>> print(Symbol(SymbolKind.SCALAR, "width"), Symbol(SymbolKind.LOOP, "k"))
-    width iteration(k)
-    """
+    """A whole number that a kernel knows at run time."""
 
     __slots__ = ("axis", "is_parameter", "kind", "name", "sort_key")
 

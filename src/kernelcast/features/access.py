@@ -10,19 +10,7 @@ from kernelcast.records.kernel import Kernel
 
 @lru_cache(maxsize=256)
 def infer_accesses(kernel: Kernel, argument_count: int) -> tuple[Access | None, ...]:
-    """Find the pointer parameters through which a kernel provably only loads.
-
-    Parameters
-    ----------
-    argument_count : int
-        How many answers are wanted.
-
-    Returns
-    -------
-    tuple of Access or None
-        `Access.READ` where no access may be a store; None where that cannot be shown (it is stored
-        to, or the source is not understood).
-    """
+    """Find which arguments are only read; None for those that may be stored to."""
     try:
         facts = analyse(kernel).facts
     except InputError:

@@ -15,36 +15,7 @@ _OUTSIDE = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)
 def find_active_box(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int]
 ) -> GroupBox | None:
-    """Find the smallest box of work-groups outside of which none touches memory.
-
-    A stencil's border planes, padding of the index space: a sample of them says nothing of the
-    others, and the first work-groups of a launch are often such.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its launch; the local size is chosen.
-
-    Returns
-    -------
-    GroupBox or None
-        The whole index space where it is not known; None if no work-group touches memory.
-
-    Examples
-    --------
-    The first four and the last four planes of a star of range 4 are left as they are:
-
-    >>> from kernelcast.features.analysis import analyse
-    >>> from kernelcast.records.kernel import Kernel
-    >>> source = '''kernel void star(global float *a, int depth) {
-    ...     int z = get_global_id(1), x = get_global_id(0);
-    ...     if (z < 4 || z >= depth - 4) return;
-    ...     a[z * 64 + x] += 1; }'''
-    >>> facts = analyse(Kernel(name="star", source=source)).facts
-    >>> ndrange = NDRange(global_size=(64, 30), local_size=(32, 1))
-    >>> find_active_box(facts, ndrange, {"depth": 30})
-    GroupBox(start=(0, 4), shape=(2, 22))
-    """
+    """Find the box of work-groups that touch memory: the whole launch where that is not known."""
     everything = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
     accesses = [one for one in facts.accesses if one.space in _OUTSIDE]
     if facts.gaps or any(one.offset_bytes is None for one in accesses):

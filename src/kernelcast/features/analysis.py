@@ -35,43 +35,11 @@ def _name_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> H
 
 @cached(LRUCache(64), key=_name_code, lock=Lock())
 def analyse(kernel: Kernel) -> Analysis:
-    """Analyse a kernel's source.
-
-    Returns
-    -------
-    Analysis
-        Partial where the source lacks names or holds what is not followed; `facts.gaps` says
-        which.
-
-    Raises
-    ------
-    CompileError
-        If the compiler refuses the source; holds its words.
-    KernelNotFoundError
-        If it defines no kernel of that name.
-    MissingExtraError
-        If there is no compiler; says what to install.
-    """
+    """Analyse a kernel's source."""
     return Analysis(kernel=kernel, facts=read_facts(kernel))
 
 
 @cached(LRUCache(64), key=_name_code, lock=Lock())
 def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
-    """Read the facts about a kernel, whose loops and conditions may ask what buffers hold.
-
-    Parameters
-    ----------
-    known_buffers : frozenset of str
-        Parameters whose contents are known and that the kernel does not write.
-
-    Returns
-    -------
-    KernelFacts
-        As of `analyse`; with `contents` where buffers are known.
-
-    Raises
-    ------
-    CompileError, KernelNotFoundError, MissingExtraError
-        As `analyse`.
-    """
+    """Read the facts about a kernel, whose loops and conditions may ask what buffers hold."""
     return read_compiled(kernel, known_buffers)

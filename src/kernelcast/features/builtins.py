@@ -64,18 +64,7 @@ NATIVE_PREFIXES = ("native_", "half_")
 
 @cache
 def find_parts(name: str, lanes: int) -> _Parts | None:
-    """Give a builtin's operations.
-
-    Parameters
-    ----------
-    lanes : int
-        Lanes of its first vector argument, or of its result.
-
-    Returns
-    -------
-    tuple of (OperationKind, int, int), or None
-        Kind, number and lanes; empty for what is free, None for a function that is not known.
-    """
+    """List (kind, number, lanes) of what a builtin executes; None for an unknown function."""
     if _FREE.fullmatch(name):
         return ()
     single = _SINGLE.get(name)
@@ -99,19 +88,7 @@ def is_atomic(name: str) -> bool:
 
 @cache
 def find_vector_access(name: str) -> tuple[bool, int, bool] | None:
-    """Read vloadN, vstoreN and their half-precision relatives.
-
-    Returns
-    -------
-    (bool, int, bool) or None
-        Whether it stores, lanes, whether memory holds half-precision numbers; None for any other
-        function.
-
-    Examples
-    --------
-    >>> find_vector_access("vstore4"), find_vector_access("vload_half")
-    ((True, 4, False), (False, 1, True))
-    """
+    """Tell (does it store, lanes, is it half) of a vload or vstore; None for any other function."""
     match = _VECTOR.fullmatch(name)
     if match:
         return match["what"] == "vstore", int(match["lanes"]), False

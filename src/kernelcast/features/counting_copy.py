@@ -80,23 +80,7 @@ _EXTENSIONS: Final = "".join(
 
 
 def write_counting_copy(kernel: Kernel, *, records_addresses: bool = False) -> InstrumentedKernel:
-    """Write the counting copy of a kernel.
-
-    Parameters
-    ----------
-    records_addresses : bool
-        Whether each access to global, constant and local memory writes its address down as well.
-
-    Returns
-    -------
-    InstrumentedKernel
-        Counters and sites have the numbers of the facts.
-
-    Raises
-    ------
-    InputError
-        If the source has errors, or holds what cannot be written down again; says what.
-    """
+    """Write the counting copy of a kernel."""
     reader, gaps = read_code(kernel)
     errors = [gap.reason for gap in gaps if "error in the source" in gap.reason]
     if errors:
@@ -630,13 +614,7 @@ def _read_float(text: str) -> float:
 
 
 def _read_types(mangled: str) -> list[str]:
-    """Read the types of a builtin's parameters (Itanium C++ ABI); empty for images and such.
-
-    Examples
-    --------
-    >>> _read_types("PU3AS1VKiDv4_fS1_j")
-    ['volatile const __global int *', 'float4', 'float4', 'uint']
-    """
+    """Read the types of a builtin's parameters (Itanium C++ ABI); empty for images and such."""
     place = 0
     seen: list[str] = []
 

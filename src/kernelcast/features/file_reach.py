@@ -65,15 +65,7 @@ ATTRIBUTES: Final = frozenset({
 
 
 def is_refused(word: str) -> bool:
-    """Tell whether a word may not stand in a source.
-
-    Examples
-    --------
-    >>> is_refused("__asm__"), is_refused("__has_embed"), is_refused("__unheard_of")
-    (True, True, True)
-    >>> is_refused("__global"), is_refused("__opencl_c_images"), is_refused("_t"), is_refused("N")
-    (False, False, False, False)
-    """
+    """Tell whether a word may not stand in a source."""
     if word in PASTED or word in _LOADED:
         return True
     if not (word.startswith("__") and word[2:3].islower()):
@@ -114,13 +106,7 @@ _REFUSED = {"/*": "a comment without an end", "%:": "the sign %: in place of #"}
 
 
 class ReachError(Exception):
-    """Is raised for what a text may not hold.
-
-    Parameters
-    ----------
-    advice : str
-        What to do.
-    """
+    """Is raised for what a text may not hold, with advice."""
 
     def __init__(self, what: str, advice: str = "put everything into the source") -> None:
         super().__init__(what)
@@ -129,18 +115,7 @@ class ReachError(Exception):
 
 
 def split_lines(source: str) -> list[Line]:
-    r"""Give the tokens of each line that has any.
-
-    Raises
-    ------
-    ReachError
-        If compilers would read the text differently, or it holds signs that are none of C.
-
-    Examples
-    --------
-    >>> split_lines("#def\\\nine N /* four */ 4\n\nint a; // N")
-    [('#', 'define', 'N', '4'), ('int', 'a', ';')]
-    """
+    """Give the tokens of each line that has any."""
     lines: list[Line] = []
     current: list[str] = []
     for token, is_glued in _split(_splice(source)):
@@ -228,20 +203,7 @@ _KNOWN_PIECES = frozenset({"_"})
 
 
 def find_pasted(lines: Sequence[Line]) -> tuple[str, tuple[str, ...]] | None:
-    r"""Find a word of `PASTED` that can be made of words of a text.
-
-    Returns
-    -------
-    (str, tuple of str) or None
-        The word and its pieces.
-
-    Examples
-    --------
-    >>> from kernelcast.features.file_reach import split_lines
-    >>> find_pasted(split_lines("#define JOIN(a, b) a##b\nJOIN(as, m)"))
-    ('asm', ('as', 'm'))
-    >>> find_pasted(split_lines("#define SUM(t) sum_##t\nint as, m;"))
-    """
+    """Find a word of `PASTED` that can be made of words of a text."""
     firsts: set[str] = set()
     nexts: set[str] = set()
     words = _list_words(lines)
@@ -325,26 +287,7 @@ _HASH, _PASTE = "#", "##"
 
 
 def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
-    r"""Refuse a source that could reach files, together with what is defined for it.
-
-    Parameters
-    ----------
-    definitions : sequence of str
-        Of ``-D``, each ``NAME`` or ``NAME=VALUE``.
-
-    Raises
-    ------
-    InputError
-        If it could.
-
-    Examples
-    --------
-    >>> check_reach("#define N 4\nkernel void k() {}", ["M=2"])
-    >>> check_reach('# include "/etc/passwd"')  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-     ...
-    kernelcast.records.errors.InputError: code: holds the directive #include; no file is ...
-    """
+    """Refuse a source that could reach files, together with what is defined for it."""
     options = _try("build options", lambda: [line for one in definitions for line in _define(one)])
     code = _try("code", lambda: split_lines(source))
     defined = frozenset(line[2] for line in (*options, *code) if line[1:2] == ("define",))

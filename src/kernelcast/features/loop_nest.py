@@ -81,44 +81,7 @@ _Chain: TypeAlias = tuple[str, ...] | None
 
 
 def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "") -> LoopNest:
-    """Read a C99 listing: declarations of arrays and scalars, then one perfect loop nest.
-
-    Iterations may do less than others, by ``if``, ``else``, ``continue`` and ``? :``: accesses and
-    operations know in which iterations they are executed, conditions on data are decisions that
-    stay open. Names that it does not declare are constants; they stay symbols in bounds,
-    dimensions and addresses, so that sizes can be solved for. Arrays may have several dimensions
-    or one with a flattened index; includes and pragmas are passed over.
-
-    Parameters
-    ----------
-    constants : mapping of str to int
-        Values of constants, as ``-D``; those that have none yet may be given later.
-    name : str
-        For messages.
-
-    Returns
-    -------
-    LoopNest
-        Each element is loaded at most once per iteration, and stored at most once: registers hold
-        it in between. `executed` holds arithmetic on data; that of indices, which compilers turn
-        into address modes, is not counted.
-
-    Raises
-    ------
-    InputError
-        With the line: no C99, no loop or several, a loop of another form, statements between
-        loops, an index that is not affine, a pointer, or a function that is not known.
-    MissingExtraError
-        If there is no compiler.
-
-    Examples
-    --------
-    >>> nest = read_loop_nest(
-    ...     "double a[N], b[N], s; for (int i = 0; i < N; ++i) a[i] = s * b[i];", {"N": 1000}
-    ... )
-    >>> [(one.text, one.is_store) for one in nest.accesses]
-    [('b[i]', False), ('a[i]', True)]
-    """
+    """Read a loop nest; elements move once an iteration, index arithmetic is free."""
     listing = _Listing(source, name or "<listing>")
     nest = _Nest(listing, constants)
     return nest.read()

@@ -56,13 +56,7 @@ class LimitedOffset:
         self._high, self._negated_low = _tighten(offset, limits), _tighten(-offset, limits)
 
     def bound(self, ranges: Mapping[Symbol, Interval]) -> tuple[float, float]:
-        """Give the least and the greatest offset; infinite where nothing is known.
-
-        Raises
-        ------
-        EvaluationError
-            If a symbol has no range.
-        """
+        """Give the least and the greatest offset; infinite where nothing is known."""
         return -self._negated_low.give_most(ranges), self._high.give_most(ranges)
 
 
@@ -186,21 +180,7 @@ class OverrunCheck:
     def find(
         self, ndrange: NDRange, sizes: Mapping[str, int], scalars: Mapping[str, int]
     ) -> list[Overrun]:
-        """Find accesses of a launch that leave their buffers.
-
-        Parameters
-        ----------
-        ndrange : NDRange
-            The launch; the local size is chosen.
-        sizes : mapping of str to int
-            Bytes of buffers by the names of their parameters.
-
-        Returns
-        -------
-        list of Overrun
-            One per place in the source. Looked at are accesses whose addresses and conditions are
-            known exactly, conditions quasi-affine: of these, all that leave their buffers.
-        """
+        """Find accesses with exactly known addresses that leave their buffers, one per place."""
         ranges = bind_launch(ndrange, scalars)
         judged = [
             access

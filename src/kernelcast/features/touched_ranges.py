@@ -49,11 +49,6 @@ class TouchedRanges:
         """List the ranges of bytes that a box of work-groups touches, by place: first and end.
 
         An access that strides over gaps, as one to rows of a matrix, has a range for each row.
-
-        Raises
-        ------
-        EvaluationError
-            If that cannot be told of some access.
         """
         ranges = {**self._fixed, **_bind_box(self._axes, box)}
         found: dict[int, list[Interval]] = {place: [] for place in self.places}
@@ -65,18 +60,7 @@ class TouchedRanges:
 def find_touched(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int]
 ) -> TouchedRanges | None:
-    """Find out of which buffers address expressions tell what boxes of a launch touch.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its launch; the local size is chosen.
-
-    Returns
-    -------
-    TouchedRanges or None
-        None where the source has parts that cannot be followed: they may touch anything.
-    """
+    """Find buffers whose touched bytes addresses tell; None if parts are not followed."""
     if facts.gaps:
         return None
     accesses = [one for one in facts.accesses if one.space not in _LOCAL]
@@ -129,13 +113,7 @@ def _is_bounded(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> bool
 
 
 def bound_access(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> list[Interval]:
-    """Give the range of an access, its conditions aside; nothing where its loops do not run.
-
-    Raises
-    ------
-    EvaluationError
-        If that cannot be told.
-    """
+    """Give the range of an access, its conditions aside; nothing where its loops do not run."""
     offset, known = _take_offset(access), bind_loops(access, ranges)
     if known is None:
         return []
@@ -162,13 +140,7 @@ def _take_offset(access: MemoryAccess) -> Expr:
 def bind_loops(
     access: MemoryAccess, ranges: Mapping[Symbol, Interval]
 ) -> Mapping[Symbol, Interval] | None:
-    """Give the iterations of an access's loops too; None where some loop does not run.
-
-    Raises
-    ------
-    EvaluationError
-        If that cannot be told.
-    """
+    """Give the iterations of an access's loops too; None where some loop does not run."""
     if not access.loops:
         return ranges
     known = dict(ranges)

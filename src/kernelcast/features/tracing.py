@@ -36,19 +36,7 @@ _MEETING: Final = re.compile(
 
 
 def make_tracing_kernel(kernel: Kernel) -> Kernel:
-    """Give the copy of a kernel that begins and ends with the marks of a trace.
-
-    Returns
-    -------
-    Kernel
-        Same name and build options; `KC_TRACE_PARAMETER`, `KC_TRACE_BEGIN`, `KC_TRACE_END` and
-        `KC_TRACE_END_APART` must be defined in front of it. Lines keep their numbers.
-
-    Raises
-    ------
-    InputError
-        If the kernel is not found in the text, or has a form that cannot be marked.
-    """
+    """Mark a kernel's begin and end by ``KC_TRACE_...`` macros, which a header must define."""
     source, name = kernel.source, kernel.name
     text = _DIRECTIVE.sub(_blank, _SILENT.sub(_blank, source))
     found: tuple[int, int, int, int] | None = None

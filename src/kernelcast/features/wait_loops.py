@@ -32,13 +32,7 @@ class WaitLoop:
 
 
 def find_wait_loop(analysis: Analysis) -> WaitLoop | None:
-    """Find a loop that changes nothing of what its end depends on.
-
-    Returns
-    -------
-    WaitLoop or None
-        None where every loop may go on by itself.
-    """
+    """Find a loop that changes nothing of what its end depends on."""
     code = analysis.code
     for loop in code.flow.loops:
         if not loop.exits or _waits(code, loop):

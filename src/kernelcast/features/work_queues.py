@@ -28,15 +28,7 @@ _GROUPS_TRIED_EACH = 64  # in each dimension
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkQueue:
-    """A loop whose end depends on a shared counter.
-
-    Parameters
-    ----------
-    line, operation_line : int
-        Of the loop, and of the counter's change; 0 in an included file.
-    operation : str
-        The function that changes it.
-    """
+    """A loop whose end depends on a shared counter that an operation changes."""
 
     line: int
     operation: str
@@ -61,15 +53,7 @@ class _Counter:
 
 
 def find_work_queue(analysis: Analysis) -> WorkQueue | None:
-    """Find a loop that fetches work from a counter which all work-groups share.
-
-    Returns
-    -------
-    WorkQueue or None
-        None for a kernel without one, and where it cannot be told: a counter at an address that
-        is not followed, or one that is advanced by compare-and-swap. Locks are none: what they
-        take they give back. A loop over inputs that ends early where an output is full is none.
-    """
+    """Find a loop that fetches work from a shared counter; locks and full outputs are none."""
     atomics = (one for one in analysis.facts.accesses if one.kind is AccessKind.ATOMIC)
     if not any(one.space in _SHARED for one in atomics):
         return None

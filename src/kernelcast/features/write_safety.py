@@ -77,19 +77,7 @@ class WrittenRanges:
         return bool(is_own.all())
 
     def spans(self, slabs: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """Give bytes to be copied for some slabs, as first and behind the last.
-
-        Parameters
-        ----------
-        slabs : ndarray of bool, shape (count of slabs,)
-            Which slabs.
-
-        Returns
-        -------
-        list of (int, int)
-            Bytes between them that no slab touches may be among them, so that the list is short;
-            bytes of other slabs are not. Of an ordered, disjoint footprint only.
-        """
+        """List bytes to copy for some slabs of an ordered footprint, untouched gaps included."""
         is_mine = np.concatenate([[False], slabs[self.slabs], [False]])
         edges = np.flatnonzero(is_mine[1:] != is_mine[:-1])
         first, last = edges[::2], edges[1::2] - 1
@@ -99,30 +87,7 @@ class WrittenRanges:
 def find_footprint(
     placed: Iterable[PlacedAccesses], launch: LaunchPoints, size_bytes: int, *, detail: int = 0
 ) -> WrittenRanges:
-    """Find what each slab touches of a buffer.
-
-    Parameters
-    ----------
-    placed : iterable of PlacedAccesses
-        Of that buffer, by slabs.
-    launch : LaunchPoints
-        With slabs.
-    size_bytes : int
-        Size of the buffer; nothing is touched behind its end.
-    detail : int
-        How many loops or dimensions are followed step by step, so that stretches far apart are
-        not taken for one.
-
-    Returns
-    -------
-    WrittenRanges
-        It holds every byte that is touched, and perhaps more.
-
-    Raises
-    ------
-    NotKnownError
-        If addresses are not quasi-affine, or there are too many stretches.
-    """
+    """Find what slabs touch of a buffer, or more; `detail` widest strides are followed by steps."""
     parts: list[WrittenRanges] = []
     for part in itertools.chain.from_iterable(_follow(one, launch, detail) for one in placed):
         parts.append(part)
@@ -251,20 +216,7 @@ def assess_split(
     *,
     assumes_independence: bool = False,
 ) -> SplitSafety:
-    """Find out whether slabs of a launch may run on different devices.
-
-    Parameters
-    ----------
-    sizes_bytes : mapping of str to int
-        Size of each buffer by its name.
-    assumes_independence : bool
-        Whether the caller vouches that no work-group reads what another one writes; then what
-        cannot be proven is no reason to refuse. Atomic operations still are.
-
-    Notes
-    -----
-    Buffers are taken to lie apart from each other.
-    """
+    """Tell whether slabs of a launch may run on different devices, if buffers lie apart."""
     shared = [one for one in facts.accesses if one.space in _SHARED]
     refusals = _refuse_atomics(shared)
     if not assumes_independence:

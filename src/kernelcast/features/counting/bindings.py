@@ -23,16 +23,7 @@ Numbers = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkItems:
-    """Work-items of some work-groups, with what their ids and sizes are.
-
-    Parameters
-    ----------
-    bindings : dict of Symbol to int or ndarray of int64, shape (work-groups, work-items)
-        Ids of each work-item, in the order of local linear ids; sizes and offsets as ints, but
-        for the local size where a remainder work-group has another one.
-    is_present : ndarray of bool, shape (work-groups, work-items)
-        False where a remainder work-group has no such work-item; its ids are those of the first.
-    """
+    """Ids and sizes of work-items, each an int or an array of shape (work-groups, work-items)."""
 
     bindings: dict[Symbol, Value]
     is_present: npt.NDArray[np.bool_]
@@ -44,29 +35,7 @@ class WorkItems:
 
 
 def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
-    """Give ids and sizes of the work-items of some work-groups.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The index space; its local size is chosen.
-    groups : sequence of int
-        Numbers of work-groups, dimension 0 fastest.
-
-    Raises
-    ------
-    NDRangeError
-        If the local size is not chosen, or there is no such work-group.
-
-    Examples
-    --------
-    >>> items = bind_ids(NDRange(global_size=(10,), local_size=(4,)), [0, 2])
-    >>> items.bindings[Symbol(SymbolKind.GLOBAL_ID)]
-    array([[0, 1, 2, 3],
-           [8, 9, 8, 8]])
-    >>> items.work_items
-    (4, 2)
-    """
+    """Give ids and sizes of the work-items of some work-groups."""
     numbers = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
     _check(numbers, ndrange)
     axes = list_axes(ndrange)
@@ -84,19 +53,7 @@ def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
 
 
 def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
-    """Give the whole numbers that a kernel is called with, by the names of their symbols.
-
-    Parameters
-    ----------
-    arguments : sequence of Argument
-        In the kernel's order.
-
-    Returns
-    -------
-    dict of str to int
-        Lanes of vectors are named ``name.s0`` and so on. Floating-point numbers are left out, for
-        no address or count is made of them, and members of structs are not known.
-    """
+    """Bind whole-number arguments to names; lanes of vectors are ``name.s0`` and so on."""
     found: dict[str, int] = {}
     for parameter, argument in zip(facts.parameters, arguments, strict=False):
         if not isinstance(argument, ScalarArgument) or argument.element.dtype.kind == "f":
@@ -115,25 +72,7 @@ def bind_contents(
     contents: Mapping[str, Numbers],
     shape: tuple[int, ...],
 ) -> dict[Symbol, Value]:
-    """Look up what work-items read from buffers whose contents are known.
-
-    Parameters
-    ----------
-    facts : KernelFacts
-        With `contents`.
-    bindings : mapping of Symbol to int or ndarray of int64
-        Ids, sizes and scalars.
-    contents : mapping of str to ndarray
-        What buffers hold, by the names of their parameters; the kernel says of which type.
-    shape : tuple of int
-        Work-groups and work-items.
-
-    Returns
-    -------
-    dict of Symbol to ndarray of int64 of that shape
-        Those that can be looked up. Work-items that a condition keeps from reading beyond the
-        buffer get what stands at its end.
-    """
+    """Look up what work-items read from known buffers; places beyond a buffer read its end."""
     found: dict[Symbol, Value] = {}
     for one in facts.contents:
         held = contents.get(one.buffer)
@@ -183,14 +122,7 @@ def depends_on_contents(facts: KernelFacts) -> bool:
 
 
 def find_index_buffers(facts: KernelFacts) -> frozenset[str]:
-    """Give the buffers that would tell how long loops run and where conditions hold.
-
-    Returns
-    -------
-    frozenset of str
-        Parameters that the kernel only reads; none if none of them decides anything. One that
-        decides nothing itself may tell where to look in another.
-    """
+    """Find read-only buffers if one of them decides how long loops run or conditions hold."""
     decide = sources_of(
         *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
     )
@@ -206,33 +138,7 @@ _BITS: Final = 32
 
 
 def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple[int, ...]:
-    """Choose work-groups spread over the index space, the first and the last among them.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The index space; its local size is chosen.
-    count : int
-        How many to choose, at most; at least one is.
-    seed : int
-        Of the places within the strata between first and last: even steps would fall into step
-        with the rows of a grid.
-
-    Returns
-    -------
-    tuple of int
-        Numbers of work-groups, ascending.
-
-    Notes
-    -----
-    Work-groups at the edges of the index space are over-represented: two of eight. Means of
-    kernels that treat borders apart come closer with more work-groups; counting costs little.
-
-    Examples
-    --------
-    >>> choose_work_groups(NDRange(global_size=(640,), local_size=(64,)), 4)
-    (0, 4, 7, 9)
-    """
+    """Choose work-groups spread over the index space at random steps, first and last among them."""
     return choose_numbers(ndrange.work_group_count, count, seed)
 
 

@@ -28,13 +28,7 @@ class Doubt:
 
 
 def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> Doubt:
-    """Tell how far counts can be off, by the share of the work within loops that data end.
-
-    Parameters
-    ----------
-    counters : SoftwareCounters
-        Its counts; nothing is doubted that was counted.
-    """
+    """Tell how far counts can be off, by the share of the work within loops that data end."""
     unsure = {one.name: one for one in facts.loops if not one.is_exact}
     if counters.is_exact or not unsure:
         return Doubt()

@@ -39,15 +39,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Touches:
-    """What requests touch.
-
-    Parameters
-    ----------
-    sectors, ideal_sectors : ndarray of int64, shape (requests,)
-        Distinct sectors, and as many as the bytes of the active lanes fill.
-    conflicts : ndarray of int64, shape (requests,)
-        Extra passes over local memory; zeros for other memory.
-    """
+    """Distinct sectors, those that the bytes would fill, and extra local passes, by request."""
 
     sectors: IntArray
     ideal_sectors: IntArray
@@ -57,26 +49,7 @@ class Touches:
 def find_touches(
     offsets_bytes: IntArray, is_active: BoolArray, size_bytes: int, *, is_local: bool
 ) -> Touches:
-    """Find out what requests touch.
-
-    Parameters
-    ----------
-    offsets_bytes : ndarray of int64, shape (requests, lanes)
-        Where each lane's access begins.
-    is_active : ndarray of bool, shape (requests, lanes)
-        Which lanes take part.
-    size_bytes : int
-        Bytes that a lane moves.
-    is_local : bool
-        Whether it is local memory, which has banks.
-
-    Examples
-    --------
-    >>> column = 128 * np.arange(32)[None, :]
-    >>> found = find_touches(column, np.ones((1, 32), bool), 4, is_local=True)
-    >>> found.sectors, found.ideal_sectors, found.conflicts
-    (array([32]), array([4]), array([31]))
-    """
+    """Find what requests touch, by offsets and activity of shape (requests, lanes)."""
     active = is_active.sum(axis=1)
     if not active.any():
         none = np.zeros_like(active)
@@ -177,26 +150,7 @@ def compute_requests(
     warp_width: int = WARP_WIDTH,
     work_groups: Sequence[int] | None = None,
 ) -> tuple[RequestPattern, ...]:
-    """Compute how warps touch memory, from address expressions.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its launch; the local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments, see `bind_scalars`.
-    warp_width : int
-        Work-items that run in step, consecutive in their local linear id.
-    work_groups : sequence of int, optional
-        Whose warps to look at; None chooses some.
-
-    Returns
-    -------
-    tuple of RequestPattern
-        One per place and buffer, in the order of the source, where the address is known and all
-        arguments that it needs are given. Conditions on data count as met. An execution of the
-        access by a warp is one request, however wide.
-    """
+    """Compute patterns of warps' requests from addresses; conditions on data count as met."""
     groups = work_groups or choose_work_groups(ndrange)
     bindings, is_present = _bind_warps(ndrange, groups, warp_width)
     bindings |= bind_names(scalars)
@@ -208,19 +162,7 @@ def compute_requests(
 def measure_requests(
     facts: KernelFacts, recorded: RecordedAddresses, *, warp_width: int = WARP_WIDTH
 ) -> tuple[RequestPattern, ...]:
-    """Find out how warps touched memory, from recorded addresses.
-
-    Parameters
-    ----------
-    warp_width : int
-        Work-items that run in step, consecutive in their local linear id.
-
-    Returns
-    -------
-    tuple of RequestPattern
-        One per place that was recorded. The n-th executions of a place by the work-items of a
-        warp are taken for one request, as if work-items that left a loop early had idled.
-    """
+    """Measure patterns from recordings: n-th executions of a warp's lanes are one request."""
     rows, offsets, is_active = _gather(recorded, warp_width)
     accesses = {access.site: access for access in reversed(facts.accesses)}
     warps = sum(-(-size // warp_width) for size in recorded.work_items)

@@ -47,29 +47,7 @@ def count_statically(
     budget: int = BUDGET,
     contents: Mapping[str, Numbers] = NOTHING_KNOWN,
 ) -> CounterSample:
-    """Count every counter of a kernel for the work-items of some work-groups.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its launch; the local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments, see `bind_scalars`. Where one is missing, what depends on it
-        is estimated like data.
-    work_groups : sequence of int
-        Which to count, see `choose_work_groups`.
-    budget : int
-        Most iterations to enumerate per way on which a counter is reached.
-    contents : mapping of str to ndarray of int
-        What the buffers hold that `facts.contents` asks, by the names of their parameters.
-
-    Returns
-    -------
-    CounterSample
-        Conditions on data count as met half the time, loops on data as `ASSUMED_TRIPS`
-        iterations, loops that may be left early as running to their bound; the counters that
-        depend on them are not exact.
-    """
+    """Count from the source: conditions on data hold half the time, loops run as assumed."""
     items = bind_ids(ndrange, work_groups)
     fixed = {**items.bindings, **bind_names(scalars)}
     found = bind_contents(facts, fixed, contents, items.is_present.shape)

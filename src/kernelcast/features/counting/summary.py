@@ -31,23 +31,7 @@ _FREE = frozenset({OperationKind.ADDRESS, OperationKind.JUMP})
 
 
 def count_instructions(counts: OperationCounts) -> float:
-    """Count the instructions of a work-item.
-
-    Returns
-    -------
-    float
-        An operation on a vector is an instruction per lane, for GPUs have no vector units; a
-        memory operation one per 16 bytes. Not counted is what compilers make disappear: jumps,
-        address arithmetic (part of the memory instruction), conversions to integers (of ids,
-        widened for the source's sake), and private memory, which is registers.
-
-    Examples
-    --------
-    >>> add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32, lanes=4)
-    >>> address = Operation(kind=OperationKind.ADDRESS)
-    >>> count_instructions(OperationCounts(operations={add: 2, address: 5}, memory={}))
-    8
-    """
+    """Count instructions, one per lane or 16 bytes, without jumps, addresses and private memory."""
     total: float = sum(
         times * operation.lanes
         for operation, times in counts.operations.items()
@@ -74,23 +58,7 @@ BoolArray = npt.NDArray[np.bool_]
 def count_divergent_branches(
     facts: KernelFacts, counts: FloatArray, is_present: BoolArray
 ) -> FloatArray:
-    """Count branches at which work-items part.
-
-    Parameters
-    ----------
-    counts : ndarray of float64, shape (warps, lanes, blocks)
-        How often each work-item executes each block.
-    is_present : ndarray of bool, shape (warps, lanes)
-        Which lanes hold a work-item.
-
-    Returns
-    -------
-    ndarray of float64, shape (warps,)
-        A lower bound: counts do not say which executions coincide. A branch taken t times of b
-        needs max(t) + max(b - t) - max(b) executions in which lanes part. Of a loop
-        entered once, lanes leave at as many places as there are trip counts, but for the last;
-        of one entered more often, n places may make 2**n different sums of trip counts.
-    """
+    """Bound branches at which lanes part from below, by counts of shape (warps, lanes, blocks)."""
     total = np.zeros(counts.shape[0])
     for block in facts.blocks:
         parent = block.parent
@@ -135,21 +103,7 @@ def summarise(
     warp_widths: Sequence[int] = WARP_WIDTHS,
     patterns: Sequence[RequestPattern] = (),
 ) -> SoftwareCounters:
-    """Summarise the counters of sampled work-groups.
-
-    Parameters
-    ----------
-    warp_widths : sequence of int
-        Work-items that run in step, for each `WarpCounters`.
-    patterns : sequence of RequestPattern
-        Passed on, see `compute_requests`.
-
-    Returns
-    -------
-    SoftwareCounters
-        Instructions of warps are those of `count_instructions`. The last warp of a work-group
-        may lack lanes; they do no useful work.
-    """
+    """Summarise counts as counters per work-item and per warp of each width."""
     is_present = sample.is_present
     counts = count_blocks(facts, sample)
     means = counts[is_present].mean(axis=0) if is_present.any() else np.zeros(len(facts.blocks))
@@ -175,13 +129,7 @@ def summarise(
 
 
 def count_blocks(facts: KernelFacts, sample: CounterSample) -> FloatArray:
-    """Count how often each work-item executes each block.
-
-    Returns
-    -------
-    ndarray of float64, shape (work-groups, work-items, blocks)
-        0 for work-items that a remainder work-group lacks.
-    """
+    """Count executions of blocks, of shape (work-groups, work-items, blocks)."""
     return count_sums(sample, [block.count for block in facts.blocks])
 
 
@@ -205,20 +153,7 @@ def count_sums(sample: CounterSample, sums: Sequence[tuple[tuple[int, int], ...]
 
 
 def split_lanes(values: npt.NDArray[Lane], width: int) -> npt.NDArray[Lane]:
-    """Put work-items that run in step side by side.
-
-    Parameters
-    ----------
-    values : ndarray, shape (work-groups, work-items, any)
-        Of work-items in the order of their local ids.
-    width : int
-        Work-items of a warp or vector.
-
-    Returns
-    -------
-    ndarray, shape (work-groups, warps, width, any)
-        0 for lanes that the last warp of a work-group lacks.
-    """
+    """Split work-items into warps, filled up with zeros: (work-groups, warps, width, any)."""
     groups, items, columns = values.shape
     missing = -items % width
     filled = np.pad(values, ((0, 0), (0, missing), (0, 0))) if missing else values
@@ -283,11 +218,6 @@ def count_unjumped(facts: KernelFacts, counters: SoftwareCounters) -> OperationC
 
     Loops are gone through once at least. Stores and atomics are those executed: lanes that are
     masked out do not touch memory.
-
-    Returns
-    -------
-    OperationCounts
-        Mean per work-item.
     """
     times = _Times(facts.blocks, counters.block_counts)
     found = add_weighted((one.operations, times.of(one)) for one in facts.blocks)

@@ -25,22 +25,7 @@ _SPACES: Final = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT})
 def count_touched_bytes(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], sizes: Mapping[str, int]
 ) -> float:
-    """Count the different bytes of buffers that a launch loads or stores, at least.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its launch; the local size is chosen.
-    sizes : mapping of str to int
-        Bytes of buffers by the names of their parameters.
-
-    Returns
-    -------
-    float
-        By work-groups spread over the index space, of each buffer by the access that touches most
-        of it in the first iteration of its loops; never more than the buffer has. What depends on
-        data counts as nothing.
-    """
+    """Estimate bytes that a launch touches by each buffer's widest access on some groups."""
     total = ndrange.work_group_count
     count = max(1, min(total, _MOST_GROUPS, _MOST_ITEMS // ndrange.work_group_size))
     items = bind_ids(ndrange, sorted({total * place // count for place in range(count)}))
@@ -58,26 +43,7 @@ def count_touched_bytes(
 def compare_touched(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], box: GroupBox
 ) -> tuple[float, float] | None:
-    """Compare what a box of work-groups touches, for each of them, with what the launch does.
-
-    Work-groups beside each other share cache lines and pages: a small box, such as a sampled
-    launch, pays for each of its work-groups what the launch pays once for many.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The launch; the local size is chosen.
-    box : GroupBox
-        The work-groups.
-
-    Returns
-    -------
-    (float, float) or None
-        Lines and pages per work-group of the box over those of the launch, of each buffer by the
-        access that touches most of it in the first iteration of its loops. Of a large launch, the
-        work-groups around the box that run one after the other stand for all. None where an address
-        of global memory is not known.
-    """
+    """Compare lines and pages per work-group of a box with the launch's; None if not known."""
     accesses = [one for one in facts.accesses if one.space in _SPACES]
     if not accesses or not all(one.is_exact and one.buffer for one in accesses):
         return None

@@ -29,13 +29,7 @@ LARGEST = 2**62
 
 
 def widen(value: Value | npt.NDArray[np.bool_], shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Give a value the shape of others, integers beyond 64 bits cut to `LARGEST`.
-
-    Examples
-    --------
-    >>> widen(3, (2,)), int(widen(2**80, ())) == LARGEST
-    (array([3, 3]), True)
-    """
+    """Give a value the shape of others, integers beyond 64 bits cut to `LARGEST`."""
     if isinstance(value, int):
         value = np.asarray(max(-LARGEST, min(value, LARGEST)), dtype=np.int64)
     return np.broadcast_to(value.astype(np.int64, copy=False), shape)
@@ -48,21 +42,7 @@ UNKNOWN_SHARE = 0.5
 def estimate_share(
     guard: Condition, bindings: Mapping[Symbol, Value], shape: tuple[int, ...]
 ) -> npt.NDArray[np.float64]:
-    """Say where a condition holds.
-
-    Parameters
-    ----------
-    bindings : mapping of Symbol to int or ndarray of int64
-        Values that broadcast to `shape`.
-    shape : tuple of int
-        Of the result.
-
-    Returns
-    -------
-    ndarray of float64
-        0 or 1 where the condition is known; in between, `UNKNOWN_SHARE` for each part that
-        depends on data or on an argument without value, as if the parts were independent.
-    """
+    """Tell where a condition holds: 0, 1, or in between for parts that are not known."""
     if guard.is_exact and guard.symbols() <= bindings.keys():
         try:
             truth = guard.evaluate(bindings)
@@ -84,32 +64,7 @@ def count_solutions(
     bindings: Mapping[Symbol, Value],
     trips: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.float64], bool] | None:
-    """Count the iterations for which a guard holds, without enumerating them.
-
-    Between the places where one of its comparisons changes sides, a guard holds or it does not:
-    so one iteration of each stretch is looked at.
-
-    Parameters
-    ----------
-    symbol : Symbol
-        Number of the iteration, from 0.
-    bindings : mapping of Symbol to int or ndarray of int64, shape (points, 1)
-        All other symbols.
-    trips : ndarray of int64, shape (points, 1)
-        Number of iterations.
-
-    Returns
-    -------
-    (ndarray of float64, shape (points,), and bool), or None
-        The count and whether it is exact; None if the iteration number is in more than sums.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Expr, SymbolKind, less
-    >>> k = Symbol(SymbolKind.LOOP, "k")
-    >>> count_solutions(less(10, 3 * Expr.symbol(k)), k, {}, np.array([[8], [2]]))
-    (array([4., 0.]), True)
-    """
+    """Count iterations that meet a condition, and tell if exactly; None if not linear."""
     edges = [np.zeros_like(trips), trips]
     for comparison in _find_comparisons(guard, symbol):
         if comparison is None:
@@ -188,16 +143,7 @@ class Loop:
 
 
 def find_loops(facts: KernelFacts, loops: tuple[LoopFacts, ...]) -> tuple[Loop, ...]:
-    """Describe the loops around a place.
-
-    Parameters
-    ----------
-    facts : KernelFacts
-        The kernel, with all its loops.
-    loops : tuple of LoopFacts
-        As a reach or an access names them: a loop in whose test the place stands is named without
-        its condition.
-    """
+    """Find the loops around a place: one whose test it stands in is named without its condition."""
     found = []
     for loop in loops:
         real = loop
@@ -210,23 +156,7 @@ def find_loops(facts: KernelFacts, loops: tuple[LoopFacts, ...]) -> tuple[Loop, 
 def count_trips(
     loop: Loop, bindings: Mapping[Symbol, Value], shape: tuple[int, ...], budget: int
 ) -> tuple[npt.NDArray[np.int64], bool]:
-    """Count the iterations of a loop.
-
-    Parameters
-    ----------
-    bindings : mapping of Symbol to int or ndarray of int64
-        Values that broadcast to `shape`.
-    shape : tuple of int
-        Points and lanes.
-    budget : int
-        Most evaluations of the loop's condition, where there is no formula.
-
-    Returns
-    -------
-    (ndarray of int64 of that shape, bool)
-        The count and whether it is exact. It is an upper bound where the loop may be left early,
-        and `ASSUMED_TRIPS` where nothing is known.
-    """
+    """Count iterations of shape (points, lanes), and tell if exactly; else they are a bound."""
     facts = loop.facts
     if facts.trip_count is not None:
         try:
@@ -323,21 +253,7 @@ class OverBudgetError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Points:
-    """Places in the space of iterations, each for some lanes that run in step.
-
-    Parameters
-    ----------
-    bindings : mapping of Symbol to int or ndarray of int64, shape (points, lanes or 1)
-        Values of symbols.
-    owners : ndarray of int64, shape (points,)
-        To what a point belongs: a work-item, or a warp.
-    weights : ndarray of float64, shape (points,)
-        For how many iterations it stands.
-    is_active : ndarray of bool, shape (points, lanes)
-        Which lanes run this iteration.
-    is_exact : bool
-        Whether all trip counts are known and no iterations were left out.
-    """
+    """Weighted iterations of lanes in step, arrays of shape (points, lanes) or (points,)."""
 
     bindings: Mapping[Symbol, Value]
     owners: IntArray
@@ -378,20 +294,7 @@ class Points:
 def run_loops(
     points: Points, loops: Sequence[Loop], wanted: frozenset[Symbol], budget: int
 ) -> Points:
-    """Enumerate the iterations of loops around a place.
-
-    Parameters
-    ----------
-    points : Points
-        At the entry of the outermost loop.
-    loops : sequence of Loop
-        Outermost first.
-    wanted : frozenset of Symbol
-        What is to be evaluated at each iteration. A loop of which neither this nor an inner loop
-        depends is not enumerated: its iterations become a weight.
-    budget : int
-        Most values that an array may hold. Beyond, iterations spread evenly stand for all.
-    """
+    """Enumerate iterations that what is wanted depends on; others become weights."""
     try:
         return _run(points, loops, wanted, budget, is_sampled=False)
     except OverBudgetError:

@@ -97,23 +97,7 @@ def profile_work(
     boxes: Sequence[GroupBox],
     contents: Mapping[str, Numbers] = NOTHING_KNOWN,
 ) -> WorkProfile | None:
-    """Count what boxes of work-groups execute, and what all do, from the source.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        Its launch; the local size is chosen.
-    scalars : mapping of str to int
-        Values of scalar arguments, see `bind_scalars`.
-    contents : mapping of str to ndarray of int
-        As of `count_statically`.
-
-    Returns
-    -------
-    WorkProfile or None
-        From some work-groups of each box and of the whole launch; None where nothing is counted.
-        What depends on data counts as `count_statically` assumes.
-    """
+    """Profile the work of boxes and of the launch from some work-groups of each; None if none."""
     total = ndrange.work_group_count
     most_items, most_in_all, most_per_box = _MOST_ITEMS, _MOST_IN_ALL, _MOST_PER_BOX
     if contents and boxes:

@@ -44,13 +44,7 @@ _LARGEST_LOCAL_ID: Final = (1 << 15) - 1
 
 
 class Arithmetic:
-    """Operators on whole numbers.
-
-    Parameters
-    ----------
-    unsigned : mapping of str to int
-        Greatest values of scalar arguments and contents that cannot be negative; it may grow.
-    """
+    """Operators on whole numbers."""
 
     def __init__(self, unsigned: Mapping[str, int]) -> None:
         self._unsigned = unsigned
@@ -58,18 +52,7 @@ class Arithmetic:
     def combine(
         self, opcode: str, one: Expr, two: Expr, bits: int, *, is_signed: bool
     ) -> Expr | None:
-        """Apply a binary operator of numbers of so many bits.
-
-        Parameters
-        ----------
-        is_signed : bool
-            Whether it may not wrap as a signed number.
-
-        Returns
-        -------
-        Expr or None
-            None where the result is no expression of ours.
-        """
+        """Apply a binary operator of numbers of so many bits."""
         result = self._calculate(opcode, one, two, bits)
         if result is None or len(result.products) > _TOO_LARGE:
             return None
@@ -208,20 +191,7 @@ def _is_distance(expr: Expr) -> bool:
 
 
 def combine_bits(opcode: str, one: Expr, two: Expr) -> Expr | None:
-    """Apply ``and``, ``or`` or ``xor``.
-
-    Returns
-    -------
-    Expr or None
-        None where neither operand is a number and they may have bits in common.
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import Symbol
-    >>> n = Expr.symbol(Symbol(SymbolKind.SCALAR, "n"))
-    >>> print(combine_bits("and", n, Expr.constant(-16)))
-    n - (n mod 16)
-    """
+    """Combine bits; None if neither is a number and they may have bits in common."""
     if opcode == "and":
         for other, mask in ((one, _as_mask(two)), (two, _as_mask(one))):
             if mask is not None:

@@ -103,13 +103,7 @@ class Touch:
 
 
 class FactsReader:
-    """Reads the facts of a kernel from its code.
-
-    Parameters
-    ----------
-    source : str
-        What it was compiled from.
-    """
+    """Reads the facts of a kernel from its code."""
 
     def __init__(self, code: Code, source: str) -> None:
         self.code = code

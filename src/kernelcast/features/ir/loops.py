@@ -35,19 +35,7 @@ def describe_top(
     symbol: Symbol, line: int, test: Condition, breaks: Sequence[Condition], *, leaves: bool,
     limits: Mapping[str, int],
 ) -> LoopFacts:  # fmt: skip
-    """Describe a loop that is tested before each iteration.
-
-    Parameters
-    ----------
-    test : Condition
-        On which the iteration of that number runs, if all before it did.
-    breaks : sequence of Condition
-        On which an iteration that runs is not the last; each is asked in all iterations.
-    leaves : bool
-        Whether some iterations may leave it otherwise.
-    limits : mapping of str to int
-        Greatest values of scalar arguments and contents that cannot be negative.
-    """
+    """Describe a loop tested before each iteration; a break is asked in all iterations."""
     count, is_counted = count_iterations(test, symbol, limits)
     is_exact = is_counted or (test != TRUE and ends_for_good(test, symbol))
     condition = test
@@ -72,13 +60,7 @@ def describe_bottom(
     symbol: Symbol, line: int, stays: Sequence[Condition], *, leaves: bool,
     limits: Mapping[str, int],
 ) -> LoopFacts:  # fmt: skip
-    """Describe a loop whose first iteration always begins.
-
-    Parameters
-    ----------
-    stays : sequence of Condition
-        On which another iteration follows the one of that number.
-    """
+    """Describe a loop tested after each iteration by conditions on which another one follows."""
     again = conjunction(*stays)
     if not stays:
         return LoopFacts(
@@ -112,22 +94,7 @@ def describe_test(facts: LoopFacts, symbol: Symbol) -> LoopFacts:
 def count_iterations(
     condition: Condition, symbol: Symbol, limits: Mapping[str, int]
 ) -> tuple[Expr | None, bool]:
-    """Count the iterations of a loop that runs while a condition holds.
-
-    Parameters
-    ----------
-    condition : Condition
-        On the iteration number.
-    symbol : Symbol
-        The iteration number.
-    limits : mapping of str to int
-        Greatest values of scalar arguments and contents that cannot be negative.
-
-    Returns
-    -------
-    (Expr or None, bool)
-        The count, or an upper bound of it, or None; and whether it is the count.
-    """
+    """Count iterations that meet a condition, or bound them, and tell if it is the count."""
     if condition.is_exact and condition.symbols() == {symbol}:
         number = _try_out(condition, symbol)
         if number is not None:

@@ -57,15 +57,7 @@ _CONSTANT, _OTHER_ID, _NUMBER = Form(), Form(is_plain=False), Form(has_number=Tr
 
 
 def find_narrowed(forms: Mapping[int, Form], looping: Iterable[int]) -> frozenset[int]:
-    """Give the sites whose addresses compilers do not see side by side.
-
-    Parameters
-    ----------
-    forms : mapping of int to Form
-        Of the sites' addresses.
-    looping : iterable of int
-        Sites within loops.
-    """
+    """Give the sites whose addresses compilers do not see side by side."""
     whole = {
         name
         for form in forms.values()

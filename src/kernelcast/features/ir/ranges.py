@@ -26,23 +26,7 @@ _NONE: Mapping[str, int] = {}
 
 
 def range_of(expr: Expr, unsigned: Mapping[str, int] = _NONE) -> Range:
-    """Give limits of an expression's value.
-
-    Parameters
-    ----------
-    unsigned : mapping of str to int
-        Greatest values of scalar arguments and contents that cannot be negative.
-
-    Returns
-    -------
-    (int or None, int or None)
-
-    Examples
-    --------
-    >>> from kernelcast.expressions import floor_mod
-    >>> range_of(floor_mod(Symbol(SymbolKind.SCALAR, "n"), 8) * 4 + 1)
-    (1, 29)
-    """
+    """Give limits of an expression's value."""
     low: int | None = 0
     high: int | None = 0
     for monomial, factor in expr.products:

@@ -107,13 +107,7 @@ class Placeholder:
 def find_placeholders(
     messages: Sequence[str], known: Iterable[Placeholder], source: str
 ) -> list[Placeholder]:
-    """Find the names of a source that errors complain about, types before all else.
-
-    Returns
-    -------
-    list of Placeholder
-        New ones. Where a type is not known, so is each variable of it: then there are only types.
-    """
+    """Find the names of a source that errors complain about, types before all else."""
     have = {one.name for one in known}
     types = _find_names(_TYPE, messages, have)
     if types:
@@ -161,33 +155,12 @@ class CompiledSource:
 
 
 def read_compiled(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
-    """Read a kernel's facts from its compiled code.
-
-    Parameters
-    ----------
-    known_buffers : frozenset of str
-        Parameters whose contents are known and that the kernel does not write.
-
-    Raises
-    ------
-    CompileError
-        If the compiler refuses the source, with its words.
-    KernelNotFoundError
-        If the source defines no kernel of that name.
-    InputError
-        If it nests too deeply.
-    """
+    """Read a kernel's facts from its compiled code."""
     return _read(kernel, known_buffers)[1]
 
 
 def read_code(kernel: Kernel) -> tuple[FactsReader, tuple[Gap, ...]]:
-    """Read a kernel's facts; give what tells where in the code they come from, and their gaps.
-
-    Raises
-    ------
-    CompileError, KernelNotFoundError, InputError
-        As `read_compiled`.
-    """
+    """Read a kernel's facts; give what tells where in the code they come from, and their gaps."""
     reader, facts = _read(kernel, frozenset())
     return reader, facts.gaps
 
@@ -215,13 +188,7 @@ def _read(kernel: Kernel, known_buffers: frozenset[str]) -> tuple[FactsReader, K
 
 
 def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Code:
-    """Compile a kernel, and prepare to ask what its values are.
-
-    Raises
-    ------
-    CompileError, KernelNotFoundError
-        As `read_compiled`.
-    """
+    """Compile a kernel, and prepare to ask what its values are."""
     compiled = compile_source(
         kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
     )
@@ -240,13 +207,7 @@ def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Co
 def compile_source(
     source: str, options: tuple[str, ...], source_name: str, dialect: Dialect | None = None
 ) -> CompiledSource:
-    """Compile a source as the version of OpenCL C that it is written in.
-
-    Raises
-    ------
-    CompileError
-        If the compiler refuses it as any.
-    """
+    """Compile a source as the version of OpenCL C that it is written in."""
     given = read_options(options)
     folders = [Path(one).absolute() for one in given.folders if Path(one).is_dir()]
     words = [*given.flags, *([f"-cl-std={given.language}"] if given.language else [])]

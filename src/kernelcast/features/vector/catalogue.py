@@ -31,31 +31,12 @@ def list_features() -> tuple[Feature[Any], ...]:
 
 @cache
 def make_schema() -> FeatureSchema:
-    """Give the schema of all features.
-
-    Examples
-    --------
-    >>> make_schema().version
-    1
-    """
+    """Give the schema of all features."""
     return FeatureSchema(names=tuple(one.name for one in list_features()), version=SCHEMA_VERSION)
 
 
 def combine(*sources: Source, analytic: Mapping[str, float] | None = None) -> FeatureVector:
-    """Make one vector of whatever is there.
-
-    Parameters
-    ----------
-    *sources : StaticSource, CompilerSource, SampledSource, CounterSource or AnalyticEstimate
-        What groups are made of; a group without a source is absent.
-    analytic : mapping of str to float, optional
-        Features that other analytic models computed, by name.
-
-    Returns
-    -------
-    FeatureVector
-        Of the schema of all features.
-    """
+    """Make one vector of whatever is there."""
     values: dict[str, float] = {}
     for source in sources:
         values |= _compute(source)

@@ -28,24 +28,11 @@ class Feature(Generic[Source]):
 
 
 def compute_features(features: Iterable[Feature[Source]], source: Source) -> dict[str, float]:
-    """Give the value of each feature that is known.
-
-    Examples
-    --------
-    >>> sum_of = Feature("static.items_count", "items", len)
-    >>> compute_features([sum_of], "abc")
-    {'static.items_count': 3.0}
-    """
+    """Give the value of each feature that is known."""
     found = ((one.name, one.compute(source)) for one in features)
     return {name: float(value) for name, value in found if value is not None}
 
 
 def divide(numerator: float, denominator: float) -> float | None:
-    """Divide, or give None where there is nothing to divide by.
-
-    Examples
-    --------
-    >>> divide(1, 2), divide(1, 0)
-    (0.5, None)
-    """
+    """Divide, or give None where there is nothing to divide by."""
     return numerator / denominator if denominator else None

@@ -39,15 +39,7 @@ Formula = Callable[[SoftwareCounters], float | None]
 
 
 def count_flops(counts: OperationCounts) -> float:
-    """Count floating-point operations of all widths, lanes apart, a fused one as two.
-
-    Examples
-    --------
-    >>> from kernelcast.records.operations import Operation
-    >>> fused = Operation(kind=Kind.FUSED, number=NumberClass.FLOAT, bits=32, lanes=4)
-    >>> count_flops(OperationCounts(operations={fused: 1}, memory={}))
-    8
-    """
+    """Count floating-point operations of all widths, lanes apart, a fused one as two."""
     every = counts.count(*_FLOAT_KINDS, number=NumberClass.FLOAT, per_lane=True)
     return every + counts.count(Kind.FUSED, number=NumberClass.FLOAT, per_lane=True)
 

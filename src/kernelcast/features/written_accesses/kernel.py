@@ -57,13 +57,7 @@ class WrittenArray:
     """Offset of its first byte from a 128-byte boundary."""
 
     def count_bytes(self, scalars: Mapping[str, int]) -> int | None:
-        """Give its size in bytes; None if its extents are not known.
-
-        Raises
-        ------
-        InputError
-            If an extent is not positive, or a scalar has no value.
-        """
+        """Give its size in bytes; None if its extents are not known."""
         if not self.extents:
             return None
         values = bind_names(scalars)
@@ -78,27 +72,7 @@ class WrittenArray:
 
 
 def read_array(text: str, scalars: Collection[str] = ()) -> WrittenArray:
-    """Read a declaration ``NAME:TYPE[:EXTENTS]``.
-
-    Parameters
-    ----------
-    text : str
-        Extents are numbers joined by ``x``, or expressions over scalars joined by commas, the
-        contiguous dimension first. The type may follow the word ``local`` or ``constant``.
-
-    Raises
-    ------
-    InputError
-        If it is no such declaration.
-
-    Examples
-    --------
-    >>> array = read_array("src:float64:640x512x512")
-    >>> array.count_bytes({})
-    1342177280
-    >>> [str(one) for one in read_array("a:local float32:n + 1,16", ["n"]).extents]
-    ['n + 1', '16']
-    """
+    """Read a declaration ``NAME:[SPACE ]TYPE[:EXTENTS]``, extents joined by ``x`` or commas."""
     name, _, rest = text.partition(":")
     type_text, _, extents = rest.partition(":")
     if not type_text:
@@ -111,13 +85,7 @@ def read_array(text: str, scalars: Collection[str] = ()) -> WrittenArray:
 def make_array(
     name: str, type_text: str, extents: Collection[str], scalars: Collection[str] = ()
 ) -> WrittenArray:
-    """Make an array of the texts of its parts.
-
-    Raises
-    ------
-    InputError
-        If the name is a keyword, or a part cannot be read.
-    """
+    """Make an array of the texts of its parts."""
     if not _NAME.fullmatch(name) or name in KEYWORDS or name in FUNCTIONS:
         msg = f"array {name!r}: give it a name of letters and digits that is no keyword"
         raise InputError(msg)
@@ -153,33 +121,7 @@ def read_access(
     scalars: tuple[str, ...] = (),
     site: int = 0,
 ) -> MemoryAccess:
-    """Read one access.
-
-    Parameters
-    ----------
-    text : str
-        ``NAME[INDEX]...``, then loops as ``for k in range(START, STOP, STEP)``, outermost first,
-        then a guard as ``if CONDITION``. One index per dimension of the array, the contiguous
-        one first; ``x``, ``y`` and ``z`` are the global ids.
-    arrays : mapping of str to WrittenArray
-        Declared arrays by their names.
-    site : int
-        Its number, which no other access has.
-
-    Raises
-    ------
-    InputError
-        If the text cannot be read, names an array that is not declared, or is not affine; the
-        message points at the place.
-
-    Examples
-    --------
-    >>> from kernelcast.features.written_accesses.kernel import read_array
-    >>> src = read_array("src:float64:640x512")
-    >>> access = read_access("src[x-1][y] if x > 0", {"src": src})
-    >>> print(access.offset_bytes, "if", access.guard)
-    8*global_id(0) + 5120*global_id(1) - 8 if global_id(0) >= 1
-    """
+    """Read ``NAME[INDEX]... [for k in range(START, STOP, STEP)]... [if CONDITION]``."""
     parser = Parser(text, Scope(scalars=scalars, arrays=tuple(arrays)))
     start = _skip_indices(parser)
     loops = _read_loops(parser, site)
@@ -290,13 +232,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenKernel:
-    """A kernel as somebody wrote down what it touches.
-
-    Raises
-    ------
-    InputError
-        If nothing is accessed, an array is declared twice, or an operation is not known.
-    """
+    """A kernel as somebody wrote down what it touches."""
 
     name: str
     """For messages and tables."""

@@ -46,18 +46,7 @@ class Token:
 
 
 def tokenise(text: str) -> list[Token]:
-    """Cut a text into tokens; the last one is its end.
-
-    Raises
-    ------
-    InputError
-        If it holds a character that no access has.
-
-    Examples
-    --------
-    >>> [one.text for one in tokenise("src[x-1] if x >= 4")]
-    ['src', '[', 'x', '-', '1', ']', 'if', 'x', '>=', '4', '']
-    """
+    """Cut a text into tokens; the last one is its end."""
     tokens, place = [], 0
     end = len(text.rstrip())
     while place < end:
@@ -74,13 +63,7 @@ def tokenise(text: str) -> list[Token]:
 
 
 def fail(text: str, place: int, complaint: str) -> NoReturn:
-    """Raise an error that points at a character.
-
-    Raises
-    ------
-    InputError
-        Always.
-    """
+    """Raise an error that points at a character."""
     msg = f"{complaint}\n  {text}\n  {' ' * place}^"
     raise InputError(msg)
 
@@ -163,13 +146,7 @@ _DEEPEST = 60
 
 
 class Parser:
-    """Reads one text from left to right.
-
-    Parameters
-    ----------
-    scope : Scope
-        What its names mean; may be replaced on the way, where a loop brings its variable.
-    """
+    """Reads one text from left to right."""
 
     def __init__(self, text: str, scope: Scope) -> None:
         self.text = text
