@@ -49,29 +49,13 @@ class PreparedLaunch(Sampled, Protocol):
         ...
 
     def settle(self, *, keeps_contents: bool = False) -> None:
-        """Make ready for samples: true buffer contents, a device at its usual rate.
-
-        Parameters
-        ----------
-        keeps_contents : bool
-            Whether buffers may stay as earlier samples left them: other work-groups run now.
-        """
+        """Make ready for samples: a device at its usual rate, and true buffer contents, or as
+        earlier samples left them where other work-groups run now."""
         ...
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Run boxes of work-groups one after the other and time each.
-
-        Parameters
-        ----------
-        boxes : sequence of GroupBox
-            Inside the index space; the work-groups see the whole launch's sizes.
-
-        Returns
-        -------
-        list of float, in seconds
-            One duration per box, a `LaunchTime` where work and clock are known. No user buffer is
-            changed.
-        """
+        """Time boxes of work-groups, which see the whole launch's sizes, one after the other, in
+        seconds: a `LaunchTime` where work and clock are known."""
         ...
 
     def measure_contention(self) -> Contention | None:
@@ -79,8 +63,6 @@ class PreparedLaunch(Sampled, Protocol):
         ...
 
     def time_whole(self) -> float:
-        """Run the unchanged kernel over the whole index space; give its time in seconds.
-
-        No user buffer is changed; each run starts from the buffers' true content.
-        """
+        """Run the unchanged kernel over the whole index space from true contents; give its time in
+        seconds."""
         ...

@@ -28,13 +28,8 @@ class PooledBuffer:
 
 
 class BufferPool:
-    """Gives buffers with the contents of recipes, or any, and takes them back.
-
-    Parameters
-    ----------
-    most_bytes : int, optional
-        What is kept at most, in bytes; a share of the device's memory when left out.
-    """
+    """Gives buffers with the contents of recipes, or any, and takes them back; keeps `most_bytes`,
+    else a share of the device's memory."""
 
     def __init__(
         self,
@@ -57,13 +52,7 @@ class BufferPool:
         return sum(one.buffer.size for one in self._free)
 
     def take(self, recipes: Sequence[Recipe]) -> list[PooledBuffer]:
-        """Give buffers, filled by recipes.
-
-        Raises
-        ------
-        InputError
-            As `kernelcast.sampling.contents.make_array`.
-        """
+        """Give buffers, filled by recipes."""
         # Before new memory is asked for that all together would not fit.
         self._let_go(max(0, self._most_bytes - sum(one.bytes for one, _ in recipes)))
         taken: list[PooledBuffer] = []
@@ -87,10 +76,8 @@ class BufferPool:
         return taken
 
     def get(self, size_bytes: int, *, may_be_larger: bool = False) -> PooledBuffer:
-        """Give a buffer that holds nothing known.
-
-        The smallest that is large enough, where that will do: rusticl takes 16 ms for 64 MiB.
-        """
+        """Give a buffer that holds nothing known: the smallest that is large enough where that will
+        do, since rusticl takes 16 ms for 64 MiB."""
         sizes = {one.buffer.size for one in self._free if one.buffer.size >= size_bytes}
         size_bytes = min(sizes, default=size_bytes) if may_be_larger else size_bytes
         found = next((one for one in self._free if one.buffer.size == size_bytes), None)

@@ -24,13 +24,7 @@ _UNKNOWN = Parameter(
 def build_program(
     context: cl.Context, device: cl.Device, source: str, options: tuple[str, ...]
 ) -> cl.Program:
-    """Compile a source for one device.
-
-    Raises
-    ------
-    CompileError
-        If the compiler refuses it; holds the compiler's message with its lines.
-    """
+    """Compile a source for one device."""
     program = cl.Program(context, source)
     with warnings.catch_warnings():
         # pyopencl would take the program from its binary cache, and a program made from a binary
@@ -77,18 +71,8 @@ class BuiltKernel:
 def take_kernel(
     program: cl.Program, kernel: Kernel, *, parameters: tuple[Parameter, ...] | None = None
 ) -> BuiltKernel:
-    """Take a kernel and its signature out of a program.
-
-    Parameters
-    ----------
-    parameters : tuple of Parameter, optional
-        The signature, where it is known better than the program tells.
-
-    Raises
-    ------
-    KernelNotFoundError
-        If the program has no kernel of that name; names those it has.
-    """
+    """Take a kernel out of a program, with its signature where that is not known better than the
+    program tells."""
     compiled = get_kernel(program, kernel)
     return BuiltKernel(
         program=program,

@@ -101,13 +101,8 @@ _CYCLES = KernelClock(
 
 
 def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[KernelClock]:
-    """List the clocks that a device is known to have, best first.
-
-    Parameters
-    ----------
-    options : sequence of str
-        A kernel's build options: one that chooses OpenCL C 1.x rules out `clock_read_device`.
-    """
+    """List the clocks that a device is known to have, best first; build options that choose OpenCL
+    C 1.x rule out `clock_read_device`."""
     language = re.search(r"-cl-std=CL(?P<version>[\d.]+)", " ".join(options))
     is_old = language is not None and float(language["version"][:3]) < 2
     is_x86 = description.kind is DeviceKind.CPU and platform.machine() in _X86
@@ -124,13 +119,7 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
 
 
 def check_clock(session: DeviceSession, clock: KernelClock) -> ClockCheck:
-    """Read a clock twice some 50 ms apart, to see that it goes forward and how fast.
-
-    Raises
-    ------
-    KernelRunError
-        If the clock stands still or goes backwards.
-    """
+    """Read a clock twice some 50 ms apart, to see that it goes forward and how fast."""
     source = clock.declarations + _CHECK
     program = build_program(session.context, session.device, source, clock.build_options)
     kernel = cl.Kernel(program, "kc_read_clock")

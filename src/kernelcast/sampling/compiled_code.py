@@ -24,10 +24,8 @@ _logs: WeakKeyDictionary[DeviceSession, dict[str, dict[str, int]]] = WeakKeyDict
 
 
 def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> dict[str, int]:
-    """Read what the compiler reports of a kernel; nothing of compilers that do not report.
-
-    NVIDIA's builds it once more, with its statistics on.
-    """
+    """Read what the compiler reports of a kernel, if it does; NVIDIA's builds it once more for
+    that."""
     extensions = session.description.extensions
     if isinstance(session.device, OtherDriver):
         # The driver of CUDA tells it of the code that runs, but not what of its stack is spilled.
@@ -55,12 +53,8 @@ def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> dict[str
 
 
 def make_unique(source: str, token: str) -> str:
-    """Add an empty kernel of a new name, so that no cache of the compiler knows the source.
-
-    NVIDIA's driver takes what it built before from a cache on disk, and then gives an empty log.
-    Comments and macros are gone before PTX is written, and unused constants may be: a cache that
-    goes by the PTX would not notice them. A kernel can be asked for by its name, so it stays.
-    """
+    """Add an empty kernel of a new name: NVIDIA's driver gives an empty log of what it takes from
+    its cache, and comments, macros and constants may be gone from what that goes by."""
     # at the end, so that lines keep their numbers; after two line ends, as a source may end in a
     # comment or in a backslash
     return f"{source}\n\nkernel void kc_unique_{token}(void) {{}}\n"
@@ -73,18 +67,8 @@ _SPILLS = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill
 
 
 def parse_build_log(build_log: str, kernel_name: str) -> dict[str, int]:
-    """Find what the log of NVIDIA's compiler says about one kernel.
-
-    Nothing is found in another vendor's log, or in an empty one because the driver took the binary
-    from its cache.
-
-    Examples
-    --------
-    >>> log = '''ptxas info    : Compiling entry function 'triad' for 'sm_80'
-    ... ptxas info    : Used 12 registers, 384 bytes cmem[0]'''
-    >>> parse_build_log(log, "triad")["registers_per_work_item"]
-    12
-    """
+    """Find what the log of NVIDIA's compiler says about one kernel; nothing in another's log, or in
+    the empty one of a binary from its cache."""
     section = _find_section(build_log, _ENTRY, kernel_name)
     registers = re.search(r"\bUsed (\d+) registers", section)
     if registers is None:
@@ -110,13 +94,8 @@ _NOTE = re.compile(rb"\x07\x00\x00\x00(?P<bytes>....)\x20\x00\x00\x00AMDGPU\x00\
 
 
 def parse_code_object(binary: bytes, kernel_name: str) -> dict[str, int]:
-    """Find what a program's binary of AMD's compiler says about one kernel.
-
-    A code object is an ELF file whose note of vendor ``AMDGPU`` and type 32 holds a MessagePack map
-    (LLVM, "User Guide for AMDGPU Backend", Code Object V3 and later Metadata). Registers are VGPRs,
-    on CDNA 2 and later with the accumulation VGPRs. Nothing is found where it is no code object,
-    holds no such kernel, or is damaged.
-    """
+    """Read a kernel's numbers from the MessagePack note of AMD's code object (LLVM, "User Guide for
+    AMDGPU Backend", Code Object V3 and later Metadata); VGPRs are with accumulation VGPRs."""
     for note in _NOTE.finditer(binary):
         [size] = struct.unpack("<I", note["bytes"])
         try:
@@ -146,16 +125,8 @@ _LOCAL = re.compile(
 
 
 def parse_ptx(binary: bytes, kernel_name: str) -> dict[str, int]:
-    """Find what a program's binary says about one kernel if it is PTX, and nothing else.
-
-    Registers are virtual ones of any type, instructions those of the kernel's own body, each
-    counted once. Private memory is what is not in registers; `ptxas` may spill more.
-
-    Examples
-    --------
-    >>> parse_ptx(b".version 7 .entry k() { .reg .b32 %r<3>; mov.u32 %r1, 1; ret; }", "k")
-    {'private_bytes_per_work_item': 0, 'ptx_virtual_register_count': 3, 'ptx_instruction_count': 2}
-    """
+    """Read a kernel of a binary that is PTX: virtual registers of any type, the instructions of its
+    own body, and private memory, to which `ptxas` may add spills."""
     text = _LINE_DIRECTIVE.sub("", _COMMENT.sub("", binary.decode("ascii", errors="replace")))
     entry = re.search(rf"\.entry\s+{re.escape(kernel_name)}(?![\w$])[^{{;]*\{{", text)
     if entry is None or not text.lstrip().startswith(".version"):

@@ -52,15 +52,7 @@ _known: WeakKeyDictionary[DeviceSession, LRUCache[tuple[str, tuple[int, ...]], C
 
 
 def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange) -> CompilerFacts:
-    """Read what is known of a kernel, compiled as it is, on one device, at a local size.
-
-    The session's lock is taken, since compiling would disturb a measurement.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the driver chooses no usable local size.
-    """
+    """Read what is known of a kernel, compiled as it is, at a local size; under the session's lock."""
     with session.lock:
         built = session.whole_kernel(kernel)
         local_size = choose_local_size(session, built.kernel, ndrange).known_local_size

@@ -68,16 +68,8 @@ def read_waiting() -> ThreadsWaiting:
 
 
 def find_waiting(before: ThreadsWaiting, after: ThreadsWaiting, seconds: float) -> Waiting | None:
-    """Add up what the threads that worked for a launch have worked and waited between readings.
-
-    None where they were busy for less than half of its length: it ran elsewhere.
-
-    Examples
-    --------
-    >>> before = {"7": Waiting(1.0, 0.0), "8": Waiting(0.0, 0.0)}
-    >>> find_waiting(before, {"7": Waiting(2.0, 2.0), "8": Waiting(0.01, 0.5)}, 3.0)
-    Waiting(worked_s=1.0, waited_s=2.0)
-    """
+    """Add up what the threads that worked for a launch have worked and waited between readings;
+    None where they were busy for less than half of its length: it ran elsewhere."""
     none = Waiting(0.0, 0.0)
     spent = [
         Waiting(*(b - a for a, b in zip(before.get(name, none), one, strict=True)))
@@ -107,10 +99,8 @@ class ContentionMeter:
             self._waiting = self._waiting or read_waiting()
 
     def measure(self, device_id: str) -> Contention | None:
-        """Measure, unless that was done just now.
-
-        None where nothing is seen of other programs, and of devices that are unknown or no CPU.
-        """
+        """Measure, unless that was done just now; None where nothing is seen of other programs, and
+        of devices that are unknown or no CPU."""
         device = self._devices.get(device_id)
         if device is None or device.kind is not DeviceKind.CPU:
             return None
@@ -125,10 +115,8 @@ class ContentionMeter:
             return found
 
     def judge_run(self, device_id: str, seconds: float) -> Contention | None:
-        """Say what a launch of some seconds met that has just ended.
-
-        If it ran in this process, threads that have worked since the last such question tell.
-        """
+        """Say what a launch of some seconds met that has just ended: if it ran in this process,
+        threads that have worked since the last such question tell."""
         device = self._devices.get(device_id)
         if device is None or device.kind is not DeviceKind.CPU:
             return None

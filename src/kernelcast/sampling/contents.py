@@ -42,14 +42,7 @@ def shape_of(argument: BufferArgument) -> tuple[int, ...]:
 
 
 def make_array(argument: BufferArgument, *, seed: int) -> Array:
-    """Make the initial content of a buffer, on the host; the same for the same seed.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or does not hold `count` elements of the type, or if a uniform
-        range holds no number of the type.
-    """
+    """Make the initial content of a buffer, on the host; the same for the same seed."""
     dtype = argument.element.dtype
     if argument.init is Init.FILE:
         return _load(argument)
@@ -75,13 +68,7 @@ class FillOrder:
 
 
 def fill_ranges(orders: Sequence[FillOrder]) -> None:
-    """Fill buffers, on all of the host's processors where there is more than a little to fill.
-
-    Raises
-    ------
-    InputError
-        As `make_array`.
-    """
+    """Fill buffers, on all of the host's processors where there is more than a little to fill."""
     places: list[tuple[int, int, int]] = []
     for number, one in enumerate(orders):
         lanes = one.argument.element.stored_lanes
@@ -107,10 +94,8 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
 
 
 def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
-    """Draw the random contents of recipes with seeds beside what the caller does next.
-
-    To open a device and to build a kernel leave a processor idle.
-    """
+    """Draw random contents beside what the caller does next: opening a device and building a kernel
+    leave a processor idle."""
     wanted = [
         FillOrder(argument=argument, array=np.empty(0), seed=seed)
         for argument, seed in recipes
@@ -197,13 +182,7 @@ def _draw(argument: BufferArgument, count: int, rng: np.random.Generator) -> Arr
 
 
 def check_file(argument: BufferArgument) -> None:
-    """Check the file of a buffer's content by its header; nothing where there is none.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or does not hold `count` elements of the type.
-    """
+    """Check the file of a buffer's content by its header; nothing where there is none."""
     if argument.init is Init.FILE:
         _load(argument, mapping="r")
 

@@ -12,13 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 
 
 class CoreTurns:
-    """Turns of this process; none are taken before there is a file to lock.
-
-    Parameters
-    ----------
-    most_s : float
-        Longest wait for a turn, in seconds; without one it goes on as it is.
-    """
+    """Turns of this process, each waited for at most so many seconds; none are taken before there
+    is a file to lock."""
 
     def __init__(self, most_s: float = 1.0) -> None:
         self._most_s = most_s

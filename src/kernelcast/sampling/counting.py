@@ -63,16 +63,8 @@ class CountingLaunch(OpenCLLaunch):
         *,
         capacity: int = 0,
     ) -> list[CountedBox]:
-        """Run boxes of work-groups, the first from the buffers' true content; read their counters.
-
-        A work-item can write down as many addresses as `capacity` says, where the copy records
-        them.
-
-        Raises
-        ------
-        DeviceLimitError
-            If the buffer for addresses would be too large.
-        """
+        """Run boxes of work-groups, the first from the buffers' true content, and read their
+        counters; `capacity` is the most addresses of a work-item."""
         self.settle()
         self._prepare(boxes)
         return [self._count_box(instrumented, built, box, capacity) for box in boxes]
@@ -128,10 +120,7 @@ def make_sample(
     counted: Sequence[CountedBox] = (),
     counter_count: int = 0,
 ) -> CounterSample:
-    """Order the counters of each work-item by work-group and local linear id.
-
-    Boxes do not overlap; nothing was counted of a kernel that has nothing to count.
-    """
+    """Order the counters of each work-item by work-group and local linear id; boxes do not overlap."""
     numbers: list[int] = []
     tables: list[npt.NDArray[np.float64]] = []
     for place, box in enumerate(boxes):
@@ -150,10 +139,7 @@ def make_sample(
 
 
 def place_work_items(ndrange: NDRange, box: GroupBox) -> tuple[_Integers, _Integers]:
-    """Find the number of the work-group and the local linear id of each work-item of a box.
-
-    Dimension 0 is the fastest in all; work-items are in the order of their global ids.
-    """
+    """Find the work-group's number and the local linear id of each work-item, in the order of ids."""
     _, size = ndrange.work_items_of(box)
     ids = np.indices(size[::-1], dtype=np.int64).reshape(len(size), -1)
     local = np.array(ndrange.known_local_size[::-1])[:, None]
@@ -169,11 +155,8 @@ def read_log(
     owners: Mapping[int, str | None],
     buffer_numbers: Mapping[str, int],
 ) -> RecordedAddresses:
-    """Read the addresses that boxes of work-groups have written down, relative to their buffers.
-
-    `owners` are the buffers that sites touch, where the source tells. Of a work-item that had more
-    accesses than the log could hold, these are the first.
-    """
+    """Read the addresses that boxes have written down, relative to their buffers; `owners` are the
+    buffers of sites that the source tells. Of a full log these are the first accesses."""
     parts = [_read_box(ndrange, one, instrumented, owners, buffer_numbers) for one in counted]
     columns = [np.concatenate([part[index] for part in parts]) for index in range(6)]
     placed = [place_work_items(ndrange, one.box)[0] for one in counted]

@@ -43,20 +43,7 @@ _ADD_LOCAL_BASE: Final = (
 
 
 def adapt_ptx(ptx: str, kernels: Sequence[compiling.CompiledKernel]) -> str:
-    """Have kernels take offsets into dynamic shared memory as arguments of local memory.
-
-    Examples
-    --------
-    >>> local = compiling.Argument(address_space="local", size_bytes=8)
-    >>> print(adapt_ptx(
-    ...     ".address_size 64\\nld.param.b64 %rd1, [k_param_0];",
-    ...     [compiling.CompiledKernel(name="k", arguments=(local,))],
-    ... ))
-    .address_size 64
-    .extern .shared .align 16 .b8 kc_local_arguments[];
-    ld.param.b64 %rd1, [k_param_0]; { .reg .b64 %kc_base; mov.b64 %kc_base, kc_local_arguments; \
-add.s64 %rd1, %rd1, %kc_base; }
-    """
+    """Have kernels take offsets into dynamic shared memory as arguments of local memory."""
     names = [
         re.escape(f"{kernel.name}_param_{index}")
         for kernel in kernels
@@ -79,13 +66,7 @@ class Program(CudaObject):
         self._options: tuple[str, ...] = ()
 
     def build(self, options: Sequence[str] = (), devices: Sequence[Device] = ()) -> Self:
-        """Compile to PTX and load it.
-
-        Raises
-        ------
-        CompileError
-            If the compiler or the driver refuses it.
-        """
+        """Compile to PTX and load it."""
         del devices
         device = self.context.device
         self._options = tuple(options)
@@ -232,13 +213,8 @@ class Kernel(CudaObject):
     def launch(
         self, queue: CommandQueue, ndrange: NDRange, offset: Sequence[int], size: Sequence[int]
     ) -> Event:
-        """Launch a part of an index space, whose work-items are told of the whole.
-
-        Parameters
-        ----------
-        offset, size : sequence of int
-            First work-item of the part and its work-items, as of `NDRange.work_items_of`.
-        """
+        """Launch a part of an index space, whose work-items are told of the whole; `offset` and
+        `size` are of `NDRange.work_items_of`."""
         local = ndrange.known_local_size
         first = [
             (begin - whole) // each
@@ -307,13 +283,7 @@ def enqueue_nd_range_kernel(
 
 
 def choose_local_size(global_size: Sequence[int]) -> tuple[int, ...]:
-    """Choose a local size that divides a global one, full warps along the first dimension.
-
-    Examples
-    --------
-    >>> choose_local_size((1024, 768)), choose_local_size((100, 60))
-    ((256, 1), (100, 2))
-    """
+    """Choose a local size that divides a global one, full warps along the first dimension."""
     chosen, left = [], _MOST_CHOSEN_LOCAL_SIZE
     for size in global_size:
         chosen.append(max(one for one in range(1, left + 1) if size % one == 0))

@@ -86,13 +86,8 @@ and reads memory: PoCL takes 50 ms to make one ready."""
 def set_trial(
     kernel: cl.Kernel, out: cl.Buffer, steps: int, *, apart: int = 0, places: int = 0, each: int = 0
 ) -> None:
-    """Set the arguments of `kc_trial`: it works and writes, or reads a byte of `out` at places.
-
-    Parameters
-    ----------
-    apart, places, each : int
-        Bytes from one place to the next, how many there are, and how many a work-item reads.
-    """
+    """Set the arguments of `kc_trial`: it works and writes, or each work-item reads a byte of `out`
+    at so many `places`, that many bytes `apart`."""
     numbers = [np.uint64(one) for one in (apart, places, each)]
     kernel.set_args(out, np.int32(steps), out, *numbers)
 
@@ -125,13 +120,8 @@ class DeviceTrial:
 def recall_trial(
     description: DeviceDescription, folder: Path | None, find: Callable[[], DeviceTrial]
 ) -> DeviceTrial:
-    """Read a trial of a device that still stands; else try it, and keep it for other processes.
-
-    Parameters
-    ----------
-    folder : Path or None
-        Where trials are kept; None: nowhere.
-    """
+    """Read a trial of a device that still stands; else try it, and keep it in the folder, if there
+    is one, for other processes."""
     path = folder and folder / "devices" / f"{description.id}.json"
     made_for = [_FORMAT, description.driver, os.cpu_count()]
     if path is not None:
@@ -163,20 +153,8 @@ def try_device(
     context: cl.Context | None = None,
     build: Callable[[], cl.Program] | None = None,
 ) -> DeviceTrial:
-    """Build a kernel, run it for some milliseconds, check its result and its timer.
-
-    Parameters
-    ----------
-    context : pyopencl.Context, optional
-        Of the device; a new one when left out.
-    build : callable, optional
-        Returns `TRIAL_SOURCE` built in that context.
-
-    Raises
-    ------
-    BrokenDeviceError
-        If the device cannot do it; holds the driver's reason.
-    """
+    """Build `TRIAL_SOURCE`, run it for some milliseconds, check its result and its timer; raises
+    `BrokenDeviceError` with the driver's reason."""
     try:
         context = context or cl.Context([device])
         program = build() if build else build_program(context, device, TRIAL_SOURCE, ())
@@ -219,21 +197,8 @@ def prepare_trial(
 
 
 def settle(run: Callable[[], float], settled_s: float, kind: DeviceKind) -> None:
-    """Repeat a launch until the device runs it at its usual rate.
-
-    After the device has idled, or the host has compiled, an operating system may put two threads
-    of a CPU device on one core for up to 10 ms (PoCL: exactly twice the time per work-group until
-    then). A whole run of the kernel hardly notices; a sample of 2 ms would see nothing else.
-
-    Parameters
-    ----------
-    run : callable
-        Runs the launch; returns its time in seconds.
-    settled_s : float
-        Its usual time, in seconds.
-    kind : DeviceKind
-        Of the device: a GPU's clock takes longer to rise.
-    """
+    """Repeat a launch until the device runs it at its usual rate: two threads that just woke may
+    share a core for 10 ms (PoCL), and a sample of 2 ms would see nothing else."""
     longest_s = _LONGEST_WAKING_S if kind is DeviceKind.GPU else _LONGEST_SETTLING_S
     longest_s = max(longest_s, _MOST_PROBES * settled_s)  # where launches are slow
     begin_s, good = time.perf_counter(), 0
@@ -242,11 +207,8 @@ def settle(run: Callable[[], float], settled_s: float, kind: DeviceKind) -> None
 
 
 def find_settled(run: Callable[[], float], kind: DeviceKind) -> float:
-    """Find the best time of some launches, in seconds.
-
-    A GPU that was idle raises its clock in steps for some tenths of a second: there, long enough
-    after the time last got better.
-    """
+    """Find the best time of some launches, in seconds; of a GPU, which raises its clock in steps
+    for some tenths of a second, until long enough after it last got better."""
     best_s = min(run() for _ in range(_EMPTY_LAUNCHES))
     if kind is not DeviceKind.GPU:
         return best_s
@@ -331,10 +293,8 @@ class Probe:
         return cl.Kernel(self._program(), "kc_trial")
 
     def read_local_memory(self, kernel: cl.Kernel, device: cl.Device) -> int:
-        """Ask how much local memory a work-group of a kernel takes, in bytes.
-
-        rusticl reports twice what is declared; a kernel that declares 1 KiB tells.
-        """
+        """Ask how much local memory a work-group of a kernel takes, in bytes; rusticl reports twice
+        what is declared, as a kernel that declares 1 KiB tells."""
         info = cl.kernel_work_group_info.LOCAL_MEM_SIZE
         own = cl.Kernel(self._program(), "kc_local_memory")
         reported: list[int] = [
@@ -344,10 +304,8 @@ class Probe:
         return reported[1] // max(1, reported[0] // _DECLARED_BYTES)
 
     def writes_host_memory(self) -> bool:
-        """Tell whether kernels write to the host's memory itself where a buffer is made of it.
-
-        Runtimes may keep a copy until the host maps the buffer, or refuse such buffers.
-        """
+        """Tell whether kernels write to the host's memory itself where a buffer is made of it;
+        runtimes may keep a copy until the host maps it, or refuse."""
         page = mmap.mmap(-1, mmap.PAGESIZE)
         marks = np.frombuffer(page, dtype=np.float32)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR

@@ -6,18 +6,7 @@ from kernelcast.records.errors import UnknownDeviceError
 
 
 def match_device_id(wanted: str, ids: Iterable[str]) -> str:
-    """Give the id equal to `wanted`, or the only one that begins with it.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If no id, or more than one, begins with `wanted`.
-
-    Examples
-    --------
-    >>> match_device_id("pocl", ["intel-epyc-12ab", "pocl-epyc-34cd"])
-    'pocl-epyc-34cd'
-    """
+    """Give the id equal to `wanted`, or the only one that begins with it."""
     known = sorted(ids)
     if wanted in known:
         return wanted

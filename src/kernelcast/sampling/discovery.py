@@ -40,13 +40,7 @@ INSTALL_HINT = (
 
 
 def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
-    """Find every device of every platform, in the order of their ids.
-
-    Raises
-    ------
-    NoDeviceError
-        If there is none; the message says which command installs one.
-    """
+    """Find every device of every platform, in the order of their ids."""
     found: dict[str, tuple[DeviceDescription, cl.Device]] = {}
     for device in _list_handles():
         description = describe_device(device, taken=found)
@@ -72,13 +66,8 @@ def choose_device(
 
 
 def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDescription:
-    """Ask the driver about one device.
-
-    Parameters
-    ----------
-    taken : iterable of str
-        Ids already given to other devices; equal devices get ``-2``, ``-3`` and so on.
-    """
+    """Ask the driver about one device; where its id is taken by an equal one it gets ``-2``,
+    ``-3``."""
     extensions = frozenset(device.extensions.split())
     non_uniform = _query(device, "non_uniform_work_group_support", default=False)
     part = _name_part(device)
@@ -129,11 +118,8 @@ def _list_handles() -> list[cl.Device]:
 
 
 def _make_id(device: cl.Device, taken: frozenset[str]) -> str:
-    """Make ``platform-device-digest``: names to recognise, a digest to tell apart.
-
-    The id of a sub-device has its part before the digest, so that the whole one's id does not begin
-    it.
-    """
+    """Make ``platform-device-digest``; a sub-device has its part before the digest, so that the
+    whole one's id does not begin it."""
     digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
     words = [_slug(device.platform.name, words=1), _slug(_name_fully(device), words=3),
              _name_part(device).replace(" ", ""), digest]  # fmt: skip
@@ -143,11 +129,8 @@ def _make_id(device: cl.Device, taken: frozenset[str]) -> str:
 
 
 def _identity(device: cl.Device) -> str:
-    """Join what stays the same when drivers are updated and platforms change their order.
-
-    Virtual machines name processors of several generations alike ("AMD EPYC"): what is known of a
-    device on one of them must not be taken for another's.
-    """
+    """Join what stays the same when drivers change, and the processor's generation: virtual
+    machines name processors of several alike."""
     parts = [device.platform.name, device.platform.vendor, _name_fully(device), device.vendor]
     if device.type & cl.device_type.CPU:
         parts.append(read_processor().generation)

@@ -28,22 +28,8 @@ _LINE_BYTES = 64
 
 
 class OpenCLLaunch:
-    """A kernel with index space and arguments, ready to be sampled; a `PreparedLaunch`.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        The device; its lock is held by whoever measures.
-    arguments : sequence of KernelArgument
-        The user's arguments; never written.
-    accesses : sequence of Access or None
-        What the kernel may do with each buffer.
-    reach : Reach, optional
-        Which bytes of buffers boxes of work-groups touch, where that is known.
-    held : WrittenArguments, optional
-        The arguments where they are nobody else's, so that the kernel may write to them; copies
-        of the user's when left out.
-    """
+    """A `PreparedLaunch`: the user's arguments are copied where the kernel may write, as `reach`
+    tells of boxes, unless `held` are nobody else's. Whoever measures holds the session's lock."""
 
     def __init__(
         self,

@@ -86,10 +86,8 @@ def _check_remainder(device: DeviceDescription, kernel: Kernel, ndrange: NDRange
 
 
 def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> NDRange:
-    """Fix the local size: as given, as the kernel requires, else as the driver chooses.
-
-    The driver's choice is read off a kernel that does nothing over the same global size.
-    """
+    """Fix the local size: as given, as the kernel requires, else as the driver chooses for a kernel
+    that does nothing over the same global size."""
     if ndrange.local_size is not None:
         return ndrange
     required = tuple(

@@ -95,21 +95,8 @@ _kept_lock = threading.Lock()
 
 
 def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
-    """Find the threads that work for a device: numbers, 0 for whichever thread calls.
-
-    Parameters
-    ----------
-    run : callable
-        Runs a launch of some milliseconds that occupies the device.
-    cores : int
-        Processors that share the work.
-
-    Returns
-    -------
-    tuple of int
-        Empty where fewer threads than cores come to work, as beside other programs, and where the
-        system does not tell.
-    """
+    """Find the numbers of the threads that work for a device, 0 for whichever calls, by launches of
+    some milliseconds; none where fewer than cores come to work, as beside other programs."""
     caller = threading.get_native_id()
     others = {thread.native_id for thread in threading.enumerate()} - {caller}
     for _ in range(_LOOKS if _THREADS.is_dir() else 0):

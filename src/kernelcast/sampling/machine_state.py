@@ -89,10 +89,8 @@ def read_machine_state() -> MachineState:
 
 
 def read_gpu_clock(name: str) -> float | None:
-    """Read the clock at which a GPU's units run now, in Hz; None where it cannot be read.
-
-    Right behind a launch it is the launch's. Needs NVIDIA's driver and the package nvidia-ml-py.
-    """
+    """Read the clock at which a GPU's units run now (right behind a launch the launch's), in Hz, by
+    NVIDIA's driver and nvidia-ml-py."""
     library, gpu = _find_gpu(name)
     if gpu is None:
         return None

@@ -35,10 +35,8 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnitLimits:
-    """Limits of one hardware unit. A warp is also a wavefront or an EU thread.
-
-    0 stands for "does not limit", and registers are 32 bits wide.
-    """
+    """Limits of one hardware unit, 0 where there is none; a warp is also a wavefront or an EU
+    thread, and registers are 32 bits wide."""
 
     vendor: str
     name: str
@@ -133,16 +131,7 @@ class OccupancyResult:
     """As of `UnitLimits`."""
 
     def count_active_work_groups(self, compute_units: int) -> int:
-        """Count the work-groups active at once on a whole device, of so many OpenCL compute units.
-
-        Examples
-        --------
-        >>> result = OccupancyResult(
-        ...     p_sat=8, limiter=Limiter.WARPS, occupancy=1.0, compute_units_sharing=16
-        ... )
-        >>> result.count_active_work_groups(512)
-        256
-        """
+        """Count the work-groups active at once on a device of so many OpenCL compute units."""
         return self.p_sat * max(1, compute_units // self.compute_units_sharing)
 
 
@@ -164,21 +153,9 @@ def load_limits() -> dict[str, UnitLimits]:
 def find_limits(
     platform_vendor: str, device_name: str, compute_capability: tuple[int, int] | None = None
 ) -> UnitLimits | None:
-    """Find what one compute unit of a device can hold.
-
-    None for processors and for devices that no table here knows; their P_sat is measured. A compute
-    capability decides whatever the platform is (PoCL drives NVIDIA devices too). Mesa's platform is
-    left to measurement: it counts compute units in its own way.
-
-    Examples
-    --------
-    >>> find_limits("NVIDIA Corporation", "NVIDIA A100-SXM4-40GB", (8, 0)).max_warps
-    64
-    >>> find_limits("Intel(R) Corporation", "Intel(R) Arc(TM) A770 Graphics").name
-    'Xe-HPG'
-    >>> find_limits("Intel(R) Corporation", "Intel(R) Xeon(R) Gold 6154 CPU @ 3.00GHz") is None
-    True
-    """
+    """Find what one compute unit can hold, by its compute capability on any platform (PoCL drives
+    NVIDIA devices too), else by name; None for processors, unknown devices and Mesa's, which counts
+    units in its own way."""
     if compute_capability is not None:
         return load_limits().get("cc {}.{}".format(*compute_capability))
     given = platform_vendor.strip().lower()
@@ -193,25 +170,9 @@ def find_limits(
 
 
 def compute_p_sat(limits: UnitLimits, resources: KernelResources) -> OccupancyResult:
-    """Compute the saturation point of a launch from what its work-groups ask for.
-
-    ``p_sat = min(work-groups that fit by slots, warps, registers, local memory)`` and
-    ``occupancy = p_sat * warps_per_group / max_warps``; a limiter whose demand is unknown is
-    skipped and named in the result.
-
-    Raises
-    ------
-    DeviceLimitError
-        If not even one work-group fits.
-
-    Examples
-    --------
-    The GTX 580 (compute capability 2.0) holds 48 warps: six work-groups of 256 work-items.
-
-    >>> result = compute_p_sat(load_limits()["cc 2.0"], KernelResources(work_group_size=256))
-    >>> result.p_sat, result.occupancy, result.assumed
-    (6, 1.0, ('registers_per_work_item',))
-    """
+    """Compute ``p_sat = min(work-groups that fit by slots, warps, registers, local memory)`` and
+    ``occupancy = p_sat * warps_per_group / max_warps``; demands that are unknown are skipped, and
+    named in the result."""
     size = resources.sub_group_size or limits.warp_sizes[0]
     _check_demands(limits, resources, size)
     warps = -(-resources.work_group_size // size)

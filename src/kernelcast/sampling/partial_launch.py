@@ -36,17 +36,8 @@ Content = npt.NDArray[Any] | InPlace | np.generic | LocalArgument
 
 
 class PartialLaunch:
-    """A kernel with index space and buffers of its own, run box by box.
-
-    Unlike samples, what runs here counts: each work-group is to run once, and its results are
-    read back.
-
-    Parameters
-    ----------
-    contents : sequence of Content
-        What they hold; arrays are copied to the device and not written, unless they are given to
-        be used in place.
-    """
+    """A kernel with index space and buffers of its own, run box by box: each work-group once, and
+    its results are read back. Arrays are copied unless they are given in place."""
 
     def __init__(
         self,
@@ -109,12 +100,7 @@ class PartialLaunch:
 
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give each one's time by the host's clock, in seconds.
-
-        Raises
-        ------
-        DeviceError
-            If the device fails; what its buffers hold is then unknown.
-        """
+        After an error nobody knows what buffers hold."""
         durations = []
         with explained_errors(self.kernel, self._session.description):
             for box in boxes:
@@ -158,10 +144,8 @@ class PartialLaunch:
 
 
 def open_place(device_id: str, compute_units: int | None = None) -> DeviceSession:
-    """Open a device, or a part of it, with a context of its own.
-
-    Launches are timed by the host's clock, so no trial of the device's timer is needed.
-    """
+    """Open a device, or a part of it, with a context of its own; the host's clock times its
+    launches, so that no trial of its timer is needed."""
     description, device = choose_device(device_id, find_devices())
     if compute_units is not None:
         by_counts = cl.device_partition_property.BY_COUNTS

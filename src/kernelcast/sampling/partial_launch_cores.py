@@ -11,13 +11,7 @@ _PATTERN = re.compile(r"\d+(-\d+)?(\+\d+(-\d+)?)*")
 
 
 def read_cores(text: str) -> tuple[int, ...]:
-    """Read a list of cores.
-
-    Examples
-    --------
-    >>> read_cores("0+2-4")
-    (0, 2, 3, 4)
-    """
+    """Read a list of cores."""
     if not _PATTERN.fullmatch(text):
         msg = f"cores {text!r}: give numbers and ranges joined by +, for example 0 or 0-3 or 0+2"
         raise InputError(msg)
@@ -29,11 +23,8 @@ def read_cores(text: str) -> tuple[int, ...]:
 
 
 def thread_settings(cores: Sequence[int]) -> dict[str, str]:
-    """Give the variables that keep CPU runtimes from making more threads than cores.
-
-    The runtimes start one thread per core of the machine and PoCL ties each to a core of its own
-    choice; both would undo what the process was bound to.
-    """
+    """Give the variables that keep CPU runtimes from starting a thread per core of the machine,
+    which PoCL would tie to cores of its own choice."""
     count = str(len(cores))
     return {
         "POCL_AFFINITY": "0",
@@ -45,13 +36,7 @@ def thread_settings(cores: Sequence[int]) -> dict[str, str]:
 
 
 def bind_to_cores(cores: Sequence[int], environment: MutableMapping[str, str] = os.environ) -> None:
-    """Bind this process to cores; to be called before a runtime is loaded.
-
-    Raises
-    ------
-    InputError
-        If there are no such cores, or the system cannot bind processes.
-    """
+    """Bind this process to cores; to be called before a runtime is loaded."""
     if not cores:
         return
     if sys.platform != "linux":

@@ -25,33 +25,7 @@ their versions; models refuse samples of revisions that they have not learned fr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingPlan:
-    """How much to sample.
-
-    Parameters
-    ----------
-    budget : float
-        Share of the predicted time that sampling may cost in all. Short launches are sampled for
-        a millisecond or two even where that is more, for half of the launch at most.
-    min_launch_s : float
-        Duration below which a launch is mostly noise, in seconds.
-    moments : int
-        Moments that share the budget.
-    seed : int
-        Seed of the windows' places and order.
-    is_known_even : bool
-        Whether all work-groups, or those at the places, are known to do the same: then nothing is
-        spent to find out.
-    places : tuple of float
-        Where to sample, as shares of the work-groups in order; anywhere if there are none. Places
-        of work that is not known to be even were chosen since it is not.
-    place_weight : float
-        Work of the work-groups there, over that of the mean work-group.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-    """
+    """How much to sample."""
 
     budget: float = DEFAULT_BUDGET
     min_launch_s: float = 100e-6

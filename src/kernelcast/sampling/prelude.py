@@ -114,34 +114,13 @@ _GROUP_OF_ID = "(get_global_id({0}) - get_local_id({0}) - KC_OFFSET_{0}) / KC_LO
 
 
 def may_tell(source: str, build_options: Sequence[str] = ()) -> bool:
-    """Tell whether any kernel of a source could notice that it runs in a smaller launch.
-
-    Parameters
-    ----------
-    build_options : sequence of str
-        Options of the compiler; a macro defined there may name a function too.
-
-    Examples
-    --------
-    >>> may_tell("kernel void k(global int *a) { a[get_global_id(0)] = 0; }")
-    False
-    >>> may_tell("kernel void k(global int *a) { a[get_group_id(0)] = 0; }")
-    True
-    """
+    """Tell whether any kernel of a source could notice that it runs in a smaller launch."""
     text = "\n".join((source, *build_options))
     return _MAY_ASK.search(_CONTINUED_LINE.sub("", text)) is not None
 
 
 def needs_prelude(source: str, build_options: Sequence[str], kernel_name: str) -> bool:
-    """Tell whether a kernel could notice that it runs in a smaller launch.
-
-    Examples
-    --------
-    >>> source = '''kernel void a(global int *a) { a[get_global_id(0)] = 0; }
-    ... kernel void b(global int *a) { a[get_group_id(0)] = 0; }'''
-    >>> needs_prelude(source, (), "a"), needs_prelude(source, (), "b")
-    (False, True)
-    """
+    """Tell whether a kernel could notice that it runs in a smaller launch."""
     if not may_tell(source, build_options):
         return False
     read = _read(source)
@@ -152,19 +131,8 @@ def needs_prelude(source: str, build_options: Sequence[str], kernel_name: str) -
 
 @lru_cache(maxsize=64)
 def pass_sizes(source: str, *, source_name: str) -> str | None:
-    """Have the kernels of a source that could notice a smaller launch take what tells of it.
-
-    Parameters
-    ----------
-    source_name : str
-        File name for the compiler's messages; line numbers stay right.
-
-    Returns
-    -------
-    str or None
-        Source whose kernels take `HIDDEN_ARGUMENTS` more arguments, those that ask for nothing
-        stay as they are. None where no function of the text asks.
-    """
+    """Have the kernels of a source that could notice a smaller launch take `HIDDEN_ARGUMENTS` more;
+    None where no function of the text asks."""
     read = _read(source)
     if not read.asking:
         return None
@@ -191,20 +159,8 @@ def pass_sizes(source: str, *, source_name: str) -> str | None:
 
 
 def tell_launch(ndrange: NDRange, offset: Sequence[int]) -> tuple[int, ...]:
-    """Give the hidden arguments of a launch that begins at a work-item.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The whole launch, local size chosen.
-    offset : sequence of int
-        Global id of the first work-item, as of `NDRange.work_items_of`.
-
-    Examples
-    --------
-    >>> tell_launch(NDRange(global_size=(64,), local_size=(8,)), (16,))
-    (2, 0, 0, 8, 1, 1, 64, 1, 1, 0, 0, 0)
-    """
+    """Give the hidden arguments of a launch, local size chosen, whose first work-item has this
+    global id."""
     zeros, ones = (0,) * (3 - ndrange.dimensions), (1,) * (3 - ndrange.dimensions)
     shifts = (
         (begin - true) // local
@@ -219,13 +175,7 @@ def tell_launch(ndrange: NDRange, offset: Sequence[int]) -> tuple[int, ...]:
 
 
 def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
-    """Put the prelude for one launch in front of a source; its line numbers stay right.
-
-    Parameters
-    ----------
-    source_name : str
-        File name for the compiler's messages.
-    """
+    """Put the prelude for one launch in front of a source; its line numbers stay right."""
     padding = 3 - ndrange.dimensions
     offsets = ndrange.global_offset + (0,) * padding
     values: Mapping[str, Sequence[int]] = {

@@ -42,22 +42,7 @@ Launch = TypeVar("Launch", bound=OpenCLLaunch)
 
 
 class ProblemArguments(WrittenArguments):
-    """A problem's arguments with true contents.
-
-    Parameters
-    ----------
-    accesses : sequence of Access or None
-        What the kernel may do with each; None where it is no buffer.
-    seed : int
-        Seed of random contents, of each together with its position.
-    reach : Reach, optional
-        Which bytes boxes of work-groups touch.
-
-    Raises
-    ------
-    InputError
-        If a content cannot be made.
-    """
+    """A problem's arguments with true contents, random ones by the seed and their position."""
 
     def __init__(
         self,
@@ -154,13 +139,7 @@ def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
 
 
 def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) -> cl.Image:
-    """Make an image with its content.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the device has no such images.
-    """
+    """Make an image with its content."""
     _refuse_objects(session, "images")
     order = getattr(cl.channel_order, argument.order.upper())
     channel = getattr(cl.channel_type, argument.channel.upper())
@@ -183,13 +162,7 @@ def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) ->
 
 
 def make_sampler(session: DeviceSession, argument: SamplerArgument) -> cl.Sampler:
-    """Make a sampler.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the device has none.
-    """
+    """Make a sampler."""
     _refuse_objects(session, "samplers")
     return cl.Sampler(
         session.context, argument.normalized,
@@ -215,10 +188,8 @@ def check_problem(
     built: BuiltKernel,
     inferred: Sequence[Access | None] | None = None,
 ) -> tuple[Problem, list[Access | None]]:
-    """Check a problem against a device and the kernel that was built for it.
-
-    It is given with a local size, and with what the kernel may do with each argument.
-    """
+    """Check a problem against a device and its built kernel; give it with a local size, and what
+    the kernel may do with each argument."""
     kernel, parameters, device = problem.kernel, built.parameters, session.description
     check_arguments(kernel.name, parameters, problem.arguments)
     # Before a large host array is made in vain.
@@ -265,17 +236,8 @@ def prepared_problem(
     inferred: Sequence[Access | None] | None = None,
     find_reach: Callable[[Problem], Reach | None] = lambda _: None,
 ) -> Iterator[Launch]:
-    """Build a problem on a device and keep its buffers there for the length of the block.
-
-    Parameters
-    ----------
-    launch_type : type
-        What can be done with it: `OpenCLLaunch` is sampled, its descendants do more.
-    inferred : sequence of Access or None, optional
-        What source analysis found each argument to be; the problem's own words go first.
-    find_reach : callable, optional
-        Finds which bytes boxes of the problem's work-groups touch, once the local size is chosen.
-    """
+    """Build a problem on a device and keep its buffers for the length of the block; its own
+    accesses go before inferred ones, and `find_reach` is asked once the local size is chosen."""
     built = session.whole_kernel(problem.kernel)
     problem, accesses = check_problem(session, problem, built, inferred)
     with explained_errors(problem.kernel, session.description):

@@ -36,16 +36,9 @@ _NO_CACHE = "PYOPENCL_NO_CACHE"
 
 
 def ensure_caches() -> Path | None:
-    """Point caches at a temporary folder if the user's folder cannot be written.
-
-    Must be called before pyopencl is imported. What the caller has chosen is left alone, and
-    child processes find what their parent has chosen. The folder goes when the process ends.
-
-    Returns
-    -------
-    Path or None
-        The temporary folder, where one was needed.
-    """
+    """Point caches at a temporary folder, which is returned and goes with the process, if the
+    user's cannot be written; before pyopencl is imported, and what the caller has chosen is left
+    alone."""
     if all(name in os.environ for name in (*_FOLDERS, _NO_CACHE)):
         return None
     folder = user_cache_folder()
@@ -91,17 +84,8 @@ _NVIDIA = "libnvidia-opencl.so.1"
 
 
 def ensure_vendors() -> Path | None:
-    """Point the OpenCL loader at the embedded and the system's runtimes.
-
-    Does nothing where the caller has chosen runtimes through ``OCL_ICD_VENDORS``, or where there is
-    none but the system's (the loader's own default is then right). Where the cache cannot
-    be written, the folder is a temporary one, which goes when the process ends.
-
-    Returns
-    -------
-    Path or None
-        The folder in use, if it is ours.
-    """
+    """Point the OpenCL loader at the embedded and the system's runtimes, unless ``OCL_ICD_VENDORS``
+    is chosen or there are none but the system's; return the folder if it is ours."""
     folder, cache = None, user_cache_folder()  # none where the user has no home
     if cache is not None:
         # One per environment, so that two virtual environments do not disturb each other.
@@ -139,11 +123,8 @@ def ensure_vendors() -> Path | None:
 
 
 def list_runtime_files() -> list[Path]:
-    """List the files that decide which runtimes the loader finds: whatever changes is another.
-
-    Libraries that an .icd file names by name alone are found through the system's cache of them,
-    which is written anew where one is installed.
-    """
+    """List the files that decide which runtimes the loader finds; the system's cache of libraries
+    is one, for those that an .icd file names by name alone."""
     chosen = os.environ.get(VENDORS_VARIABLE)
     folders = [_own_vendors(), Path(chosen) if chosen else SYSTEM_VENDORS]
     icds = [path for folder in folders for path in (folder, *sorted(folder.glob("*.icd")))]

@@ -81,18 +81,9 @@ def rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
 
 
 def is_even(rates: npt.NDArray[np.float64]) -> bool:
-    """Tell whether work-groups of different places take about the same time.
-
-    Of five and more, the middle half decides, since some may have been disturbed; nothing makes a
-    launch of even work as short as those of next to none.
-
-    Examples
-    --------
-    >>> is_even(np.array([1.0, 1.1, 0.9, 1.0, 5.0])), is_even(np.array([1.0, 2.0, 3.0, 4.0]))
-    (True, False)
-    >>> is_even(np.array([4.5, 4.5, 4.6, 0.2, 0.1]))
-    False
-    """
+    """Tell whether work-groups of different places take about the same time: of five and more the
+    middle half decides, since some may have been disturbed, but nothing makes even work as short as
+    next to none."""
     middle = median(rates)
     if len(rates) < _FEW_RATES:
         return bool(np.ptp(rates) < _EVEN_RANGE * middle)
@@ -102,15 +93,7 @@ def is_even(rates: npt.NDArray[np.float64]) -> bool:
 
 
 class Sampler:
-    """Samples a launch, a moment at a time.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch; nobody else may use it meanwhile.
-    plan : SamplingPlan
-        How much to sample.
-    """
+    """Samples a launch, a moment at a time; nobody else may use it meanwhile."""
 
     has_more = True
     """Another moment may always have something to time."""
@@ -226,10 +209,8 @@ class Sampler:
             smaller, size = last, size * _PILOT_GROWTH
 
     def _note_paid_once(self, smaller: TimedLaunch, larger: TimedLaunch) -> None:
-        """Note what each launch of this kernel seems to pay once: more than an empty one, at times.
-
-        Threads wake, and some drivers prepare a kernel anew at each launch.
-        """
+        """Note what each launch of this kernel seems to pay once, at times more than an empty one:
+        threads wake, and some drivers prepare a kernel anew."""
         n1, n2 = smaller.box.work_group_count, larger.box.work_group_count
         grown = larger.duration_s / smaller.duration_s
         self._paid_s = self._launch.launch_overhead_s
@@ -306,10 +287,8 @@ class Sampler:
         return further or slab
 
     def _take_places(self) -> None:
-        """Time launches at as many places as the budget reaches for, in two rounds.
-
-        A small survey may be far off the mean rate that the budget follows from.
-        """
+        """Time launches at as many places as the budget reaches for, in two rounds: a small survey
+        may be far off the mean rate that the budget follows from."""
         survey = self._windows
         size = max(self._size_of(self._worth_s), min(_BALANCED * self._unit, self._total // 64))
         row = self._launch.ndrange.group_counts[0]
@@ -408,11 +387,8 @@ _LEAST_LAUNCH_S = 300e-6
 
 
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
-    """Give the work-groups that one multiple stands for: those that are active on the whole device.
-
-    Once where that lasts long enough to be timed (the paper's P_sat x compute units), as often as
-    needed elsewhere.
-    """
+    """Give the work-groups of one multiple: the paper's P_sat x compute units, as often as it takes
+    to last long enough."""
     concurrency = launch.saturation.concurrency
     return concurrency * max(1, math.ceil(_LEAST_LAUNCH_S / (rate_s * concurrency)))
 
@@ -420,11 +396,8 @@ def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
 def sample_pairs(
     launch: PreparedLaunch, multiples: Sequence[int], *, window_set: int, unit: int
 ) -> dict[int, tuple[TimedLaunch, ...]]:
-    """Time k and k + 1 units of work-groups for several k (sampling-svr, section 6, Fig. 15).
-
-    A window set chooses the places; no work-group is in two launches of one set. Both launches of
-    those multiples are given that the index space has room for, the shorter one first.
-    """
+    """Time k and k + 1 units of work-groups for several k, the shorter first (sampling-svr, section
+    6, Fig. 15); no work-group is in two launches of a window set."""
     total = launch.ndrange.work_group_count
     counts = launch.ndrange.group_counts
     fitting = [k for k in multiples if (2 * k + 1) * unit <= _LARGEST_SHARE * total]

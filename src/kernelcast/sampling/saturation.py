@@ -51,17 +51,8 @@ _BARRIER = re.compile(r"\bbarrier\s*\(")
 def find_saturation(
     session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
 ) -> SaturationPoint:
-    """Find P_sat for one kernel at one local size.
-
-    A CPU's thread runs one work-group. The driver of CUDA tells it. On another GPU whose limits are
-    published the value follows from the occupancy rules; elsewhere it is measured. All are reported
-    that exist. The compiled kernel has its arguments set: they tell of its resources.
-
-    Raises
-    ------
-    DeviceLimitError
-        If not even one work-group fits a compute unit.
-    """
+    """Find P_sat of one kernel, its arguments set, at one local size: 1 on CPUs, the driver's word
+    on CUDA devices, by occupancy rules where limits are published, else measured."""
     key = (kernel.digest, ndrange.known_local_size)
     found = session.saturation_points.get(key)
     if found is not None:
@@ -142,11 +133,8 @@ def compute_for_kernel(
 
 
 def _count_active(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> int:
-    """Count the work-groups that are active together on a GPU or accelerator, at best.
-
-    The probe has the kernel's local size and local memory, but not its registers: the result is an
-    upper bound.
-    """
+    """Count the work-groups of a probe that are active together; it has the kernel's local size and
+    local memory, but not its registers: an upper bound."""
     info: Any = cl.kernel_work_group_info.LOCAL_MEM_SIZE  # pyopencl types answers as object
     local_bytes = compiled.get_work_group_info(info, session.device)
     local_size = ndrange.work_group_size

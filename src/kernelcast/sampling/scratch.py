@@ -77,22 +77,9 @@ class _Pages:
 
 
 class WrittenArguments:
-    """Arguments of a launch whose kernel may write to memory of ours.
-
-    Memory has keys. What of it work-groups touch is made ready before they run, where the source
-    tells; all is at once where it does not.
-
-    Parameters
-    ----------
-    sizes : mapping of int to int
-        Bytes of each memory that the kernel may write.
-    places : mapping of int to (int, int)
-        By an argument's position, the key of the memory that it lies in and where it begins there.
-    noticed : collection of int
-        Keys of what the kernel may read too: what it only writes it cannot notice.
-    reach : Reach or None
-        Which bytes boxes touch, where that is known.
-    """
+    """Arguments of a launch whose kernel may write to memory of ours, in `sizes` bytes by keys;
+    `places` has key and first byte by position. What boxes touch is made ready before they run
+    where `reach` tells, all at once elsewhere; what is not `noticed` is only written."""
 
     def __init__(
         self,
@@ -120,11 +107,8 @@ class WrittenArguments:
         return found
 
     def prepare(self, boxes: Iterable[GroupBox]) -> None:
-        """Have in the buffers what boxes of work-groups touch.
-
-        Samples are as fast as those from whole copies: 0.93 to 1.12 of them, for three
-        streaming kernels that write 512 MiB, on PoCL and Intel's runtime, both busy.
-        """
+        """Have in the buffers what boxes of work-groups touch; samples are as fast as from whole
+        copies (0.93 to 1.12 of them, on PoCL and Intel's runtime)."""
         wanted: dict[int, list[Part]] = {
             key: [] for key, pages in self._ready.items() if not pages.are_all_ready
         }
@@ -163,29 +147,9 @@ class WrittenArguments:
 
 
 class ScratchArguments(WrittenArguments):
-    """A launch's arguments, with copies for all buffers and images that the kernel may write.
-
-    Parameters
-    ----------
-    accesses : sequence of Access or None
-        One per argument; None where it is no buffer or image.
-    reach : Reach, optional
-        Which bytes boxes touch: the others are copied where they are needed.
-    pool : BufferPool, optional
-        Where copies come from and go to.
-
-    Raises
-    ------
-    DeviceLimitError
-        If the copies do not fit beside the originals.
-
-    Notes
-    -----
-    A copy is at least as large as its original, whatever of it has been copied: an access that goes
-    where nobody expected it finds other content, and never the original. Sub-buffers are copied
-    with their parent, and the same parent is copied once, so that arguments that overlap still do.
-    Images are copied as a whole: no source says which pixels are touched.
-    """
+    """Copies of all buffers and images that the kernel may write, as large as the originals, which
+    no stray access reaches. A parent of sub-buffers is copied once, so that arguments still
+    overlap; images are copied as a whole: no source says which pixels are touched."""
 
     def __init__(
         self,
@@ -313,11 +277,8 @@ def _find_start(argument: cl.Buffer, parent: cl.Buffer) -> int:
 
 
 def _find_parent(buffer: cl.Buffer) -> cl.Buffer:
-    """Find the buffer that a sub-buffer lies in; itself where there is none, or none any more.
-
-    Its memory outlives a parent that the caller has let go, but Intel's runtime (2026.22) does
-    not let anybody ask for that parent. What lay in it is copied piece by piece then.
-    """
+    """Find the buffer that a sub-buffer lies in, else itself: Intel's runtime (2026.22) does not
+    tell a parent that was let go, and what lay in it is copied piece by piece then."""
     try:
         parent = cast("cl.Buffer | None", buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT))
     except cl.LogicError:

@@ -60,20 +60,8 @@ _Text: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 class DeviceSession:
-    """What is worth keeping between two estimates on the same device.
-
-    Parameters
-    ----------
-    context : pyopencl.Context
-        A context with the device; buffers given to launches belong to it.
-    folder : Path, optional
-        Where programs, and what trials of the device have found, are kept for other processes;
-        nowhere when left out.
-
-    Notes
-    -----
-    `lock` serialises measurements: two kernels timed at once would time each other.
-    """
+    """What is worth keeping between two estimates on a device, some of it in a folder for other
+    processes; `lock` serialises measurements."""
 
     def __init__(
         self,
@@ -120,13 +108,8 @@ class DeviceSession:
 
     @cached_property
     def trial(self) -> DeviceTrial:
-        """What launches of a trivial kernel tell; run at the first call.
-
-        Raises
-        ------
-        BrokenDeviceError
-            If the device does not work; holds the driver's reason.
-        """
+        """What launches of a trivial kernel tell; run at the first call, which raises for broken
+        devices."""
         return recall_trial(
             self.description, self._folder,
             lambda: try_device(
@@ -216,10 +199,8 @@ class DeviceSession:
         )
 
     def ask_limits(self, compiled: cl.Kernel, kernel: Kernel) -> tuple[tuple[int, ...], int]:
-        """Give the local size that a kernel requires, zeros if none, and its local memory's bytes.
-
-        Local memory that arguments size is counted as at the first time.
-        """
+        """Give the local size that a kernel requires, zeros if none, and its local memory's bytes,
+        with those of arguments as at the first time."""
         found = self._limits.get(kernel.digest)
         if found is None:
             info = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
@@ -229,12 +210,9 @@ class DeviceSession:
         return found
 
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
-        """Build, or find built, the kernel that runs boxes of `ndrange`; see `enqueue_window`.
-
-        It is the unchanged one where the kernel cannot notice that the launch is smaller, or where
-        launches of parts tell it of the whole. Else it is told by arguments, and one program serves
-        all launches of all kernels, unless the source hides from us who asks for what.
-        """
+        """Build, or find built, the kernel that runs boxes of `ndrange`: the unchanged one where it
+        cannot notice the smaller launch, else one that arguments tell of the whole, else, where the
+        source hides who asks for what, one that is built for `ndrange`."""
         is_other = isinstance(self.device, OtherDriver)
         if is_other or not needs_prelude(kernel.source, kernel.build_options, kernel.name):
             return self.whole_kernel(kernel)

@@ -50,13 +50,8 @@ _IMAGE = re.compile(r"image[123]d(_\w+)?_t")
 def check_arguments(
     kernel_name: str, parameters: Sequence[Parameter], arguments: Sequence[Argument]
 ) -> None:
-    """Check count, kinds and types of a problem's arguments.
-
-    Raises
-    ------
-    SignatureError
-        If they do not fit; collects every argument that does not.
-    """
+    """Check count, kinds and types of a problem's arguments; raises `SignatureError` with all that
+    do not fit."""
     for parameter in parameters:
         if _PIPE.search(parameter.type_name):
             msg = (

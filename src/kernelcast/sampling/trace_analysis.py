@@ -18,16 +18,8 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 def count_active(starts_s: Floats, finishes_s: Floats) -> tuple[Floats, Integers]:
-    """Count the work-groups that are active from each moment on at which that changes.
-
-    Where one ends at the very moment another begins, they do not overlap.
-
-    Examples
-    --------
-    >>> times_s, active = count_active(np.array([0.0, 0.0, 1.0]), np.array([1.0, 2.0, 2.0]))
-    >>> active.tolist()
-    [1, 2, 1, 2, 1, 0]
-    """
+    """Count the work-groups that are active from each moment on at which that changes; an end goes
+    before a begin at the same moment."""
     times = np.concatenate([starts_s, finishes_s])
     changes = np.repeat(np.array([1, -1]), len(starts_s))
     order = np.lexsort((changes, times))
@@ -36,20 +28,8 @@ def count_active(starts_s: Floats, finishes_s: Floats) -> tuple[Floats, Integers
 
 
 def average_active(starts_s: Floats, finishes_s: Floats, *, bins: int) -> tuple[Floats, Floats]:
-    """Average the number of active work-groups over equal spans of time.
-
-    Returns
-    -------
-    edges_s : ndarray of shape (bins + 1,), in seconds
-        Where the spans begin and end, from the first start to the last finish.
-    active : ndarray of shape (bins,)
-        Mean number of active work-groups in each.
-
-    Examples
-    --------
-    >>> average_active(np.array([0.0, 0.0]), np.array([1.0, 2.0]), bins=2)[1].tolist()
-    [2.0, 1.0]
-    """
+    """Average the number of active work-groups over `bins` equal spans; give their edges, in
+    seconds, too."""
     times, active = count_active(starts_s, finishes_s)
     if times[-1] <= times[0]:  # shorter than the clock's tick
         return np.full(bins + 1, times[0]), np.zeros(bins)
@@ -59,24 +39,12 @@ def average_active(starts_s: Floats, finishes_s: Floats, *, bins: int) -> tuple[
 
 
 def find_concurrency(starts_s: Floats, finishes_s: Floats) -> int:
-    """Find the most work-groups that are active at once, at least 1.
-
-    Examples
-    --------
-    >>> find_concurrency(np.array([0.0, 0.5, 2.0]), np.array([1.0, 2.0, 3.0]))
-    2
-    """
+    """Find the most work-groups that are active at once, at least 1."""
     return max(1, int(count_active(starts_s, finishes_s)[1].max()))
 
 
 def find_waves(starts_s: Floats, finishes_s: Floats) -> Integers:
-    """Find each one's wave: a start after the first finish of a wave opens the next.
-
-    Examples
-    --------
-    >>> find_waves(np.array([0.0, 0.1, 1.0, 1.1]), np.array([1.0, 1.1, 2.0, 2.1])).tolist()
-    [0, 0, 1, 1]
-    """
+    """Find each one's wave: a start after the first finish of a wave opens the next."""
     waves = np.zeros(len(starts_s), dtype=np.int64)
     wave, first_finish_s = 0, math.inf
     for number in np.lexsort((finishes_s, starts_s)):
@@ -88,17 +56,9 @@ def find_waves(starts_s: Floats, finishes_s: Floats) -> Integers:
 
 
 def pack_lanes(starts_s: Floats, finishes_s: Floats) -> Integers:
-    """Assign work-groups to as few lanes as hold them without overlap.
-
-    Of the free lanes the one that has just done the work-group before is taken, else the one that
-    became free last: a thread that has ended a work-group begins the next at once, and runtimes
-    hand out consecutive ones. So lanes are the threads wherever two do not end together.
-
-    Examples
-    --------
-    >>> pack_lanes(np.array([0.0, 0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
-    [0, 1, 0, 1]
-    """
+    """Assign work-groups to as few lanes as hold them: that which has just done the one before,
+    else that which became free last, since threads begin the next at once and runtimes hand out
+    consecutive ones."""
     lanes = np.zeros(len(starts_s), dtype=np.int64)
     busy: list[tuple[float, int]] = []
     free: list[int] = []
@@ -117,13 +77,7 @@ def pack_lanes(starts_s: Floats, finishes_s: Floats) -> Integers:
 
 
 def find_run_length(starts_s: Floats, lanes: Integers) -> float:
-    """Find the mean number of consecutive work-groups that a lane takes one after the other.
-
-    Examples
-    --------
-    >>> find_run_length(np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, 0, 1, 1]))
-    2.0
-    """
+    """Find the mean number of consecutive work-groups that a lane takes one after the other."""
     order = np.lexsort((starts_s, lanes))
     is_continued = (np.diff(order) == 1) & (np.diff(lanes[order]) == 0)
     return len(order) / (len(order) - int(is_continued.sum()))
@@ -132,10 +86,8 @@ def find_run_length(starts_s: Floats, lanes: Integers) -> float:
 def find_p_sat(
     starts_s: Floats, finishes_s: Floats, lanes: Integers, *, compute_units: int, knows_units: bool
 ) -> int:
-    """Find the most work-groups that are active at once on one compute unit.
-
-    Where the device does not tell the compute unit, they are taken as evenly spread.
-    """
+    """Find the most work-groups that are active at once on one compute unit; spread evenly where a
+    device does not tell units."""
     if not knows_units:
         return math.ceil(find_concurrency(starts_s, finishes_s) / compute_units)
     return max(
@@ -147,12 +99,9 @@ def find_p_sat(
 def find_staircase(
     starts_s: Floats, finishes_s: Floats, waves: Integers, units: Integers | None
 ) -> Staircase:
-    """Tell whether work-groups that share a compute unit from the same moment end in turn.
-
-    They do if, in the median set of those, the longest takes at least 1.25 times as long as the
-    shortest and higher numbers mostly end later. Where the compute unit of each is not known, all
-    of a wave are compared.
-    """
+    """Tell whether work-groups of a unit (of a wave where units are unknown) that begin together
+    end in turn: in the median set, the longest takes 1.25 times the shortest and higher numbers
+    mostly end later."""
     ratios, orders = [], []
     keys = np.stack([waves, np.zeros_like(waves) if units is None else units])
     order = np.lexsort((np.arange(len(waves)), *keys))
@@ -178,27 +127,8 @@ def find_staircase(
 
 
 def find_steps(work_groups: Sequence[int], times_s: Sequence[float]) -> tuple[int, bool]:
-    """Find the width of the steps in which t(n) climbs.
-
-    Fits ``a + b * ceil(n / width)`` for each width.
-
-    Parameters
-    ----------
-    work_groups : sequence of int
-        Sizes of launches of equal work-groups.
-
-    Returns
-    -------
-    width : int
-        Work-groups that are active at once; 1 where t(n) climbs with each.
-    has_steps : bool
-        Whether steps explain the times clearly better than a straight line.
-
-    Examples
-    --------
-    >>> find_steps([1, 2, 3, 4, 5, 6, 7, 8], [2, 2, 4, 4, 6, 6, 8, 8])
-    (2, True)
-    """
+    """Find the width of the steps of t(n) by fits of ``a + b * ceil(n / width)``, and whether steps
+    explain the times clearly better than a line."""
     if len(work_groups) < 3:  # two points lie on any line
         return 1, False
     counts, times = np.asarray(work_groups), np.asarray(times_s, dtype=float)

@@ -68,10 +68,8 @@ class TracingLaunch(OpenCLLaunch):
     """A launch that can also be traced; buffers stay as they are, as with any launch."""
 
     def first_box(self, work_groups: int | None) -> GroupBox:
-        """Give about the first work-groups: part of a row, whole rows or whole planes.
-
-        Where no number is given, the whole launch, at most the first 10,000.
-        """
+        """Give about the first work-groups, at most 10,000 where no number is given: part of a row,
+        whole rows or whole planes."""
         counts = self.ndrange.group_counts
         total = math.prod(counts)
         asked = min(total, 10_000) if work_groups is None else work_groups
@@ -84,10 +82,7 @@ class TracingLaunch(OpenCLLaunch):
         return box_near(0, min(asked, total), counts)
 
     def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[_Marked | None, str]:
-        """Build the copy that has marks with the best clock that works, if any; say why this one.
-
-        The marks are those of `kernelcast.features.tracing`.
-        """
+        """Build the copy that has marks with the best clock that works, if any; say why this one."""
         obstacles = []
         for clock in list_clocks(self.device, traced.build_options):
             try:
@@ -104,13 +99,7 @@ class TracingLaunch(OpenCLLaunch):
         return None, "; ".join(obstacles) or "the device has no clock that kernels can read"
 
     def trace(self, marked: _Marked, box: GroupBox) -> Timeline:
-        """Run the marked kernel, and the unmarked one for comparison, twice in turn.
-
-        Raises
-        ------
-        KernelRunError
-            If a work-group has left no mark or ends before it begins.
-        """
+        """Run the marked kernel, and the unmarked one for comparison, twice in turn."""
         session, kernel = self._session, marked.kernel
         ticks = np.zeros((box.work_group_count, 3), dtype=np.int64)  # begin, end, unit
         plain_s = launch_s = 0.0
@@ -199,15 +188,8 @@ def run_trace(
     work_groups: int | None,
     report: Callable[[str], None] = lambda _: None,
 ) -> tuple[Timeline | StepTimes, str]:
-    """Trace a launch by a clock, or by the steps of t(n) where there is none; say why so.
-
-    Parameters
-    ----------
-    traced : Kernel or str
-        The kernel with marks, or why it cannot have any.
-    work_groups : int or None
-        How many of the first to trace; None means all, at most 10,000.
-    """
+    """Trace a launch by a clock, or by the steps of t(n) where there is none, and say why so;
+    `traced` is the kernel with marks, or why it cannot have any."""
     box = launch.first_box(work_groups)
     marked, reason = None, "asked for"
     if method is not TraceMethod.STEPS:

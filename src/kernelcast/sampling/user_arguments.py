@@ -41,13 +41,7 @@ _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.LocalMemory)
 
 
 def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was given
-    """List a kernel's arguments.
-
-    Raises
-    ------
-    SignatureError
-        If they are no sequence.
-    """
+    """List a kernel's arguments."""
     is_one = isinstance(values, _NO_SEQUENCES) or find_memory(values) is not None
     if is_one or not isinstance(values, Iterable):
         msg = (
@@ -59,17 +53,8 @@ def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was
 
 
 def take_argument(name: object, value: Any) -> KernelArgument:  # noqa: ANN401 - whatever was given
-    """Take what is set as a kernel's argument: a reference of our own to memory.
-
-    Of an array it is the buffer from its first element on. Messages say `name`.
-
-    Raises
-    ------
-    InputError
-        If it was released.
-    SignatureError
-        If an array has no buffer that a kernel could be given.
-    """
+    """Take what is set as a kernel's argument, `name` in messages: a reference of our own to
+    memory, of an array the buffer from its first element on."""
     held = find_memory(value)
     if held is None:
         return value
@@ -102,13 +87,8 @@ def take_argument(name: object, value: Any) -> KernelArgument:  # noqa: ANN401 -
 def find_overlaps(
     session: DeviceSession, values: Sequence[KernelArgument]
 ) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Find which arguments share memory, see `HeldBuffer.overlaps`.
-
-    Raises
-    ------
-    InputError
-        If parts of a buffer overlap that the driver has forgotten: no copy would be like that.
-    """
+    """Find which arguments share memory, see `HeldBuffer.overlaps`; refuse overlapping parts of a
+    buffer that the driver has forgotten: no copy would be like that."""
     spans: dict[int, Span] = {}
     for place, value in enumerate(values):
         if isinstance(value, cl.Buffer):
@@ -134,25 +114,8 @@ def find_overlaps(
 def copy_to_host(
     values: Sequence[Any], elements: Mapping[int, ElementType]
 ) -> tuple[list[Any], Callable[[Iterable[int]], None]]:
-    """Copy what the caller's buffers among a kernel's arguments hold.
-
-    Parameters
-    ----------
-    elements : mapping of int to ElementType
-        Types of the buffers' elements by position; bytes where there is none.
-
-    Returns
-    -------
-    values : list
-        The arguments with arrays in the place of buffers.
-    write_back : callable
-        Copies the arrays at some positions to their buffers.
-
-    Raises
-    ------
-    InputError
-        If memory is no buffer, was released, or is part of two arguments.
-    """
+    """Copy what the caller's buffers hold, as elements by position or bytes; give the arguments
+    with arrays for buffers, and what copies some of these back."""
     held = [take_argument(place, value) for place, value in enumerate(values)]
     copies: dict[int, tuple[DeviceSession, npt.NDArray[np.generic]]] = {}
     for place, value in enumerate(held):
@@ -200,15 +163,7 @@ class ArgumentPlace:
     """Whether the kernel's work depends on the buffer's content, by which launches differ then."""
 
     def describe(self, session: DeviceSession, value: KernelArgument) -> Argument:
-        """Describe a caller's argument; of structures and images, only what tells them apart.
-
-        Raises
-        ------
-        SignatureError
-            If it is of another kind or type, or cannot be kept unchanged.
-        InputError
-            If it belongs to another context.
-        """
+        """Describe a caller's argument; of structures and images, only what tells them apart."""
         parameter, element = self.parameter, self.element
         if isinstance(value, cl.SVMPointer):
             msg = (
@@ -264,10 +219,8 @@ class ArgumentPlace:
 
 
 def find_place(parameter: Parameter, *, is_decisive: bool) -> ArgumentPlace:
-    """Find out what a kernel takes for a parameter.
-
-    pyopencl hands over the bytes of whatever it is given: an int32 becomes a float of other value.
-    """
+    """Find out what a kernel takes: pyopencl hands over the bytes of whatever it is given, so that
+    an int32 becomes a float of other value."""
     element = ElementType.from_opencl(parameter.type_name.rstrip("* "))
     types: tuple[type, ...] = ()
     if not parameter.is_known:
@@ -338,15 +291,7 @@ _SMALL_BYTES = 2**20
 
 
 def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
-    """Give what tells the content of a caller's buffer apart.
-
-    Parameters
-    ----------
-    session : DeviceSession
-        Of the buffer's context, locked.
-    buffer : pyopencl.Buffer
-        The buffer.
-    """
+    """Give what tells the content of a caller's buffer apart."""
     found = hashlib.sha256() if buffer.size <= _SMALL_BYTES else xxhash.xxh3_128()
     for part in _read_pieces(session, buffer):
         found.update(part)

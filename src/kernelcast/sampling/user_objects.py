@@ -30,13 +30,7 @@ _sessions_lock = threading.Lock()
 
 
 def check_objects(kernel: object, queue: object) -> None:
-    """Check that a kernel and a queue are what they should be, and of one context.
-
-    Raises
-    ------
-    InputError
-        If they are something else, of two contexts, or of a context that is gone.
-    """
+    """Check that a kernel and a queue are what they should be, and of one context."""
     if not isinstance(kernel, cl.Kernel):
         msg = (
             f"kernel: {type(kernel).__name__} given; give a pyopencl.Kernel, such as "
@@ -68,11 +62,9 @@ _HANDLE_PLACE, _MEMORY_FLAG, _POOLED_FLAG = 16, -8, 16
 
 
 def was_released(memory: cl.MemoryObjectHolder) -> bool:
-    """Tell whether `release` was called of a memory object; no driver is asked.
-
-    A driver that is asked for a handle that is gone ends the process, and pyopencl shows its note
-    of a release by nothing but another one, which would release what was not.
-    """
+    """Tell whether `release` was called: a driver that is asked for a handle that is gone ends the
+    process, and pyopencl shows its note of a release by nothing but another one, which would
+    release what was not."""
     handle, kind = memory.int_ptr, type(memory)
     offset = c_int32.from_address(id(memory) + object.__basicsize__).value
     if not 0 < offset < kind.__basicsize__:
@@ -114,11 +106,8 @@ def _ask_context(
 
 
 def session_of(queue: cl.CommandQueue, folder: Path | None = None) -> DeviceSession:
-    """Give the session of a queue's context and device; the last few are kept.
-
-    Measurements run on a queue of our own in the same context. Programs, and what is found out
-    about the device, are kept for other processes in the folder.
-    """
+    """Give the session of a queue's context and device, with a queue of our own; the last few are
+    kept."""
     context, device = queue.context, queue.device
     key = (context.int_ptr, device.int_ptr)
     with _sessions_lock:
@@ -143,20 +132,7 @@ def read_kernel(
     source: str | None,
     options: str | Sequence[str] | None,
 ) -> Kernel:
-    """Take source and build options from a kernel's program.
-
-    Parameters
-    ----------
-    source : str or None
-        OpenCL C, where the program has none (it was made from a binary) or is gone.
-    options : str, sequence of str or None
-        Build options, where the program's own are not wanted; none of a program that is gone.
-
-    Raises
-    ------
-    InputError
-        If the program has no source, or is gone, and none is given.
-    """
+    """Take source and build options from a kernel's program, where the caller does not give them."""
     name = kernel.function_name
     if source is not None and not isinstance(cast("object", source), str):
         msg = f"kernel {name}: source: {type(source).__name__} given; give OpenCL C as a str"
@@ -201,13 +177,9 @@ Span: TypeAlias = tuple[int, int, int]
 
 
 def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
-    """Give a kernel's program, and a name of the kernel on a queue's device.
-
-    The name is its own while the program is held; one of a program that is gone, for its source.
-    `program.NAME` makes another object of the same kernel each time, each of which keeps its name:
-    runtimes refuse to build a program anew while it has kernels, and asking for program and options
-    takes a tenth of an answer.
-    """
+    """Give a kernel's program, and a name of the kernel on a queue's device; the kernel's object
+    keeps them, since runtimes refuse to build a program anew while it has kernels, and asking takes
+    a tenth of an answer."""
     place = queue.context.int_ptr, queue.device.int_ptr
     kept = vars(kernel).get(_KEPT)
     if kept is None or kept[0] != place:
@@ -232,13 +204,8 @@ def find_memory(value: Any) -> tuple[Any, int] | None:  # noqa: ANN401 - whateve
 
 
 def find_span(buffer: cl.Buffer, offset: int = 0) -> Span:
-    """Find where a buffer lies, from an offset on.
-
-    Raises
-    ------
-    pyopencl.LogicError
-        If it is a part of a buffer that was released, and the driver does not know that any more.
-    """
+    """Find where a buffer lies, from an offset on; a LogicError is of a released parent that the
+    driver has forgotten."""
     parent = cast("cl.Buffer | None", buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT))
     first = 0 if parent is None else cast("int", buffer.get_info(cl.mem_info.OFFSET))
     return (parent or buffer).int_ptr, first + offset, first + buffer.size
@@ -265,18 +232,8 @@ _KERNELS = frozenset({cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK})
 
 
 def read_event_times(given: object, device_id: str, queue: object = None) -> float:
-    """Wait for the events of a launch; give the seconds from its first start to its last end.
-
-    Events are of the launch, or a list or tuple of those that it was cut into.
-
-    Raises
-    ------
-    InputError
-        If they are none, of other commands, another device or context, if the launch has failed, or
-        its queue keeps no times.
-    EventTimesError
-        If the device's events are known to tell wrong times.
-    """
+    """Wait for the events of a launch, or of its parts; give the seconds from its first start to
+    its last end."""
     listed = list(given) if isinstance(given, list | tuple) else [given]
     events = [one for one in listed if isinstance(one, cl.Event)]
     if len(events) < len(listed) or not events:

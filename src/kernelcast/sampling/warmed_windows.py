@@ -47,21 +47,9 @@ lie among the active work-groups."""
 
 
 class WarmedSampler:
-    """Samples a launch on a GPU, a moment at a time, in pairs of warmed windows.
-
-    A launch that fills the device four times at most is timed nearly whole: by how much it exceeds
-    its last full wave, and what a wave waits for, no part of it tells.
-
-    Parameters
-    ----------
-    launch : PreparedLaunch
-        The launch; nobody else may use it meanwhile.
-    plan : SamplingPlan
-        How much to sample, and where.
-    active : GroupBox, optional
-        Work-groups that do anything; all when left out. Where some do nothing, each of the others
-        weighs as much more.
-    """
+    """Samples a launch on a GPU, a moment at a time, in pairs of warmed windows among the `active`
+    work-groups, all when left out. One that fills the device four times at most is timed nearly
+    whole: what a wave waits for no part of it tells."""
 
     def __init__(
         self, launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
@@ -82,19 +70,8 @@ class WarmedSampler:
         return self._otherwise is not None or self._affordable > 0
 
     def take_moment(self) -> SampleRun | None:
-        """Time a few work-groups.
-
-        Returns
-        -------
-        SampleRun or None
-            The first moment has a pair of launches even where that costs more than the budget; None
-            where a further pair would.
-
-        Raises
-        ------
-        DeviceError
-            If the device fails.
-        """
+        """Time a few work-groups: a first pair of launches whatever it costs, None where a further
+        one would cost more than the budget."""
         at_s, self._timed, self._warm_up_s = time.time(), [], 0.0
         if self._otherwise is None:
             if self._ran:
@@ -151,11 +128,8 @@ class WarmedSampler:
         self._time(self._plan_pairs(self._affordable - 1))
 
     def _find_longer_unit(self) -> int:
-        """Give the unit with which launches last long enough to tell, by the last pair of them.
-
-        A launch worth timing lasts some time, and longer than what every launch pays once: the
-        latter as far as the budget reaches.
-        """
+        """Give the unit with which launches last long enough to tell, and longer than what every
+        launch pays once, as far as the budget reaches."""
         short, long = self._timed[-len(MULTIPLES) :]
         n1, n2 = short.box.work_group_count, long.box.work_group_count
         rate_s = max((long.duration_s - short.duration_s) / max(n2 - n1, 1), 0.0)
@@ -169,10 +143,7 @@ class WarmedSampler:
         return min(self._unit * min(wanted, _MOST_GROWTH), room)
 
     def _plan_pairs(self, places: int) -> list[_Window]:
-        """Choose pairs at new places, and take their work-groups: none is in two windows.
-
-        Pairs for which there is no room near by are left out.
-        """
+        """Choose pairs at new places where there is room; no work-group is in two windows."""
         chosen: list[_Window] = []
         taken, shape, unit = [*self._ran], self._active.shape, self._unit
         for number, place in enumerate(self._choose_positions(places), self._pairs):

@@ -62,10 +62,8 @@ def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRu
 
 
 class TimedLaunch:
-    """A launch that is built once and timed as a whole, as often as wanted.
-
-    Variants find each other's buffers in the session's pool.
-    """
+    """A launch that is built once and timed as a whole; variants find each other's buffers in the
+    session's pool."""
 
     def __init__(
         self,
@@ -84,11 +82,8 @@ class TimedLaunch:
         """Time that all threads of this process spent during the last run, in seconds."""
 
     def run(self) -> float:
-        """Run it as a whole and give its time in seconds.
-
-        What it reads and writes has its first content each time: contents that grow from run to
-        run would change the work.
-        """
+        """Run it as a whole, from its first content each time, since contents that grow would
+        change the work; give its time in seconds."""
         session, problem, kernel = self._session, self._problem, self._built.kernel
         with explained_errors(problem.kernel, session.description):
             held = ProblemArguments(session, problem, self._accesses, seed=self._seed)

@@ -15,24 +15,8 @@ _PLASTIC = 0.7548776662466927
 
 
 def box_near(position: int, work_groups: int, group_counts: Sequence[int]) -> GroupBox:
-    """Give a box of about `work_groups` work-groups that follow each other in dispatch order.
-
-    A launch is a box: a run of consecutive work-groups is cut to a piece of a row, to whole rows
-    or to whole planes.
-
-    Parameters
-    ----------
-    position : int
-        Number of a work-group, dimension 0 fastest; the box begins there, moved as far as needed
-        to stay inside.
-
-    Examples
-    --------
-    >>> box_near(130, 3, (100, 50))
-    GroupBox(start=(30, 1), shape=(3, 1))
-    >>> box_near(130, 250, (100, 50))
-    GroupBox(start=(0, 1), shape=(100, 2))
-    """
+    """Give a box of about so many work-groups that follow each other in dispatch order, moved as
+    far as needed to stay inside: a piece of a row, whole rows or whole planes."""
     counts = tuple(group_counts)
     shape, row = [1] * len(counts), 1
     for axis, count in enumerate(counts):
@@ -51,10 +35,8 @@ def box_near(position: int, work_groups: int, group_counts: Sequence[int]) -> Gr
 def find_free_box(
     position: int, work_groups: int, group_counts: Sequence[int], taken: Sequence[GroupBox]
 ) -> GroupBox | None:
-    """Give a box near a place that shares no work-group with those taken.
-
-    Looks ever further away on both sides in dispatch order; None if it finds nothing free.
-    """
+    """Give a box near a place that shares no work-group with those taken, ever further away on both
+    sides; None if nothing is free."""
     total = math.prod(group_counts)
     step = max(box_near(position, work_groups, group_counts).work_group_count, work_groups)
     for ring in range(min(-(-total // step), 2048) + 1):
@@ -67,19 +49,9 @@ def find_free_box(
 
 
 def cut_box(box: GroupBox, grain: int) -> tuple[GroupBox | None, GroupBox]:
-    """Cut about a third off the beginning of a box, along its slowest dimension; give both parts.
-
-    Parameters
-    ----------
-    grain : int
-        Work-groups that run at once: the first part is a multiple of them, and None in a box of
-        fewer than twice as many. Three work-groups on two threads take as long as four.
-
-    Examples
-    --------
-    >>> cut_box(GroupBox(start=(0, 4), shape=(100, 3)), 1)
-    (GroupBox(start=(0, 4), shape=(100, 1)), GroupBox(start=(0, 5), shape=(100, 2)))
-    """
+    """Cut about a third off the beginning of a box along its slowest dimension, whole grains that
+    run at once, since three work-groups on two threads take as long as four; None in a box of fewer
+    than two."""
     axis = max((axis for axis, extent in enumerate(box.shape) if extent > 1), default=0)
     extent = box.shape[axis]
     grain //= math.gcd(grain, box.work_group_count // extent)
@@ -94,19 +66,9 @@ def cut_box(box: GroupBox, grain: int) -> tuple[GroupBox | None, GroupBox]:
 
 
 def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:
-    """Give one place per stratum of the index space, as numbers in dispatch order.
-
-    The last dimension with more than one work-group is cut into strata; in the others places
-    follow the additive recurrence with the fewest near-coincidences (the golden ratio's, or its
-    two-dimensional relative's), so that any part of the index space holds its share of them.
-    Inside the strata places scatter too, with the strata's middle as their mean, so that work
-    which grows linearly with the work-group's number is summed without error.
-
-    Examples
-    --------
-    >>> spread_positions(4, (1000,), shift=0)
-    [139, 313, 686, 860]
-    """
+    """Give one place per stratum of the last dimension, in the others by the golden ratio's
+    recurrence or its two-dimensional relative's; places scatter around the strata's middle, so that
+    work that grows linearly is summed without error."""
     counts = [int(count) for count in group_counts]
     last = max((axis for axis, count in enumerate(counts) if count > 1), default=0)
     steps = np.arange(windows) + shift
@@ -123,11 +85,5 @@ def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -
 
 
 def position_of(box: GroupBox, group_counts: Sequence[int]) -> int:
-    """Give the number of a box's first work-group in dispatch order.
-
-    Examples
-    --------
-    >>> position_of(GroupBox(start=(30, 1), shape=(3, 1)), (100, 50))
-    130
-    """
+    """Give the number of a box's first work-group in dispatch order."""
     return int(np.ravel_multi_index(box.start, tuple(group_counts), order="F"))

@@ -51,11 +51,9 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A row: kernel ``kc_loop(out, given, n)``, or with local memory before ``n``.
-
-    Every chain of steps starts from values that differ between work-items, and takes operands from
-    a buffer: a compiler can neither hoist it out of its loop over work-items nor fold it.
-    """
+    """A row: kernel ``kc_loop(out, given, n)``, or with local memory before ``n``. Chains start
+    from values that differ between work-items, and operands come from a buffer: nothing can be
+    hoisted or folded."""
 
     source: str
     given: Array
@@ -139,10 +137,8 @@ class Bench:
         return cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array))
 
     def set_args(self, kernel: cl.Kernel, *arguments: object) -> cl.Kernel:
-        """Set all arguments; Python integers become 32-bit ones.
-
-        OpenCL keeps no buffer alive for a kernel: the caller does.
-        """
+        """Set all arguments, integers as 32-bit ones; the caller keeps buffers alive, OpenCL does
+        not."""
         known = [np.int32(one) if isinstance(one, int) else one for one in arguments]
         kernel.set_args(*known)  # type: ignore[arg-type]  # pyopencl leaves local memory out
         return kernel
@@ -154,11 +150,8 @@ class Bench:
         return content
 
     def time_launch(self, kernel: cl.Kernel, global_size: int, local_size: int) -> float:
-        """Launch once and measure the time in seconds, above 0.
-
-        By profiling events where the session believes them; else by the host clock, less what an
-        empty launch takes.
-        """
+        """Time one launch, in seconds above 0: by events where the session believes them, else by
+        the host's clock, less what an empty launch takes."""
         seconds = self._time_raw(kernel, global_size, local_size)
         if not self.session.uses_event_timer:
             seconds -= self.launch_overhead_s
@@ -166,11 +159,9 @@ class Bench:
         return max(seconds, 1e-9)
 
     def measure(self, run: Callable[[], float]) -> Measured:
-        """Repeat a run, between runs of the reference kernel, until its mean is known well.
-
-        The first does not count. Runs next to a reference more than 10 % slower than usual are
-        thrown away, up to as many as may count.
-        """
+        """Repeat a run, between runs of the reference kernel, until its mean is known well; those
+        beside a reference more than 10 % slower than usual are thrown away, up to as many as may
+        count."""
         self.session.settle()
         run()
         kept: list[float] = []
@@ -199,10 +190,8 @@ class Bench:
         target_s: float | None = None,
         most: int = MOST_ITERATIONS,
     ) -> int:
-        """Choose how many iterations make a run last `target_s`, which is far above a launch.
-
-        By default the effort's `run_s`, or ten launches where they take longer.
-        """
+        """Choose how many iterations make a run last `target_s`; when left out, the effort's
+        `run_s` or ten launches."""
         target_s = target_s or max(self.run_s, 10 * self.launch_overhead_s)
         run(count := 1)  # compiles
         self.session.settle()
@@ -217,11 +206,9 @@ class Bench:
     def prove_work(
         self, run: Callable[[int], float], iterations: int, *, most: int = MOST_ITERATIONS
     ) -> int:
-        """Run a quarter, half and all of the iterations; raise unless time grows likewise.
-
-        Where a count proves nothing, a launch or a neighbour may have taken the time by which it
-        was chosen, and four times as many are tried, up to `most`.
-        """
+        """Raise unless time grows from a quarter to half to all iterations; a neighbour may have
+        taken the time by which the count was chosen, so that four times as many are tried, up to
+        `most`."""
         while True:
             counts = sorted({max(1, iterations // part) for part in (4, 2, 1)})
             run(counts[0])  # compiles
@@ -261,11 +248,8 @@ class Bench:
         return reference_s > 1.1 * float(np.quantile(self._reference_s, 0.25))
 
     def _wait_until_usual(self) -> float:
-        """Keep the device busy until it is as fast as usual, while there is patience left.
-
-        Threads of a CPU device that woke on one core need up to 30 ms; other users of the machine
-        may need longer, and once patience is spent, slow is how the device is.
-        """
+        """Keep the device busy until it is as fast as usual, while patience lasts: threads that
+        woke on one core need up to 30 ms, other users of the machine longer."""
         start_s = time.perf_counter()
         while (elapsed_s := time.perf_counter() - start_s) < self.patience_s:
             self.session.settle()
@@ -307,11 +291,8 @@ class LoopKernel:
 
 
 def read_spread(times_s: Sequence[float]) -> float:
-    """Read how much a device's speed drifts, beyond the noise of single runs.
-
-    That is 1.96 standard deviations of the logarithms of the medians of 20 runs each, between 3 %,
-    which a short series cannot show, and 5 %, since a machine that others use is no drift.
-    """
+    """Read how much a device's speed drifts: 1.96 standard deviations of the logarithms of medians
+    of 20 runs, between 3 %, which a short series cannot show, and 5 %: other users are no drift."""
     blocks = len(times_s) // 20
     if blocks < 5:
         return LEAST_SPREAD

@@ -129,12 +129,8 @@ def make_sizes(least: int, most: int, per_octave: int, unit: int) -> list[int]:
 def _walk(
     bench: Bench, result: BenchmarkResult, space: str, most_bytes: int, per_octave: int
 ) -> tuple[Sequence[CacheLevel], Trait[float]]:
-    """Measure latency over the size of an array, find levels, and the latency beyond them.
-
-    Several times through all sizes, each time with other cycles: a neighbour that is busy for a
-    second disturbs a size in one pass only; then again where one did. The curve goes from the
-    shortest run, since neighbours only ever add time, to the usual one.
-    """
+    """Measure latency over the size of an array, find levels, and the latency beyond them; in
+    several passes with other cycles, since a busy neighbour disturbs a size in one pass only."""
     run_s, passes, warm_s = bench.effort.pick((6e-4, 2, 0.05), (1e-3, 3, 0.1), (1.5e-3, 4, 0.25))
     if not bench.session.uses_event_timer:
         run_s = max(run_s, 6 * bench.launch_overhead_s)
@@ -222,11 +218,8 @@ class Walk:
             left -= 4096
 
     def time_runs(self, run_s: float) -> list[float]:
-        """Measure seconds per step of four runs of about `run_s`.
-
-        Filling local or private memory does not count: the shortest of as many short runs is
-        taken off, since each run alone may be disturbed by more than a short walk takes.
-        """
+        """Measure seconds per step of four runs of about `run_s`, less the shortest of as many
+        short runs: filling local or private memory does not count."""
         most = self.most_iterations
         iterations = self._bench.choose_length(self.time_steps, run_s, most=most)
         times = [self.time_steps(iterations) for _ in range(4)]
@@ -262,11 +255,8 @@ kernel void kc_walk({parameters}, global uint *result, uint elements, uint start
 def draw_cycle(
     length: int, generator: np.random.Generator
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Draw the order in which a random cycle visits its elements, and the successor of each.
-
-    Each of the ``(length - 1)!`` cycles is as likely, since each belongs to ``length`` orders. The
-    microbenchmarks paper swaps each element with one from ``[index, length)``, which may leave an
-    element in its place: then the walk ends in a short cycle and never sees the rest of the array.
+    """Draw the order of a random cycle, each of the ``(length - 1)!`` as likely, and the
+    successors; the paper's swaps may leave elements in place, so that a walk ends in a short cycle.
     """
     order = generator.permutation(length).astype(np.uint32)
     successors = np.empty_like(order)
@@ -284,12 +274,9 @@ def _make_walk_memory(bench: Bench, size_bytes: int) -> cl.Buffer:
 
 
 def allocate_large_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
-    """Allocate zeroed memory, aligned to large pages and in such pages where the system has them.
-
-    In pages of 4 KiB a random walk over more than some MiB misses the translation buffers at
-    every step, and physical pages fall on the sets of a cache by chance, so that a cache of 1 MiB
-    looks like anything from 0.5 to 1.5 MiB: measured here, 12 ns against 50 ns at 5 MiB.
-    """
+    """Allocate zeroed memory in large pages where there are any: in those of 4 KiB each step beyond
+    some MiB misses translation buffers (at 5 MiB 50 ns, not 12), and a cache of 1 MiB looks like
+    0.5 to 1.5."""
     count = -(-size_bytes // LARGE_PAGE_BYTES)
     # One page more, since an anonymous mapping need not start at a multiple of a large page.
     mapping = mmap.mmap(-1, (count + 1) * LARGE_PAGE_BYTES)
@@ -306,12 +293,8 @@ def allocate_large_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
 def match_caches(
     levels: Sequence[CacheLevel], host_caches: Sequence[CacheFacts]
 ) -> tuple[list[CacheFacts], dict[str, str]]:
-    """Join levels that a walk found with caches that the operating system reports.
-
-    A level belongs to a reported cache if their sizes are within a factor of four, the nearest
-    pairs first; beyond a factor of two they disagree. Without reported caches, levels are numbered
-    as they were found. Disagreements, and what was not found, come along as remarks.
-    """
+    """Join levels of a walk with reported caches of sizes within a factor of four, the nearest
+    pairs first; beyond a factor of two they disagree, which is remarked."""
     if not host_caches:
         return [
             CacheFacts(name=f"L{number}", size_bytes=level.size_bytes, latency_s=level.latency_s)

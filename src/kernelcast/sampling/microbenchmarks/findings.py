@@ -117,14 +117,8 @@ def make_trait(value: float, origin: str, low: float, high: float) -> Trait[floa
 
 
 def summarise(times_s: Sequence[float], *, spread: float = 0.0) -> Measured:
-    """Summarise times; refuse any that is not positive: then the timer is not to be trusted.
-
-    Parameters
-    ----------
-    spread : float
-        Half width of the interval by which the device's speed drifts, as a share: runs that
-        follow each other do not see it, the next calibration does. Deviations add as squares.
-    """
+    """Summarise times, all positive or the timer is not to be trusted; the half width of the
+    drift's interval `spread`, a share, and deviations add as squares."""
     values = np.asarray(times_s, dtype=np.float64)
     if values.size == 0 or not np.all(np.isfinite(values)) or np.any(values <= 0):
         msg = f"{values.size} times, not all of them positive: the timer cannot resolve the run"
@@ -138,21 +132,15 @@ def summarise(times_s: Sequence[float], *, spread: float = 0.0) -> Measured:
 
 
 def is_narrow(times_s: Sequence[float], share: float) -> bool:
-    """Tell whether the 95 % interval of the mean is within `share` of it on either side.
-
-    The paper's interval is of one run and does not shrink with more of them; what more runs can
-    improve is the mean, so its interval decides when to stop.
-    """
+    """Tell whether the 95 % interval of the mean, not the paper's of one run, which does not shrink
+    with more of them, is within `share` of it."""
     half = 1.96 * float(np.std(times_s, ddof=1)) / math.sqrt(len(times_s))
     return half <= share * float(np.mean(times_s))
 
 
 def check_growth(counts: Sequence[int], times_s: Sequence[float]) -> None:
-    """Raise unless time grows in proportion to the iterations: else it proves nothing.
-
-    At least half of the time that work in proportion would add must be seen, and at most 30 % of
-    the longest time may stay: a launch, a loop's start.
-    """
+    """Raise unless time grows with the iterations: by at least half of what proportion would add,
+    with at most 30 % of the longest time that stays."""
     growth, least = 1 - times_s[0] / times_s[-1], 0.5 * (1 - counts[0] / counts[-1])
     is_good = len(counts) > 1 and growth >= least
     if is_good:  # relative errors count equally at both ends

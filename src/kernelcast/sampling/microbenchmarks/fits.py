@@ -31,18 +31,9 @@ class Step(NamedTuple):
 
 
 def miss_share(sizes: Floats, step: Step) -> Floats:
-    """Compute the share of accesses of a random walk that miss a cache.
-
-    Equation 6 of the microbenchmarks paper has sharpness 1: of an array of which a share
-    ``capacity / size`` is in the cache by chance, the rest misses. That is random replacement.
-    A walk in a cycle under LRU misses a whole set as soon as the set is over-full, so an n-way
-    cache goes from all hits to all misses between ``capacity`` and ``capacity * (1 + 1 / n)``,
-    which is a sharpness of about n + 1.
-
-    A gradual step is a logistic curve of the logarithm. Where pages fall on sets by chance, or
-    others use the cache too, some sets are over-full long before the array is as large as the
-    cache, and half of the accesses miss when it is.
-    """
+    """Compute the share of a random walk's accesses that miss a cache: by equation 6 of the
+    microbenchmarks paper for sharpness 1 (random replacement), n + 1 for n-way LRU; gradual steps
+    are logistic, of caches that are shared or whose pages fall by chance."""
     share: Floats = np.clip(step.sharpness * (1.0 - step.capacity / sizes), 0.0, 1.0)
     if step.is_gradual:
         share = 1.0 / (1.0 + (step.capacity / sizes) ** step.sharpness)
@@ -61,13 +52,8 @@ class CacheLevel:
 def fit_levels(
     sizes_bytes: Floats, latencies_s: Floats, *, is_host: bool = False, origin: str = ""
 ) -> tuple[tuple[CacheLevel, ...], Trait[float]]:
-    """Find cache levels, nearest first, and the latency beyond them, from a random walk.
-
-    The number of levels is the one of least Bayesian information criterion among those whose
-    steps are far enough apart and high enough to be caches.
-    The caches of a CPU, the host, are nearly LRU, physically indexed and shared. Then steps are
-    sharp or begin early, and equation 6 does not apply: with it 1 MiB came out as 0.6 MiB.
-    """
+    """Find cache levels, nearest first, and the latency beyond them, by the Bayesian information
+    criterion; a host's caches are nearly LRU, where with equation 6 1 MiB came out as 0.6 MiB."""
     if len(sizes_bytes) != len(latencies_s) or len(sizes_bytes) < 6:
         msg = f"{len(sizes_bytes)} sizes and {len(latencies_s)} latencies; give at least 6 of each"
         raise InputError(msg)
@@ -115,10 +101,8 @@ def fit_levels(
 
 
 def find_undisturbed(latencies_s: Floats) -> NDArray[np.bool_]:
-    """Find the points that can belong to a latency that never falls as the array grows.
-
-    Disturbances only ever add time, so a point 15 % above those of larger arrays was disturbed.
-    """
+    """Find points of a latency that never falls as the array grows: disturbances only add time, so
+    one 15 % above those of larger arrays was disturbed."""
     used = np.ones(len(latencies_s), dtype=np.bool_)
     later: list[float] = []
     for index in range(len(latencies_s) - 1, -1, -1):

@@ -135,14 +135,9 @@ kernel void kc_loop(global {scalar} *out, global const {scalar} *in, local uchar
 def plan_roofline(
     device: DeviceDescription, effort: Effort, warp_width: int, units: int
 ) -> dict[int, Launch]:
-    """Plan a roofline: launches by the work-items that are active at once on a compute unit.
-
-    A thread of a CPU device runs one work-group at a time, so the work-group's size is the
-    concurrency; 8 of them per thread, so that two threads end together. On a GPU, as many
-    work-groups start as shall be active on each compute unit (the paper's concWG), up to the 64
-    warps that any known one can hold, and local memory keeps a unit from taking another one's
-    (equation 2).
-    """
+    """Plan launches by the work-items active at once on a compute unit: on a CPU the work-group's
+    size, eight a thread; on a GPU the paper's concWG, which local memory keeps on its unit
+    (equation 2)."""
     most, launches = device.max_work_group_size, {}
     if device.kind is DeviceKind.CPU:
         sizes = effort.pick((1, 16, 64), (1, 4, 16, 64, 256), (1, 2, 4, 8, 16, 32, 64, 128, 256))
@@ -271,10 +266,7 @@ def find_ridge(work_items: Sequence[int], rates: Sequence[float]) -> int:
 
 
 def measure_peak(runs: InstructionRuns, launches: Sequence[Launch], origin: str) -> Trait[float]:
-    """Screen all shapes, measure the best two with care, choose the fastest that is proven.
-
-    No number of a calibration is missed as a peak is: where none is proven, the last says why.
-    """
+    """Screen all shapes, measure the best two with care, choose the fastest that is proven."""
     screened = screen_shapes(runs, launches[0])
     rates: list[tuple[Trait[float], Shape, Launch]] = []
     for shape in sorted(screened, key=lambda shape: screened[shape])[:2]:
@@ -294,11 +286,9 @@ def measure_peak(runs: InstructionRuns, launches: Sequence[Launch], origin: str)
 
 
 def screen_shapes(runs: InstructionRuns, launch: Launch) -> dict[Shape, float]:
-    """Time a step of each shape that computes rightly, up to one that takes long to build.
-
-    rusticl takes 3 to 60 s for wide kernels of precise cosines, PoCL 0.3 s for any. Processor time
-    counts: by the clock PoCL's took longer on a busy machine, and only its widest reach the peak.
-    """
+    """Time a step of each shape that computes rightly, up to one that takes long to build (rusticl
+    up to 60 s), by processor time: only PoCL's widest reach the peak, and they took longer on a
+    busy machine."""
     screened: dict[Shape, float] = {}
     target_s = max(0.5e-3, 2 * runs.bench.launch_overhead_s)
     for shape in PEAK_SHAPES:

@@ -134,14 +134,9 @@ def _time(bench: Bench, loop: Loop, launch: Launch) -> tuple[Measured, int]:
 
 
 def measure_clock(bench: Bench, result: BenchmarkResult) -> None:
-    """Count dependent one-cycle instructions per second, if a second chain bears it out.
-
-    A chain of additions and exclusive ors, which no compiler can shorten, takes two cycles per
-    step on every current CPU; the same chain with multiplications takes four (x86-64: Intel since
-    Nehalem, AMD since Zen). Only where the times are as 2 to 4 are the chains executed as assumed,
-    and their rate is the clock. One work-item, so that threads do not matter. GPUs count cycles
-    themselves.
-    """
+    """Count dependent instructions per second: on x86-64 (Intel since Nehalem, AMD since Zen) a
+    step that adds takes two cycles, one that multiplies four, and only times as 2 to 4 are
+    believed. GPUs count cycles themselves."""
     with result.attempting("clock_hz"):
         if not bench.is_cpu:
             known = (READ_CYCLES.get(name) for name in bench.description.extensions)
@@ -160,15 +155,8 @@ def measure_clock(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def count_cycles(bench: Bench, statement: str, *, size: int = 256) -> Trait[float]:
-    """Count a compute unit's cycles per second while all of them are at work.
-
-    Parameters
-    ----------
-    statement : str
-        Reads the cycles so far into a variable, as `READ_CYCLES` has it.
-    size : int
-        Work-items of each unit's work-group, which run at the same time.
-    """
+    """Count a compute unit's cycles per second while all are at work; `statement` as in
+    `READ_CYCLES`."""
     items = size * bench.units
     steps = " ".join(["x = (x * 1664525u) ^ 1013904223u;"] * 16)
     source = CYCLES.format(statement.format("begin"), steps, statement.format("end"))
@@ -201,11 +189,7 @@ def judge_clock(added: Measured, steps: float, ratio: float) -> Trait[float]:
 
 
 def measure_divergence(bench: Bench, result: BenchmarkResult) -> None:
-    """Vary how many neighbouring work-items take the same one of four branches (paper, V.D).
-
-    Work-items that are executed in lock-step take all branches one after the other, until as many
-    neighbours as are in step agree.
-    """
+    """Vary how many neighbouring work-items take the same one of four branches (paper, V.D)."""
     size = min(256, bench.description.max_work_group_size)
     launch = Launch(16 * size * bench.units, size)
     branches = " else ".join(
@@ -251,11 +235,8 @@ def infer_width(counts: Sequence[int], rates: Sequence[float]) -> int:
 
 
 def measure_atomics(bench: Bench, result: BenchmarkResult) -> None:
-    """Add integers atomically in global and local memory, at one address or each at its own.
-
-    "Same" in local memory is one address per work-group. Addresses of neighbouring work-items
-    are neighbours. The sums prove that every addition happened.
-    """
+    """Add integers atomically in global and local memory, at one address (of the work-group in
+    local memory) or each at its own beside the neighbour's."""
     size = min(64, bench.description.max_work_group_size)
     for space, (place, apart) in itertools.product(_SPACES, (("same", 0), ("distinct", 1))):
         together = 1 if apart else size if space == "local" else 16 * size * bench.units
@@ -272,12 +253,8 @@ def measure_atomics(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def measure_barriers(bench: Bench, result: BenchmarkResult) -> None:
-    """Time loops of eight barriers against the same loops with one, by work-group size.
-
-    The cost is what a further barrier adds per work-group: on a CPU its work-items are suspended
-    and resumed one after the other. A loop without any barrier is no baseline there: PoCL runs it
-    35 times as slowly, since it vectorises across work-items between barriers only.
-    """
+    """Time loops of eight barriers against the same loops with one: without any PoCL is 35 times as
+    slow, since it vectorises across work-items between barriers only."""
     usual = 64
     sizes = bench.effort.pick((usual,), *((1, 4, 16, usual, 256),) * 2)
     costs: dict[int, Trait[float]] = {}
@@ -303,11 +280,8 @@ def measure_barriers(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def measure_gathers(bench: Bench, result: BenchmarkResult) -> None:
-    """Load from L1 at addresses of which no two neighbours' lie side by side.
-
-    ``gather_lane_s`` is the time of a core per work-item and load. Sums of what was loaded prove
-    it.
-    """
+    """Load from L1 at addresses of which no two neighbours' lie side by side: a core's time per
+    work-item and load."""
     with result.attempting("gather_lane_s"):
         generator = np.random.default_rng(7)
         size, most = min(64, bench.description.max_work_group_size), 2**16
@@ -353,12 +327,8 @@ def measure_dispatch(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def find_row_order(bench: Bench) -> Trait[float]:
-    """Find how far work-groups begin row by row, as windows of rows take for granted.
-
-    That is the rank correlation of their numbers and the tickets that they draw when they begin: 1
-    for rows, about 0 for any order that jumps. The grid holds some eight times the work-groups
-    that are active at once, in rows of 64.
-    """
+    """Find how far work-groups begin row by row: the rank correlation of their numbers and the
+    tickets that they draw when they begin, 1 for rows."""
     size, rows = min(64, bench.description.max_work_group_size), 4 * bench.description.compute_units
     buffers = (bench.buffer(4), bench.buffer(4 * 64 * rows), bench.buffer(4))
     kernel = bench.set_args(bench.build_kernel(_ORDER, "kc_order"), *buffers, 500)
@@ -369,12 +339,8 @@ def find_row_order(bench: Bench) -> Trait[float]:
 
 
 def measure_launch(bench: Bench, result: BenchmarkResult) -> None:
-    """Measure three costs of an empty launch of one work-item.
-
-    ``launch_s`` is what the caller waits from enqueueing until the queue has finished,
-    ``launch_queued_to_start_s`` the time from queued to start by profiling events (clpeak's kernel
-    launch latency), ``launch_in_batch_s`` the time per launch where many are enqueued at once.
-    """
+    """Measure an empty launch: what the caller waits, its share of a batch, and the time from
+    queued to start by events (clpeak's kernel launch latency)."""
     queue, sink = bench.session.queue, bench.buffer(4)
     kernel = bench.set_args(bench.build_kernel(_IDLE, "kc_idle"), sink, 2**31 - 1)
 
