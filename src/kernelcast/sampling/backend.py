@@ -16,14 +16,10 @@ class Sampled(Protocol):
     """What samples are of: a launch that is ready, or the recording of one."""
 
     @property
-    def device(self) -> DeviceDescription:
-        """The device it runs on."""
-        ...
+    def device(self) -> DeviceDescription: ...
 
     @property
-    def ndrange(self) -> NDRange:
-        """The whole index space, local size chosen."""
-        ...
+    def ndrange(self) -> NDRange: ...
 
     @property
     def saturation(self) -> SaturationPoint:
@@ -40,9 +36,7 @@ class PreparedLaunch(Sampled, Protocol):
     """One kernel with one index space and one set of arguments, built and ready to be sampled."""
 
     @property
-    def kernel_digest(self) -> str:
-        """Identity of the kernel."""
-        ...
+    def kernel_digest(self) -> str: ...
 
     def warm_up(self, box: GroupBox) -> None:
         """Run a box untimed, so that compilation and thread start happen outside the timing."""

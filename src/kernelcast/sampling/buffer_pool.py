@@ -119,7 +119,6 @@ class BufferPool:
         self._let_go(self._most_bytes)
 
     def close(self) -> None:
-        """Let all buffers go that nobody has."""
         self._let_go(0)
 
     def _let_go(self, most_bytes: int) -> None:

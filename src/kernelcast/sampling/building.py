@@ -24,7 +24,6 @@ _UNKNOWN = Parameter(
 def build_program(
     context: cl.Context, device: cl.Device, source: str, options: tuple[str, ...]
 ) -> cl.Program:
-    """Compile a source for one device."""
     program = cl.Program(context, source)
     with warnings.catch_warnings():
         # pyopencl would take the program from its binary cache, and a program made from a binary
@@ -82,13 +81,11 @@ def take_kernel(
 
 
 def list_kernels(program: cl.Program) -> list[str]:
-    """Name the kernels of a built program."""
     listed = str(program.get_info(cl.program_info.KERNEL_NAMES))
     return [name for name in listed.split(";") if name]
 
 
 def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
-    """Take the kernel out of its program."""
     names = list_kernels(program)
     if kernel.name not in names:
         have = ", ".join(sorted(names)) or "none"
@@ -100,7 +97,6 @@ def get_kernel(program: cl.Program, kernel: Kernel) -> cl.Kernel:
 
 
 def read_parameters(kernel: cl.Kernel) -> tuple[Parameter, ...]:
-    """Read a kernel's signature from its compiled form."""
     if isinstance(kernel, OtherDriver):
         return tuple(cast("Any", kernel).parameters)
     info, spaces = cl.kernel_arg_info, cl.kernel_arg_address_qualifier
@@ -129,7 +125,6 @@ def read_parameters(kernel: cl.Kernel) -> tuple[Parameter, ...]:
 
 
 def read_build_options(program: cl.Program, device: cl.Device) -> list[str]:
-    """Give the options a program was built with, one per element."""
     options: str = program.get_build_info(device, cl.program_build_info.OPTIONS)  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped
     return options.split()
 

@@ -62,8 +62,6 @@ class KernelClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockCheck:
-    """What a clock's trial found."""
-
     tick_s: float
     resolution_s: float
     """Least difference seen between two readings, in seconds."""

@@ -52,7 +52,7 @@ _known: WeakKeyDictionary[DeviceSession, LRUCache[tuple[str, tuple[int, ...]], C
 
 
 def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange) -> CompilerFacts:
-    """Read what is known of a kernel, compiled as it is, at a local size; under the session's lock."""
+    """Read what is known of a kernel, compiled as it is, at a local size; takes the lock."""
     with session.lock:
         built = session.whole_kernel(kernel)
         local_size = choose_local_size(session, built.kernel, ndrange).known_local_size
@@ -79,7 +79,6 @@ _NAMES = frozenset(field.name for field in fields(CompilerFacts))
 
 
 def _take_facts(found: Mapping[str, int], source: TraitSource) -> dict[str, Trait[int]]:
-    """Take those numbers that are facts of a kernel."""
     return {
         name: Trait(value=value, source=source) for name, value in found.items() if name in _NAMES
     }

@@ -200,7 +200,6 @@ def _read_stat(folder: str) -> list[bytes]:
 
 
 def _read_thread(folder: str) -> Waiting:
-    """Read what the system tells of a thread."""
     worked, waited, *_ = _read(f"{folder}/schedstat").split()
     return Waiting(int(worked) * 1e-9, int(waited) * 1e-9)
 

@@ -25,7 +25,6 @@ class CoreTurns:
         self._descriptor = descriptor
 
     def preparing(self) -> AbstractContextManager[None]:
-        """Let nobody measure meanwhile."""
         return self._holding(fcntl.LOCK_SH)
 
     def measuring(self) -> AbstractContextManager[None]:

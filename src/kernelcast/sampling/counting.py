@@ -120,7 +120,7 @@ def make_sample(
     counted: Sequence[CountedBox] = (),
     counter_count: int = 0,
 ) -> CounterSample:
-    """Order the counters of each work-item by work-group and local linear id; boxes do not overlap."""
+    """Order counters by work-group and local linear id; boxes do not overlap."""
     numbers: list[int] = []
     tables: list[npt.NDArray[np.float64]] = []
     for place, box in enumerate(boxes):
@@ -139,7 +139,7 @@ def make_sample(
 
 
 def place_work_items(ndrange: NDRange, box: GroupBox) -> tuple[_Integers, _Integers]:
-    """Find the work-group's number and the local linear id of each work-item, in the order of ids."""
+    """Find each work-item's work-group and local linear id, in the order of global ids."""
     _, size = ndrange.work_items_of(box)
     ids = np.indices(size[::-1], dtype=np.int64).reshape(len(size), -1)
     local = np.array(ndrange.known_local_size[::-1])[:, None]

@@ -85,7 +85,6 @@ def load_driver() -> ModuleType | None:
 
 
 def _call(function: str, *arguments: object) -> Any:  # noqa: ANN401 - each function has its own
-    """Call a function of the driver and return what it answers."""
     driver = load_driver()
     status, *values = getattr(driver, function)(*arguments)
     if status:
@@ -99,15 +98,12 @@ class CudaObject(OtherDriver):
 
     @staticmethod
     def find(name: str) -> Any:  # noqa: ANN401 - a class or a function
-        """Find what has a name of pyopencl's."""
         if name in globals():
             return globals()[name]
         return getattr(importlib.import_module(f"{__name__}_kernels"), name)
 
 
 class Device(CudaObject):
-    """A CUDA device with the members of a `pyopencl.Device`."""
-
     type = cl.device_type.GPU
     vendor = "NVIDIA Corporation"
     dialect = _DIALECT
@@ -144,14 +140,12 @@ class Device(CudaObject):
         )  # fmt: skip
 
     def ask(self, attribute: str) -> int:
-        """Ask for an attribute of the device."""
         driver: Any = load_driver()
         number = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
         return int(_call("cuDeviceGetAttribute", number, self.handle))
 
 
 def list_devices() -> list[Device]:
-    """List the CUDA devices; none where there is no driver."""
     if load_driver() is None:
         return []
     return [Device(number) for number in range(int(_call("cuDeviceGetCount")))]
@@ -173,8 +167,6 @@ class Context(CudaObject):
 
 
 class CommandQueue(CudaObject):
-    """A stream with the members of a `pyopencl.CommandQueue`."""
-
     def __init__(self, context: Context, device: Device, *, properties: object = None) -> None:
         del properties
         self.context, self.device = context, device
@@ -182,13 +174,10 @@ class CommandQueue(CudaObject):
         self.stream = context.call("cuStreamCreate", 0)
 
     def finish(self) -> None:
-        """Wait for all that was enqueued."""
         self.context.call("cuStreamSynchronize", self.stream)
 
 
 class Buffer(CudaObject):
-    """Device memory with the members of a `pyopencl.Buffer`."""
-
     def __init__(
         self, context: Context, flags: int, size: int = 0, hostbuf: Array | None = None, *,
         parent: Self | None = None, start: int = 0,
@@ -206,11 +195,9 @@ class Buffer(CudaObject):
             context.call("cuMemcpyHtoD", self.int_ptr, host.ctypes.data, host.nbytes)
 
     def get_sub_region(self, origin: int, size: int) -> "Buffer":
-        """Return a part, whose memory goes with the whole."""
         return Buffer(self.context, 0, size, parent=self, start=origin)
 
     def release(self) -> None:
-        """Give the memory back; may be called again."""
         pointer, self.int_ptr = self.int_ptr, 0
         if pointer and self._parent is None:
             with suppress(CudaError):  # memory of a context that an error has ended is gone
@@ -234,16 +221,13 @@ class Event(CudaObject):
         )  # fmt: skip
 
     def record(self, index: int) -> None:
-        """Enqueue the begin's event, or the end's."""
         self._queue.context.call("cuEventRecord", self._timers[index], self._queue.stream)
 
     def wait(self) -> None:
-        """Wait until the launch has ended."""
         self._queue.context.call("cuEventSynchronize", self._timers[1])
 
     @property
     def profile(self) -> SimpleNamespace:
-        """Begin and end of the launch, in nanoseconds after its begin."""
         self.wait()
         elapsed_ms = self._queue.context.call("cuEventElapsedTime", *self._timers)
         return SimpleNamespace(start=0, end=round(float(elapsed_ms) * 1e6))
@@ -280,7 +264,6 @@ def enqueue_copy(
     queue: CommandQueue, dest: Buffer | Array, src: Buffer | Array, *, src_offset: int = 0,
     dst_offset: int = 0, byte_count: int | None = None, is_blocking: bool = True,
 ) -> None:  # fmt: skip
-    """Copy between buffers, or between a buffer and an array."""
     if isinstance(dest, Buffer) and isinstance(src, Buffer):
         most = min(src.size - src_offset, dest.size - dst_offset)
         size = most if byte_count is None else byte_count
@@ -310,7 +293,6 @@ def _check_range(buffer: Buffer, first_byte: int, size: int) -> None:
 def enqueue_fill_buffer(
     queue: CommandQueue, buffer: Buffer, pattern: np.generic, offset: int, size: int
 ) -> None:
-    """Fill a part of a buffer with repetitions of a value."""
     content = np.asarray(pattern).tobytes()
     if len({*content}) == 1:
         address = buffer.int_ptr + offset

@@ -66,7 +66,6 @@ class Program(CudaObject):
         self._options: tuple[str, ...] = ()
 
     def build(self, options: Sequence[str] = (), devices: Sequence[Device] = ()) -> Self:
-        """Compile to PTX and load it."""
         del devices
         device = self.context.device
         self._options = tuple(options)
@@ -98,7 +97,6 @@ class Program(CudaObject):
             raise CompileError(f"{msg}\n{said}" if said else msg) from error
 
     def get_info(self, what: int) -> object:
-        """Answer what sampling asks of programs."""
         match what:
             case cl.program_info.KERNEL_NAMES:
                 return ";".join(self.kernels)
@@ -115,7 +113,6 @@ class Program(CudaObject):
         return " ".join(self._options) if what == cl.program_build_info.OPTIONS else ""
 
     def find_function(self, name: str) -> Any:  # noqa: ANN401 - the driver's handle
-        """Find a kernel of the module."""
         return self.context.call("cuModuleGetFunction", self._module, name.encode())
 
     @cached_property
@@ -149,21 +146,17 @@ class Kernel(CudaObject):
 
     @property
     def num_args(self) -> int:
-        """Number of parameters."""
         return len(self._listed)
 
     def set_arg(self, index: int, value: object) -> None:
-        """Set an argument: a buffer, None, a number, a structure's bytes, or local memory."""
         self._values[index], self._has_values[index] = value, True
 
     def set_args(self, *values: object) -> None:
-        """Set all arguments."""
         for index, value in enumerate(values):
             self.set_arg(index, value)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The signature."""
         return tuple(
             Parameter(
                 index=index, name=one.name, type_name=one.type_name,
@@ -175,18 +168,15 @@ class Kernel(CudaObject):
 
     @property
     def local_argument_bytes(self) -> int:
-        """Bytes of local memory that arguments ask for."""
         sizes = [one.size for one in self._values if isinstance(one, cl.LocalMemory)]
         return sum(-(-size // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT for size in sizes)
 
     def ask(self, attribute: str) -> int:
-        """Ask for an attribute of the machine code."""
         driver: Any = load_driver()
         number = getattr(driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{attribute}")
         return int(self.program.context.call("cuFuncGetAttribute", number, self._function))
 
     def get_work_group_info(self, what: int, device: Device) -> object:
-        """Answer what sampling asks of kernels."""
         info = cl.kernel_work_group_info
         match what:
             case info.LOCAL_MEM_SIZE:

@@ -113,7 +113,6 @@ class DeviceTrial:
 
     @property
     def timer(self) -> TimerCheck:
-        """How events compare with the host's clock."""
         return TimerCheck(event_s=self.event_s, host_s=self.host_s, agrees=self.agrees)
 
 

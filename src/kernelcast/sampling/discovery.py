@@ -93,7 +93,6 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
 
 
 def read_dialect(device: cl.Device) -> Dialect:
-    """Read what a device's compiler defines."""
     return _query(device, "dialect", default=None) or Dialect.from_device(
         device.version, device.extensions,
         features=[feature.name for feature in _query(device, "opencl_c_features", default=())],

@@ -80,32 +80,26 @@ class OpenCLLaunch:
 
     @property
     def kernel_digest(self) -> str:
-        """Identity of the kernel."""
         return self._kernel.digest
 
     @property
     def device(self) -> DeviceDescription:
-        """The device it runs on."""
         return self._session.description
 
     @property
     def ndrange(self) -> NDRange:
-        """The whole index space."""
         return self._ndrange
 
     @property
     def saturation(self) -> SaturationPoint:
-        """P_sat of this kernel at this local size on this device."""
         return self._saturation
 
     @property
     def launch_overhead_s(self) -> float:
-        """Time of a launch that does nothing, in seconds."""
         return self._session.trial.launch_overhead_s
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes of user buffers that had to be copied."""
         return self._scratch.copied_bytes
 
     def warm_up(self, box: GroupBox) -> None:

@@ -31,8 +31,6 @@ Enqueue: TypeAlias = Callable[[], cl.Event]
 
 @dataclass(slots=True)
 class LaunchTimer:
-    """Times launches of one queue."""
-
     queue: cl.CommandQueue
     """Queue with profiling."""
     uses_event_timer: bool

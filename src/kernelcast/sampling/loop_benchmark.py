@@ -88,8 +88,6 @@ int main(int count, char **words)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSampling:
-    """How long to measure."""
-
     least_s: float = 0.05
     """Shortest time of a sample: the loop is repeated until it takes so long."""
     samples: int = 5
@@ -99,8 +97,6 @@ class LoopSampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopToRun:
-    """A loop of one size."""
-
     source: str
     """Declarations and one loop nest, in C."""
     constants: Mapping[str, int]
@@ -125,12 +121,10 @@ class LoopMeasurement:
 
     @property
     def seconds(self) -> float:
-        """Median of the wall times."""
         return statistics.median(self.wall_s)
 
     @property
     def cpu_seconds(self) -> float:
-        """Median of the processor's times."""
         return statistics.median(self.cpu_s)
 
     @property
@@ -140,7 +134,6 @@ class LoopMeasurement:
 
 
 def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopMeasurement:
-    """Compile, warm up and time a loop."""
     sampling = sampling or LoopSampling()
     compiler = _require_compiler(loop.compiler)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
@@ -174,7 +167,6 @@ def compile_to_assembly(loop: LoopToRun) -> tuple[str, str]:
 
 
 def find_compiler(wanted: str = "") -> str | None:
-    """Find a C compiler; None if there is none."""
     if wanted and shutil.which(wanted) is None:
         msg = f"C compiler {wanted!r} is not found; give another one, or leave the choice"
         raise InputError(msg)

@@ -45,7 +45,6 @@ class ProcessorTimes:
 
 
 def read_processor_times() -> ProcessorTimes:
-    """Read what processors have done so far."""
     busy_s = stolen_s = None
     words = _read(_STATISTICS).split("\n", 1)[0].split()
     if words[:1] == ["cpu"] and len(words) > _STOLEN + 1:
@@ -117,7 +116,6 @@ def _find_gpu(name: str) -> tuple[Any, Any]:
 
 @cache
 def read_processor() -> Processor:
-    """Read what the host's processor calls itself."""
     first = _read(Path("/proc/cpuinfo")).split("\n\n", 1)[0]
     pairs = (line.partition(":") for line in first.splitlines())
     said = {key.strip(): value.strip() for key, _, value in pairs}

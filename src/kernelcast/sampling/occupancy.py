@@ -137,7 +137,6 @@ class OccupancyResult:
 
 @cache
 def load_limits() -> dict[str, UnitLimits]:
-    """Load the limits of all known units, by name."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = (files("kernelcast") / "data" / "occupancy.yaml").read_text(encoding="utf-8")
     vendors = yaml.load(text, loader)

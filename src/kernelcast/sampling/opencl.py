@@ -35,7 +35,6 @@ class OtherDriver:
 
     @staticmethod
     def find(name: str) -> Any:  # noqa: ANN401 - a class or a function
-        """Find what has a name of pyopencl's."""
         raise NotImplementedError
 
 

@@ -134,7 +134,6 @@ class PartialLaunch:
                 unmap_memory(queue, mapped)
 
     def release(self) -> None:
-        """Give the buffers' memory back."""
         self._session.queue.finish()
         for one in self._held:
             if isinstance(one, cl.Buffer):

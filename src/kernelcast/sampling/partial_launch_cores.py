@@ -11,7 +11,6 @@ _PATTERN = re.compile(r"\d+(-\d+)?(\+\d+(-\d+)?)*")
 
 
 def read_cores(text: str) -> tuple[int, ...]:
-    """Read a list of cores."""
     if not _PATTERN.fullmatch(text):
         msg = f"cores {text!r}: give numbers and ranges joined by +, for example 0 or 0-3 or 0+2"
         raise InputError(msg)

@@ -28,12 +28,18 @@ class SamplingPlan:
     """How much to sample."""
 
     budget: float = DEFAULT_BUDGET
+    """Share of the predicted time; short launches get a millisecond or two, half of it at most."""
     min_launch_s: float = 100e-6
+    """Below which a launch is mostly noise."""
     moments: int = 1
+    """Moments that share the budget."""
     seed: int = 0
     is_known_even: bool = False
+    """Whether all work-groups, or those at the places, are known to do the same."""
     places: tuple[float, ...] = ()
+    """Where to sample, as shares of the work-groups in order; anywhere if there are none."""
     place_weight: float = 1.0
+    """Work of the work-groups there, over that of the mean work-group."""
 
     def __post_init__(self) -> None:
         if not 0 < self.budget <= 1:

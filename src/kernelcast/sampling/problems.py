@@ -104,11 +104,9 @@ class ProblemArguments(WrittenArguments):
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes that are copied."""
         return sum(self._sizes[place] for place in self._copies)
 
     def release(self) -> None:
-        """Give the buffers back."""
         self._queue.finish()
         for image in self._images:
             image.release()
@@ -139,7 +137,6 @@ def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
 
 
 def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) -> cl.Image:
-    """Make an image with its content."""
     _refuse_objects(session, "images")
     order = getattr(cl.channel_order, argument.order.upper())
     channel = getattr(cl.channel_type, argument.channel.upper())
@@ -162,7 +159,6 @@ def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) ->
 
 
 def make_sampler(session: DeviceSession, argument: SamplerArgument) -> cl.Sampler:
-    """Make a sampler."""
     _refuse_objects(session, "samplers")
     return cl.Sampler(
         session.context, argument.normalized,

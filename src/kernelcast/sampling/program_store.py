@@ -53,7 +53,6 @@ class ProgramStore:
     def build(
         self, context: cl.Context, device: cl.Device, source: str, options: Sequence[str]
     ) -> BuiltProgram:
-        """Find a program built, or build it."""
         path = self._locate(device, source, options)
         found = None if path is None else _load(path, context, device, options)
         if found is not None:

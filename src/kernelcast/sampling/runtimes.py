@@ -135,7 +135,6 @@ def list_runtime_files() -> list[Path]:
 
 
 def _own_vendors() -> Path:
-    """Find the folder that wheels install into."""
     return Path(sys.prefix) / "etc" / "OpenCL" / "vendors"
 
 

@@ -158,7 +158,6 @@ class Sampler:
 
     @property
     def _whole_s(self) -> float:
-        """About what the whole launch takes."""
         return self._rate_s * self._total / self._plan.place_weight
 
     @property

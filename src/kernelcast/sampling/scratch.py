@@ -37,9 +37,7 @@ class Reach(Protocol):
         """Positions of the arguments of which that is known."""
         ...
 
-    def without(self, places: Collection[int]) -> "Reach":
-        """Leave out some arguments."""
-        ...
+    def without(self, places: Collection[int]) -> "Reach": ...
 
     def list_ranges(self, box: GroupBox) -> Mapping[int, Sequence[Part]]:
         """Give first bytes and those behind the last, by place; they may leave the buffer."""
@@ -67,7 +65,6 @@ class _Pages:
         return self._list(missing)
 
     def list_all(self) -> list[Part]:
-        """Give all parts that are ready."""
         return self._list(self._ready)
 
     def _list(self, pages: npt.NDArray[np.bool_]) -> list[Part]:
@@ -134,15 +131,12 @@ class WrittenArguments:
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes of buffers that had to be copied."""
         raise NotImplementedError
 
     def release(self) -> None:
-        """Give memory back; may be called again."""
         raise NotImplementedError
 
     def _load(self, parts: Mapping[int, Sequence[Part]]) -> None:
-        """Give parts of memory their true content."""
         raise NotImplementedError
 
 
@@ -206,7 +200,6 @@ class ScratchArguments(WrittenArguments):
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes of the buffers and images that have a copy."""
         return sum(self._sizes.values()) + sum(one.size for one in self._images.values())
 
     def refresh(self) -> None:
@@ -215,7 +208,6 @@ class ScratchArguments(WrittenArguments):
         super().refresh()
 
     def release(self) -> None:
-        """Give the copies' memory back, or keep it for the next launch."""
         self._queue.finish()
         self._pool.give_back([*self._copies.values()])
         self.arguments, self._copies, self._image_copies = [], {}, {}
@@ -272,7 +264,6 @@ class ScratchArguments(WrittenArguments):
 
 
 def _find_start(argument: cl.Buffer, parent: cl.Buffer) -> int:
-    """Find where a buffer begins in its parent, in bytes."""
     return 0 if parent is argument else cast("int", argument.get_info(cl.mem_info.OFFSET))
 
 

@@ -98,7 +98,6 @@ class DeviceSession:
 
     @cached_property
     def buffers(self) -> BufferPool:
-        """Buffers, kept for the next launch."""
         return BufferPool(self.context, self.queue, self.description)
 
     @cached_property
@@ -145,7 +144,6 @@ class DeviceSession:
         )
 
     def try_out(self) -> None:
-        """Find out now what the first sampling would."""
         assert self.timer
         assert self.works_in_host_memory in {True, False}
         self.settle()
@@ -173,11 +171,9 @@ class DeviceSession:
         return METER.measure(self.description.id)
 
     def note_built(self, seconds: float) -> None:
-        """Count time that a compiler took."""
         self.building_s += seconds
 
     def note_busy(self) -> None:
-        """Note that a launch has just ended."""
         self._last_busy_s = time.perf_counter()
 
     def whole_kernel(self, kernel: Kernel) -> BuiltKernel:
@@ -239,7 +235,6 @@ class DeviceSession:
         return self._remember((kernel.digest, source), build)
 
     def program(self, source: str, options: tuple[str, ...]) -> cl.Program:
-        """Build, or find built, a program."""
         return self._build(source, options).program
 
     def _build(self, source: str, options: tuple[str, ...]) -> BuiltProgram:

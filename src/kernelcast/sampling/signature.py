@@ -19,8 +19,6 @@ from kernelcast.records.errors import SignatureError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One parameter of a kernel."""
-
     index: int
     """Position, from 0."""
     name: str
@@ -71,12 +69,10 @@ def check_arguments(
 
 
 def is_image(parameter: Parameter) -> bool:
-    """Tell whether a parameter takes an image."""
     return _IMAGE.fullmatch(parameter.type_name) is not None
 
 
 def check_count(kernel_name: str, parameters: Sequence[Parameter], given: int) -> None:
-    """Check the number of arguments."""
     if len(parameters) != given:
         signature = ", ".join(str(parameter) for parameter in parameters)
         msg = (
@@ -94,7 +90,6 @@ def infer_access(parameter: Parameter, declared: Access | None) -> Access:
 
 
 def _complain(parameter: Parameter, argument: Argument) -> str | None:
-    """Say what is wrong with an argument; None where it fits."""
     space, is_pointer = parameter.address_space, parameter.type_name.endswith("*")
     wants_object = is_image(parameter) or parameter.type_name == "sampler_t"
     match argument:

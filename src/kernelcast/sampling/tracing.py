@@ -82,7 +82,7 @@ class TracingLaunch(OpenCLLaunch):
         return box_near(0, min(asked, total), counts)
 
     def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[_Marked | None, str]:
-        """Build the copy that has marks with the best clock that works, if any; say why this one."""
+        """Build the copy that has marks with the best clock that works; say why this one."""
         obstacles = []
         for clock in list_clocks(self.device, traced.build_options):
             try:

@@ -41,7 +41,6 @@ _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.LocalMemory)
 
 
 def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was given
-    """List a kernel's arguments."""
     is_one = isinstance(values, _NO_SEQUENCES) or find_memory(values) is not None
     if is_one or not isinstance(values, Iterable):
         msg = (

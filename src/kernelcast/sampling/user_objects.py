@@ -132,7 +132,7 @@ def read_kernel(
     source: str | None,
     options: str | Sequence[str] | None,
 ) -> Kernel:
-    """Take source and build options from a kernel's program, where the caller does not give them."""
+    """Take source and build options from a kernel's program, unless they are given."""
     name = kernel.function_name
     if source is not None and not isinstance(cast("object", source), str):
         msg = f"kernel {name}: source: {type(source).__name__} given; give OpenCL C as a str"

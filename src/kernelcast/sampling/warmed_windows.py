@@ -234,7 +234,6 @@ class WarmedSampler:
 
 
 def is_gpu(launch: Sampled) -> bool:
-    """Tell whether a launch is on a GPU."""
     return launch.device.kind is DeviceKind.GPU
 
 

@@ -33,7 +33,6 @@ class WholeRun:
 
 
 def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRun:
-    """Run a problem once on buffers of its own."""
     built = session.whole_kernel(problem.kernel)
     problem, _ = check_problem(session, problem, built)
     with explained_errors(problem.kernel, session.description):

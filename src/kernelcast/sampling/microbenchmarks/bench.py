@@ -85,7 +85,6 @@ class Bench:
 
     @cached_property
     def is_cpu(self) -> bool:
-        """Whether the device is this host's processors."""
         return self.description.kind is DeviceKind.CPU
 
     @cached_property
@@ -144,7 +143,6 @@ class Bench:
         return kernel
 
     def read(self, buffer: cl.Buffer, dtype: npt.DTypeLike, count: int) -> Array:
-        """Read the first elements of a buffer."""
         content = np.empty(count, dtype=dtype)
         cl.enqueue_copy(self.session.queue, content, buffer)
         return content
@@ -284,7 +282,6 @@ class LoopKernel:
         check_result(bench.read(self._out, dtype, items), expected, loop.tolerance)
 
     def time(self, launch: Launch, iterations: int) -> float:
-        """Run once and measure the time in seconds."""
         memory = [cl.LocalMemory(launch.local_bytes)] if launch.local_bytes else []
         self._bench.set_args(self._kernel, self._out, self._given, *memory, iterations)
         return self._bench.time_launch(self._kernel, launch.global_size, launch.local_size)

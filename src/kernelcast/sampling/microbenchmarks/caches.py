@@ -108,7 +108,6 @@ def _find_caches(bench: Bench, result: BenchmarkResult) -> list[CacheFacts]:
 
 
 def measure_spaces(bench: Bench, result: BenchmarkResult) -> None:
-    """Walk at random through local, constant and private memory."""
     most_constant = int(bench.session.device.max_constant_buffer_size)
     for space, most in (
         ("local", bench.description.local_memory_bytes // 2),  # the runtime may keep some

@@ -27,7 +27,6 @@ class Effort(StrEnum):
     FULL = "full"
 
     def pick(self, quick: T, normal: T, full: T) -> T:
-        """Choose sizes or points by effort."""
         return {Effort.QUICK: quick, Effort.NORMAL: normal, Effort.FULL: full}[self]
 
 
@@ -112,7 +111,6 @@ class Measured:
 
 
 def make_trait(value: float, origin: str, low: float, high: float) -> Trait[float]:
-    """Make a measured trait."""
     return Trait(value=value, source=TraitSource.MEASURED, low=low, high=high, origin=origin)
 
 

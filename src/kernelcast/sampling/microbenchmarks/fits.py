@@ -42,8 +42,6 @@ def miss_share(sizes: Floats, step: Step) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLevel:
-    """A cache as a random walk meets it."""
-
     size_bytes: Trait[int]
     latency_s: Trait[float]
     """Of a dependent load that hits it."""

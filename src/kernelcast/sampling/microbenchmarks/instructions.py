@@ -74,7 +74,6 @@ class Shape(NamedTuple):
 
     @property
     def streams(self) -> int:
-        """Steps that do not depend on each other."""
         return self.width * self.chains
 
 
@@ -178,7 +177,6 @@ class InstructionRuns:
         return self.bench.measure(partial(run, count)), self.count_steps(shape, launch, count)
 
     def count_steps(self, shape: Shape, launch: Launch, iterations: int) -> float:
-        """Count the instructions that a launch executes."""
         return float(launch.global_size * iterations * self.kind.unroll * shape.streams)
 
     def prove(self, shape: Shape, launch: Launch) -> None:

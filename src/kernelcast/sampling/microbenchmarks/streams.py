@@ -44,13 +44,11 @@ class Stream(NamedTuple):
 
     @property
     def label(self) -> str:
-        """A short name, for the origin of a number."""
         verb = "copy" if self.is_copy else "load"
         return f"{verb} {self.element_bytes} B, order {self.order}, {self.loop} x{self.loads}"
 
     @property
     def source(self) -> str:
-        """OpenCL C."""
         kind = TYPES[self.element_bytes]
         first, step = ORDERS[self.order]
         body, after = "found[at] = array[at]; at += step;", ""

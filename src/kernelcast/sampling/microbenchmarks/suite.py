@@ -58,5 +58,4 @@ MEMORY = (
 
 
 def suite() -> tuple[Benchmark, ...]:
-    """List every microbenchmark: compute, then memory."""
     return (*COMPUTE, *MEMORY)
