@@ -89,7 +89,6 @@ class Balancer:
         self.close()
 
     def close(self) -> None:
-        """Close the devices."""
         self._devices.close()
 
     def wait_open(self) -> None:
@@ -256,11 +255,7 @@ class Balancer:
 
 
 def weigh_slabs(problem: Problem, space: SlabSpace) -> tuple[bool, FloatArray | None]:
-    """Tell whether all work-groups surely do the same, and how work is spread if they do not.
-
-    None stands for a launch whose work the source does not tell. Between a few dozens of places,
-    straight lines.
-    """
+    """Tell whether all work-groups surely do the same, and how work is spread if they do not."""
     plan = plan_by_source(SamplingPlan(), problem.kernel, problem.ndrange, problem.arguments)
     if not (plan.is_known_even and plan.places):
         return plan.is_known_even, None

@@ -63,10 +63,7 @@ class Devices(Protocol):
         """Send a device a command; it does them one after the other."""
 
     def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
-        """Wait for the next reply; None where there is none within the time.
-
-        A device that has failed for good says nothing more.
-        """
+        """Wait for the next reply; None where there is none within the time."""
 
     def close(self) -> None:
         """End all devices."""
@@ -139,7 +136,6 @@ class DeviceProcesses:
 
     @property
     def size(self) -> int:
-        """Number of devices."""
         return len(self._devices)
 
     def now_s(self) -> float:
@@ -147,7 +143,6 @@ class DeviceProcesses:
         return time.monotonic()
 
     def send(self, device: int, command: Command) -> None:
-        """Send a device a command."""
         self._silent_since_s = time.monotonic()
         self._devices[device].order(_TASKS[type(command)], command, within_s=self._timeout_s)
 
@@ -179,7 +174,6 @@ class DeviceProcesses:
         return self._overdue.pop(0)
 
     def close(self) -> None:
-        """End the processes."""
         for one in self._devices:
             one.is_alive = False
             one.child.end()

@@ -51,16 +51,7 @@ class HostArguments:
 def read_host_arguments(
     values: Sequence[Any], elements: Mapping[int, ElementType] | None = None
 ) -> HostArguments:
-    """Describe what a caller gives.
-
-    Parameters
-    ----------
-    values : sequence
-        Arrays for buffers, NumPy scalars for scalars, `LocalArgument` for local memory. A scalar
-        vector such as an int4 is an array that cannot be written, a structure a ``numpy.void``.
-    elements : mapping of int to ElementType, optional
-        What the kernel takes, by position, where that is known.
-    """
+    """Describe what a caller gives."""
     held = [_view_structures(one) for one in values]
     described = tuple(
         _describe(index, value, (elements or {}).get(index)) for index, value in enumerate(held)
@@ -71,7 +62,6 @@ def read_host_arguments(
 
 
 def make_host_arguments(problem: Problem, *, seed: int) -> HostArguments:
-    """Make the arguments that a problem describes."""
     values: list[HostValue] = []
     for index, argument in enumerate(problem.arguments):
         match argument:

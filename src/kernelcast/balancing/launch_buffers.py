@@ -48,7 +48,6 @@ class SharedMemory:
             self.size = size
 
     def view(self, place: MemoryRange) -> Bytes:
-        """Give the bytes of a place."""
         if self._bytes is None:
             msg = "the shared memory is closed"
             raise ValueError(msg)
@@ -68,13 +67,7 @@ def as_bytes(array: npt.NDArray[Any]) -> Bytes:
 
 
 class LaunchBuffers:
-    """The buffers of a launch in shared memory.
-
-    Parameters
-    ----------
-    ranges : mapping of int to callable
-        For buffers that merge by ranges: gives the bytes that some slabs write.
-    """
+    """The buffers of a launch in shared memory."""
 
     def __init__(
         self,
@@ -118,13 +111,7 @@ class LaunchBuffers:
     def merge(self, memory: SharedMemory, devices: Sequence[int], element: Mapping[int, int]) -> (
         dict[int, int]
     ):  # fmt: skip
-        """Put compared copies together, where the first device's copy is.
-
-        Returns
-        -------
-        dict of int to int
-            Elements that devices have changed to different values, by the buffer's position.
-        """
+        """Put compared copies together, where the first device's copy is."""
         if len(devices) < 2:
             return dict.fromkeys(self._copies, 0)
         found: dict[int, int] = {}
@@ -188,27 +175,7 @@ _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 def merge_changes(
     original: Bytes, copies: Sequence[Bytes], *, element_bytes: int, into: Bytes
 ) -> int:
-    """Merge copies of a buffer.
-
-    Parameters
-    ----------
-    element_bytes : int
-        Size of an element: 1, 2, 4 or 8, a divisor of the sizes.
-
-    Returns
-    -------
-    int
-        Elements that two devices have changed to different values; of these the result holds
-        one of the values.
-
-    Examples
-    --------
-    >>> before = np.zeros(4, np.uint8)
-    >>> one, other = np.array([[7, 0, 0, 5], [0, 8, 0, 6]], np.uint8)
-    >>> result = before.copy()
-    >>> merge_changes(before, [one, other], element_bytes=1, into=result), result.tolist()
-    (1, [7, 8, 0, 6])
-    """
+    """Merge copies of a buffer; count elements that two devices changed to different values."""
     word = _WORDS[element_bytes]
     whole, result = original.view(word), into.view(word)
     views = [one.view(word) for one in copies]

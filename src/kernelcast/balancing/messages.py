@@ -109,10 +109,7 @@ class Collected(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed(Reply):
-    """The device has failed; what its buffers hold is unknown.
-
-    A failure that is not `is_final` is of this launch: the device could take another one.
-    """
+    """The device has failed; what its buffers hold is unknown."""
 
     error: KernelcastError
     is_final: bool = True

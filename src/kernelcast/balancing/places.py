@@ -32,19 +32,7 @@ def share_cores(
     descriptions: Mapping[str, DeviceDescription],
     available: Sequence[int] | None = None,
 ) -> list[DevicePlace]:
-    """Divide the cores that nobody has been given among CPU devices without any.
-
-    Parameters
-    ----------
-    available : sequence of int, optional
-        Cores there are; those of this process when left out.
-
-    Returns
-    -------
-    list of DevicePlace
-        Unchanged where there is only one CPU device, or where there are too few cores: then all
-        use what there is.
-    """
+    """Divide the cores that nobody has been given among CPU devices without any."""
     cores = _list_cores() if available is None else list(available)
     taken = {core for one in places for core in one.cores}
     free = [core for core in cores if core not in taken]
@@ -60,21 +48,7 @@ def share_cores(
 
 
 def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePlace]:
-    """Read devices and their cores as a command line gives them.
-
-    Parameters
-    ----------
-    device_ids : sequence of str
-        Ids or beginnings of ids; one may stand twice, for two processes.
-    cores : str or None
-        Such as ``intel=0,pocl=1+3``: each name one of the ids as given; where one stands twice,
-        its first cores are for the first.
-
-    Examples
-    --------
-    >>> [one.cores for one in place_by_text(["pocl", "pocl"], "pocl=0,pocl=1")]
-    [(0,), (1,)]
-    """
+    """Read devices and their cores as a command line gives them."""
     places = [DevicePlace(device_id=one) for one in device_ids]
     for part in filter(None, (cores or "").split(",")):
         name, equals, text = part.partition("=")

@@ -72,13 +72,7 @@ def make_report(
 
 
 def balance_to_json(report: BalanceReport) -> dict[str, object]:
-    """Turn a report into what `kernelcast balance --json` prints.
-
-    Returns
-    -------
-    dict
-        Strings, finite numbers, lists, dictionaries and None only; times are in seconds.
-    """
+    """Turn a report into what `kernelcast balance --json` prints."""
     ndrange = report.space.ndrange
     return {
         "kernel": report.kernel,

@@ -146,11 +146,7 @@ class DeviceState:
         return DeviceSpeed(rate=rate, free_at_s=free_at_s, doubt=self.doubt)
 
     def learn(self, weigh: Callable[[Sequence[Span]], float]) -> None:
-        """Tell its speed from all that it ran.
-
-        The latest runs tell most, for work may differ from place to place. But a light place does
-        not make a device fast: it counts as no faster than it has been on all its work so far.
-        """
+        """Tell its speed, the latest runs first; a light place does not make a device fast."""
         paces = [(weigh(spans), spent_s) for spans, spent_s in self.samples + self.runs]
         if not paces:
             return
@@ -254,7 +250,6 @@ class Scheduler:
         self._has_begun = False
 
     def run(self) -> Execution:
-        """Run the launch."""
         for number, state in enumerate(self.execution.states):
             if state.can_work:
                 state.begun_s = self._devices.now_s()
@@ -375,10 +370,7 @@ class Scheduler:
         self._estimate_end()
 
     def _sample_on(self, number: int) -> None:
-        """Have a device go on at other places, as its share of the work allows.
-
-        That follows from its speed beside the others' at the first place, as far as it is known.
-        """
+        """Have a device go on at other places, as its share of the work allows."""
         state, count = self.execution.states[number], self._launch.space.count
         rate = state.rate or 0.0
         share_s = count / sum(one.rate or 0.0 for one in self._working() if one.samples)
@@ -445,11 +437,7 @@ class Scheduler:
             self._send(number, Run(space=self._launch.space, spans=tuple(part)))
 
     def _leave_out(self) -> None:
-        """Do without devices that are too slow to be of use: the others do what they were given.
-
-        One that warms up is, when the others could have done everything meanwhile; one that
-        samples, when its part of the work would be next to nothing.
-        """
+        """Do without devices that are too slow to be of use: the others do what they were given."""
         now_s = self._devices.now_s()
         for state in self._working():
             others = [one for one in self._working() if one is not state]
@@ -482,10 +470,7 @@ class Scheduler:
             self._estimate_end()
 
     def _estimate_end(self) -> None:
-        """Weigh slabs and say when all will be done, once all have sampled.
-
-        Said once: what comes later is no estimate.
-        """
+        """Weigh slabs and say when all will be done, once all have sampled."""
         working, count = self._working(), self._launch.space.count
         if (
             self.execution.estimated_end_s is not None

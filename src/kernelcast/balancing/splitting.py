@@ -19,16 +19,7 @@ _ENOUGH_LAYERS = 16
 
 @lru_cache(maxsize=64)
 def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) -> SplitSafety:
-    """Choose how to cut a launch.
-
-    The slowest dimension with enough work-groups is preferred, and any in which the places that
-    slabs write are provably apart to one where results must be compared.
-
-    Parameters
-    ----------
-    unit : int
-        Work-groups that a slab shall be a multiple of, where it can: what the devices run at once.
-    """
+    """Choose how to cut a launch."""
     facts = analyse(problem.kernel).facts
     if len(facts.parameters) != len(problem.arguments):
         msg = (
@@ -64,18 +55,7 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
 
 
 def cut_axis(ndrange: NDRange, axis: int, most_slabs: int, unit: int = 1) -> SlabSpace:
-    """Cut a dimension into slabs.
-
-    Parameters
-    ----------
-    unit : int
-        Work-groups that a slab shall be a multiple of, where there are enough.
-
-    Examples
-    --------
-    >>> cut_axis(NDRange(global_size=(10240,), local_size=(8,)), 0, 100, unit=4).thickness
-    16
-    """
+    """Cut a dimension into slabs."""
     layers = ndrange.group_counts[axis]
     per_layer = ndrange.work_group_count // layers
     thickness = -(-layers // most_slabs)

@@ -27,19 +27,7 @@ _SHORT = 4.0
 
 
 class WorkQueue:
-    """Slabs that no device has been given yet.
-
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (count,), optional
-        Work of each, 1 on average; the same for all when left out.
-
-    Examples
-    --------
-    >>> queue = WorkQueue(10)
-    >>> queue.take(4.0, anchor=0.4), queue.weight
-    ([(4, 8)], 6.0)
-    """
+    """Slabs that no device has been given yet."""
 
     def __init__(self, count: int, weights: FloatArray | None = None) -> None:
         self._is_free = np.ones(count, dtype=np.bool_)
@@ -68,14 +56,8 @@ class WorkQueue:
         self._is_free |= slabs
 
     def take(self, weight: float, *, anchor: float) -> list[Span]:
-        """Take slabs of about a weight, in ascending order; at least one if there is any.
-
-        Parameters
-        ----------
-        anchor : float
-            From where: 0 is the first slab, from which on they are taken upwards, 1 the last,
-            from which on downwards; in between, the nearest first.
-        """
+        """Take slabs of about a weight: from the first one on (anchor 0), from the last one on
+        downwards (1), or the nearest first."""
         free = np.flatnonzero(self._is_free)
         if not free.size:
             return []
@@ -93,13 +75,7 @@ class WorkQueue:
 
 
 def spans_of(slabs: npt.NDArray[np.int64]) -> list[Span]:
-    """Join ascending numbers of slabs that follow each other.
-
-    Examples
-    --------
-    >>> spans_of(np.array([1, 2, 3, 7]))
-    [(1, 4), (7, 8)]
-    """
+    """Join ascending numbers of slabs that follow each other."""
     if not slabs.size:
         return []
     breaks = np.flatnonzero(np.diff(slabs) != 1) + 1
@@ -115,13 +91,7 @@ def mark(spans: Iterable[Span], count: int) -> BoolArray:
 
 
 def cut(spans: Sequence[Span], share: float, *, from_end: bool) -> list[list[Span]]:
-    """Cut slabs in two, the first part from the end at which the device begins.
-
-    Examples
-    --------
-    >>> cut([(0, 4), (6, 12)], 0.6, from_end=False)
-    [[(0, 4), (6, 8)], [(8, 12)]]
-    """
+    """Cut slabs in two, the first part from the end at which the device begins."""
     slabs = np.concatenate([np.arange(first, stop) for first, stop in spans])
     middle = round(share * slabs.size)
     if from_end:
@@ -134,28 +104,7 @@ def cut(spans: Sequence[Span], share: float, *, from_end: bool) -> list[list[Spa
 def weigh_slabs(
     samples: Sequence[Sequence[tuple[float, float]]], count: int
 ) -> npt.NDArray[np.float64]:
-    """Estimate how work is spread over slabs from what devices have sampled.
-
-    Parameters
-    ----------
-    samples : sequence of sequences of (float, float)
-        For each device, places as shares of the index space and seconds per slab there.
-
-    Returns
-    -------
-    ndarray of float64, shape (count,)
-        Work of each slab, 1 on average.
-
-    Notes
-    -----
-    Each device's times are divided by their mean; between places, straight lines; beyond them,
-    the nearest place counts. Devices must have sampled all over the index space.
-
-    Examples
-    --------
-    >>> weigh_slabs([[(0.25, 1.0), (0.75, 3.0)]], 2)
-    array([0.5, 1.5])
-    """
+    """Estimate how work is spread over slabs from what devices have sampled."""
     points = [
         (place, seconds / (sum(s for _, s in one) / len(one)))
         for one in samples
@@ -216,12 +165,7 @@ class SharePolicy:
         *,
         is_first: bool,
     ) -> float:
-        """Say how much of the work left a device gets next.
-
-        All that is left where that is next to nothing, 0 if the others are done with everything
-        before this one could help. Of more it gets a part, however fast it seems: what has been
-        given out cannot be taken back.
-        """
+        """Say how much of the work left a device gets next."""
         own = speeds[device]
         if own.rate is None:
             return left / len(speeds)
@@ -249,16 +193,7 @@ class SharePolicy:
 
 
 def finish_time(speeds: Sequence[DeviceSpeed], left: float, now_s: float) -> float:
-    """Say when all would be done at the same time if the work left is divided so, in seconds.
-
-    Devices that are busy longer than that take no part in it, nor do those of unknown speed.
-
-    Examples
-    --------
-    >>> two = [DeviceSpeed(rate=2.0, free_at_s=0.0), DeviceSpeed(rate=1.0, free_at_s=3.0)]
-    >>> finish_time(two, 12.0, 0.0), finish_time(two, 3.0, 0.0)
-    (5.0, 1.5)
-    """
+    """Say when all would be done at the same time if the work left is divided so, in seconds."""
     known = sorted((max(one.free_at_s, now_s), one.rate) for one in speeds if one.rate is not None)
     rate, started = 0.0, 0.0
     finish = now_s

@@ -129,11 +129,7 @@ class Answers:
         return known
 
     def foretell_launch(self, request: LaunchRequest) -> tuple[Estimate | None, bool]:
-        """Answer by what is known without running anything; tell whether that is the last word.
-
-        Nothing of it is remembered. Without samples it is the last word where a run of the launch
-        takes no longer than they would.
-        """
+        """Answer by what is known without running anything; tell whether that is the last word."""
         identity, settings = request.identify(), request.policy.settings
         if identity is None:
             return None, False
@@ -227,7 +223,6 @@ class Answers:
         return self._busy.setdefault(device_id, threading.Lock())
 
     def compose_all(self, launches: Sequence[tuple[LaunchRequest, KnownLaunch]]) -> None:
-        """Make the answers of launches that have none."""
         for request, known in launches:
             with known.lock:
                 known.device = request.device
@@ -401,10 +396,7 @@ class Answers:
     def _sample(
         self, request: LaunchRequest, before: EstimateOutcome | None = None
     ) -> EstimateOutcome:
-        """Sample a launch, and make its features where a learned model waits for them.
-
-        What earlier samples say stands beside what is found.
-        """
+        """Sample a launch, and make its features where a learned model waits for them."""
         policy, limit = request.policy, request.limit
         taken, facts = ((), None) if before is None else (before.moments, before.facts)
         wants_row = self._wants_row(request) and self._recall_correction(request) is None

@@ -37,11 +37,7 @@ def estimate_on_devices(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     report: ReportProgress = lambda _: None,
 ) -> Iterator[RecordedAnswer]:
-    """Predict one problem on devices one after the other: two at once would time each other.
-
-    Learned models and observations are the user's own, see `choose_registry` and `choose_store`. An
-    answer is given as soon as it is there, so that an interrupt keeps what is done.
-    """
+    """Predict one problem on devices one after the other: two at once would time each other."""
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
         raise InputError(msg)

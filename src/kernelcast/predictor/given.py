@@ -73,7 +73,6 @@ def check_identity(given: object) -> LaunchIdentity:
 
 
 def check_number(name: str, given: object) -> None:
-    """Refuse what is no number."""
     if not isinstance(given, Real):
         msg = f"{name}: {type(given).__name__} given; give a number"
         raise InputError(msg)

@@ -77,11 +77,7 @@ class HurriedAnswers:
         report: ReportProgress = lambda _: None,
         remembers: bool = True,
     ) -> list[HurriedLaunch]:
-        """Find out of launches on devices what time allows: what is known first, samples then.
-
-        Where drivers work in this process (`is_live`), it must not end meanwhile. Raises what keeps
-        the launches from being listed.
-        """
+        """Find out of launches on devices what time allows: what is known first, samples then."""
         asked: list[HurriedLaunch] = []
         failures: list[Exception] = []
         is_done = threading.Event()

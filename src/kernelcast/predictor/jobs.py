@@ -65,7 +65,6 @@ class JobPlace:
 
 
 def run_job(kind: JobKind, options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
-    """Do a job."""
     return _WORK[kind](options, place, report)
 
 

@@ -90,7 +90,6 @@ class KnownLaunches:
         return known if asked is not None and asked.files == name.files else None
 
     def remember(self, name: AskedName, known: KnownLaunch) -> None:
-        """Remember whose launch it is."""
         with self._lock:
             self._asked[name.key] = name, known
 

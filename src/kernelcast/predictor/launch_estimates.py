@@ -18,24 +18,7 @@ _QUANTILES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEstimate:
-    """One launch on one device.
-
-    Parameters
-    ----------
-    problem, device_id : str
-        Name of the problem, id of the device.
-    estimate : Estimate or None
-        How long the kernel takes; None where the device has no answer.
-    error : KernelcastError or None
-        Why it has none.
-    compile_s : float or None
-        Host time of building the kernel, in seconds; None where nobody has built it for an answer.
-    launch_s : float or None
-        Time of a launch that does nothing, in seconds; part of the kernel's time already.
-    to_device_s, from_device_s : float or None
-        Time of moving buffers that the kernel may read to the device, and those it may write back,
-        in seconds; None without a calibrated description of the device.
-    """
+    """One launch on one device."""
 
     problem: str
     device_id: str
@@ -43,6 +26,7 @@ class LaunchEstimate:
     error: KernelcastError | None = None
     compile_s: float | None = None
     launch_s: float | None = None
+    """Time of a launch that does nothing, which is part of the kernel's time."""
     to_device_s: float | None = None
     from_device_s: float | None = None
 
@@ -53,11 +37,7 @@ class LaunchEstimate:
 
     @property
     def total_s(self) -> float | None:
-        """Kernel and transfers, in seconds: what a repeat costs; None where a part is not known.
-
-        Building is done once, and is not in it. Of devices some of which were not calibrated
-        `choose_fastest` compares what is known of all.
-        """
+        """Kernel and transfers, in seconds: what a repeat costs; None where a part is not known."""
         if self.kernel_s is None or self.to_device_s is None or self.from_device_s is None:
             return None
         return self.kernel_s + self.to_device_s + self.from_device_s
@@ -99,20 +79,7 @@ class Compared(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastestLaunch:
-    """The device on which a launch takes the least time, and what that rests on.
-
-    Parameters
-    ----------
-    entry : LaunchEstimate
-        The launch on that device.
-    compared : Compared
-        `KERNEL_ALONE` where the transfers of a device are not known: those of the others are left
-        out then, too.
-    unknown_transfers, unanswered : tuple of str
-        Ids of devices whose transfers are not known, and of those that have no answer.
-    confidence : float
-        Probability that no other device that answers takes less time, by their intervals.
-    """
+    """The device on which a launch takes the least time, and what that rests on."""
 
     entry: LaunchEstimate
     compared: Compared
@@ -151,19 +118,7 @@ def add_costs(
     accesses: Sequence[Access | None],
     machine: MachineDescription | None,
 ) -> LaunchEstimate:
-    """Put an answer and everything else that a launch costs together.
-
-    Parameters
-    ----------
-    problem : Problem
-        The launch.
-    estimate : Estimate
-        Its answer.
-    accesses : sequence of Access or None
-        As of `estimate_transfers`.
-    machine : MachineDescription or None
-        Of the device, as far as it was calibrated.
-    """
+    """Put an answer and everything else that a launch costs together."""
     to_device_s, from_device_s = estimate_transfers(problem, accesses, machine) or (None, None)
     launch_s = estimate.launch_seconds
     if launch_s is None and machine is not None and "launch_s" in machine.costs:
@@ -182,11 +137,7 @@ def add_costs(
 def estimate_transfers(
     problem: Problem, accesses: Sequence[Access | None], machine: MachineDescription | None
 ) -> tuple[float, float] | None:
-    """Estimate how long a launch's buffers take to the device and back, each in a copy of its own.
-
-    Of arguments whose access is not known both ways are counted; without `accesses` the problem's
-    own words count. None without a description that tells the costs, unless nothing is to move.
-    """
+    """Estimate how long a launch's buffers take to the device and back, each by a copy."""
     known = accesses or [getattr(one, "access", None) for one in problem.arguments]
     pairs = [
         (one.bytes, access or Access.READ_WRITE)
@@ -215,21 +166,7 @@ def _sum(machine: MachineDescription | None, way: str, sizes: Sequence[int]) -> 
 
 
 def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
-    """Choose the device on which a launch takes the least time.
-
-    Times with transfers are compared where those of all devices that answer are known. A device
-    of unknown transfers is never weighed by its kernel against others with their transfers.
-
-    Parameters
-    ----------
-    entries : sequence of LaunchEstimate
-        One launch on several devices.
-
-    Raises
-    ------
-    InputError
-        If they are of several launches, or no device has an answer.
-    """
+    """Choose the device on which a launch takes the least time."""
     names = list(dict.fromkeys(one.problem for one in entries))
     if len(names) > 1:
         msg = f"{', '.join(names)}: devices are compared by one launch; give entries of one problem"
@@ -263,25 +200,8 @@ def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
 def find_confidence(
     times: Mapping[str, tuple[float | Estimate | Interval, float]], chosen: str
 ) -> float:
-    """Find the probability that what is chosen of several ends first.
-
-    Parameters
-    ----------
-    times : mapping of str to (float or Estimate or Interval, float)
-        Times, log-normal as of `compare_estimates` and independent, and how many seconds after now
-        each begins.
-    chosen : str
-        One of them.
-
-    Examples
-    --------
-    >>> a = Interval(seconds=1.0, low=0.8, high=1.25, coverage=0.9)
-    >>> b = Interval(seconds=1.2, low=0.9, high=1.6, coverage=0.9)
-    >>> abs(find_confidence({"a": (a, 0.0), "b": (b, 0.0)}, "a") - compare_estimates(a, b)) < 1e-3
-    True
-    >>> round(find_confidence({"a": (a, 0.0), "b": (a, 0.0), "c": (a, 0.0)}, "b"), 3)
-    0.333
-    """
+    """Find the probability that the chosen one of several log-normal times, each with the seconds
+    after which it begins, ends first."""
     laid = {}
     for name, (time, start_s) in times.items():
         interval = time.expected if isinstance(time, Estimate) else time
@@ -310,21 +230,7 @@ def _exceed(end_s: float, seconds: float, sigma: float, start_s: float) -> float
 
 
 def compare_estimates(one: Estimate | Interval, other: Estimate | Interval) -> float:
-    """Give the probability that the first takes less time than the second, transfers aside.
-
-    Of estimates the times beside other programs count, where such are at work. Each time is taken
-    as log-normal with its estimate as the median and the interval's ends as quantiles, and both as
-    independent; intervals are symmetric factors, so that
-    ``sigma = log(high / low) / (2 z)`` with the normal quantile z of the coverage, and
-    ``P = Phi((log b - log a) / sqrt(sigma_a^2 + sigma_b^2))``.
-
-    Examples
-    --------
-    >>> a = Interval(seconds=1.0, low=0.8, high=1.25, coverage=0.9)
-    >>> b = Interval(seconds=2.0, low=1.6, high=2.5, coverage=0.9)
-    >>> compare_estimates(a, a), compare_estimates(a, b) > 0.99
-    (0.5, True)
-    """
+    """Compute ``P(a < b) = Phi(log(b / a) / hypot(sigma_a, sigma_b))`` of log-normal times."""
     one, other = (x.expected if isinstance(x, Estimate) else x for x in (one, other))
     spread = math.hypot(_deviation(one), _deviation(other))
     gap = math.log(other.seconds / one.seconds)

@@ -75,7 +75,6 @@ class RequestReader:
         report: ReportProgress = lambda _: None,
         remembers: bool = True,
     ) -> LaunchRequest:
-        """Read one launch on one device."""
         if not self.is_live(launch):
             return LaunchRequest(
                 problem=check_problem(launch),

@@ -121,13 +121,7 @@ class ObservationLostError(KernelcastError):
 
 
 class ObservationWriter:
-    """Takes observations at once and writes them in batches from a thread of its own.
-
-    What was taken is written by `flush`, by `close`, and when the interpreter ends, also after
-    Ctrl-C or `sys.exit`. A store that does not answer is tried again; meanwhile observations wait.
-    Only a killed process loses what it took within the last `_PAUSE_S`: `flush` first where that
-    matters.
-    """
+    """Takes observations at once and writes them in batches from a thread of its own."""
 
     def __init__(self, open_store: Callable[[], "Store | None"]) -> None:
         self._open_store = open_store
@@ -139,7 +133,6 @@ class ObservationWriter:
         self._thread: threading.Thread | None = None
 
     def add(self, one: Observation) -> None:
-        """Take an observation."""
         with self._changed:
             if self._is_closed:
                 msg = "the predictor is closed: it takes no observations any more"

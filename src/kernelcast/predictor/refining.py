@@ -35,10 +35,7 @@ class Refiner:
         self._thread: threading.Thread | None = None
 
     def note(self, request: LaunchRequest, known: KnownLaunch) -> None:
-        """Take a launch that somebody has asked for and that was sampled.
-
-        Objects of a program are left alone: they may be gone by then.
-        """
+        """Take a launch that somebody has asked for and that was sampled."""
         settings = request.policy.settings
         if request.is_live or settings.measure or not settings.samples or not is_open(known):
             return

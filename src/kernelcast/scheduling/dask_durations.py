@@ -23,23 +23,7 @@ SETTING = "distributed.scheduler.default-task-durations"
 
 
 def task_durations(seconds_by_name: Mapping[str, float]) -> dict[str, str]:
-    """Write durations as Dask's configuration has them.
-
-    Parameters
-    ----------
-    seconds_by_name : mapping of str to float, in seconds
-        By the name of tasks: that of the function, or what precedes the first dash in their keys.
-
-    Raises
-    ------
-    InputError
-        If Dask would take a name for another, or a duration is not positive.
-
-    Examples
-    --------
-    >>> task_durations({"horner_1048576": 0.0125})
-    {'horner_1048576': '12500.000us'}
-    """
+    """Write durations as Dask's configuration has them."""
     return {_check_name(name): _write(name, s) for name, s in seconds_by_name.items()}
 
 
@@ -86,30 +70,7 @@ def durations_of_estimates(
 
 
 def mean_duration(seconds_by_device: Mapping[str, float], workers: Mapping[str, int]) -> float:
-    """Give the mean time of a task where workers on different devices share many of them.
-
-    Parameters
-    ----------
-    seconds_by_device : mapping of str to float, in seconds
-        What a task takes on each device.
-    workers : mapping of str to int
-        How many workers use each device.
-
-    Returns
-    -------
-    float, in seconds
-        A worker that is twice as fast runs twice as many tasks: the harmonic mean.
-
-    Raises
-    ------
-    InputError
-        If a device in use has no time, or there are no workers.
-
-    Examples
-    --------
-    >>> mean_duration({"fast": 1.0, "slow": 3.0}, {"fast": 1, "slow": 1})
-    1.5
-    """
+    """Give the mean time of a task where workers on different devices share many of them."""
     used = {device: count for device, count in workers.items() if count > 0}
     missing = sorted({*used} - {*seconds_by_device})
     if missing or not used:

@@ -30,12 +30,7 @@ _MODEL_FACTOR: Final = 9.0
 def check_history(
     history: LaunchHistory, problem: Problem, device: DeviceDescription, executor: Executor
 ) -> None:
-    """Have a history set aside what cannot be.
-
-    The source is read, in a process of its own, only where some observation is so short that not
-    all buffers can have been touched in it, and no estimate supports it. What cannot be found out
-    speaks neither for nor against an observation.
-    """
+    """Have a history set aside what cannot be."""
     if history.is_empty:
         return
     machine = find_sound_machine(device.id)

@@ -20,10 +20,7 @@ _opening = threading.Lock()
 
 
 def sample_on_device(task: EstimateTask, report: Reporter) -> EstimateOutcome:
-    """Predict one problem on one device; the sampled answer is given before features are made.
-
-    A process that is asked again finds the device open, and programs built.
-    """
+    """Predict one problem on one device; the sampled answer is given before features are made."""
     report("opening the device")
     with TURNS.preparing():
         draw_ahead(list_recipes(task.problem, seed=task.settings.seed).values())

@@ -230,10 +230,7 @@ def choose_pieces(
 
 
 def list_contradictions(pieces: Sequence[Piece]) -> list[str]:
-    """Say where observations, samples and other sizes of a launch contradict each other.
-
-    They do if they differ by a factor of more than 1.5, and by more than two of their deviations.
-    """
+    """Say where observations, samples and other sizes contradict each other."""
     told = []
     for kind, says in _SAY.items():
         of_kind = [one for one in pieces if one.kind is kind]

@@ -144,10 +144,7 @@ class EvidenceMaker:
         )
 
     def note_overhead(self, outcome: EstimateOutcome) -> None:
-        """Keep what a sampling took beside its samples, less what another size need not pay.
-
-        Those are builds: programs are kept.
-        """
+        """Keep what a sampling took beside its samples, less what another size need not pay."""
         one, device = outcome.estimate, outcome.recording.device
         kernel = self.sizes.find((outcome.recording.kernel_digest, device.id, device.driver))
         beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
@@ -249,25 +246,7 @@ def _have_faded(pieces: Sequence[Piece]) -> bool:
 def choose_moments(
     pieces: Sequence[Piece], model: EvidenceModel, settings: EstimateSettings, overhead_s: float
 ) -> int:
-    """Choose the moments that are worth their time; 0 where a launch is answered without any.
-
-    A moment is taken if it is expected to take less time, `overhead_s` of the host included, than
-    the interval becomes narrower by, in seconds of the launch: one of a second whose interval would
-    shrink by 5 % is worth 50 ms of sampling, one of a millisecond is answered by what is known. How
-    much narrower an interval becomes follows from variances: that of what is known, as calibrated,
-    and the usual one of samples on the device, whose moments share a part of their error.
-
-    Examples
-    --------
-    >>> from kernelcast.models.evidence.model import BUILT_IN
-    >>> def ask(seconds):
-    ...     known = Piece(
-    ...         kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=0.03
-    ...     )
-    ...     return choose_moments([known], BUILT_IN, EstimateSettings(), 0.05)
-    >>> ask(0.01), ask(1.0), ask(100.0)
-    (0, 1, 1)
-    """
+    """Choose how many moments each narrow the interval, in seconds, by more than they take."""
     plan, fused = settings.plan, fuse(pieces)
     known = model.surround(fused, settings.coverage)
     half_width = math.log(known.high / known.low) / 2

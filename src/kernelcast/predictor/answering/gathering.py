@@ -71,10 +71,7 @@ def drop_sampled(vector: FeatureVector) -> dict[str, float]:
 def _derive(
     features: KernelFeatures, problem: Problem, device_id: str, found: DeviceFindings
 ) -> bool:
-    """Do without an instrumented run where the source tells what it would count.
-
-    Of the n-body example it takes ten times as long as everything else: a million addresses.
-    """
+    """Do without an instrumented run where the source tells what it would count."""
     exact = count_exactly(features.facts, problem, features.counters)
     if exact is None:
         return False

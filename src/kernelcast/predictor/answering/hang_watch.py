@@ -51,7 +51,6 @@ class HangWatch:
 
     @contextmanager
     def launching(self) -> Iterator[None]:
-        """Watch what is launched meanwhile."""
         started_s = self._begun_s = time.monotonic()
         try:
             yield
@@ -96,7 +95,6 @@ class WatchedLaunch:
         self.launch_overhead_s = launch.launch_overhead_s
 
     def warm_up(self, box: GroupBox) -> None:
-        """Warm the real launch up."""
         self._check()
         with self._launching():
             self._launch.warm_up(box)
@@ -107,7 +105,6 @@ class WatchedLaunch:
         self._launch.settle(keeps_contents=keeps_contents)
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Time boxes."""
         self._check()
         with self._launching():
             return self._launch.time_boxes(boxes)

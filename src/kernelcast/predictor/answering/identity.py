@@ -27,11 +27,7 @@ def identify_launch(
     seed: int,
     parameters: Mapping[str, int | float | str] | None = None,
 ) -> LaunchIdentity:
-    """Say what a launch is: source, options, index space, arguments, device and driver.
-
-    `parameters` describe the size and are no part of the identity. `InputError` says which buffer's
-    file cannot be read.
-    """
+    """Say what a launch is: source, options, index space, arguments, device and driver."""
     return LaunchIdentity(
         kernel=_name_kernel(problem.kernel.name, problem.kernel.digest),
         device=_name_device(device.id, device.name, device.platform, device.driver),
@@ -76,6 +72,5 @@ class AskedName:
 
 
 def name_asked(problem: Problem, device: object) -> AskedName:
-    """Name a problem that is asked of a device, or of an id."""
     device_id = device if isinstance(device, str) else getattr(device, "id", None)
     return AskedName((id(problem), device_id), problem, stamp_files(problem))

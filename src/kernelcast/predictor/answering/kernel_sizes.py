@@ -94,10 +94,7 @@ class KnownKernel:
 
 
 class KernelSizes:
-    """Sizes of kernels; threads share one.
-
-    `read_stored` gives histories of a kernel's launches in the store, None where it is silent.
-    """
+    """Sizes of kernels; threads share one."""
 
     def __init__(
         self,
@@ -243,27 +240,18 @@ class KernelSizes:
 
 
 def _does_one_each(logs: Sequence[float]) -> bool:
-    """Tell whether instructions are as many as work-items: sizes decide nothing of what one does.
-
-    See `kernelcast.launches.source_work.count_work`.
-    """
+    """Tell whether instructions are as many as work-items: sizes decide none of what one does."""
     return logs[_INSTRUCTIONS] == logs[_ITEMS]
 
 
 def _is_comparable(one: KnownSize, work: Work) -> bool:
-    """Tell whether a size may be scaled to a launch.
-
-    One whose instructions nobody counted tells nothing where sizes decide how many there are.
-    """
+    """Tell whether a size may be scaled to a launch."""
     is_counted = math.isfinite(one.log_work[_INSTRUCTIONS])
     return is_counted or math.isnan(work.logs[_INSTRUCTIONS]) or _does_one_each(work.logs)
 
 
 def _complete(one: KnownSize, work: Work) -> KnownSize:
-    """Leave out measures that the launch lacks which is asked for; complete what nobody noted.
-
-    Bytes are taken as proportional to work-items, as those of most kernels are.
-    """
+    """Leave out measures that the launch lacks which is asked for; complete what nobody noted."""
     pairs = zip(one.log_work, work.logs, strict=True)
     log_work = tuple(ours if math.isfinite(asked) else math.nan for ours, asked in pairs)
     if math.isnan(log_work[_INSTRUCTIONS]) and _does_one_each(work.logs):

@@ -330,12 +330,7 @@ def _quote(others: int, seconds: float) -> str:
 
 
 class Judge:
-    """Judges observations as they come; not for several threads at once.
-
-    The verdict is stored as a flag: a process that does not know the samples that an observation
-    contradicted still knows that it did. Answers judge anew, by all that is known when they are
-    made. `recall` gives what is known of a launch.
-    """
+    """Judges observations as they come; not for several threads at once."""
 
     def __init__(self, recall: Callable[[LaunchIdentity], LaunchHistory]) -> None:
         self._recall = recall

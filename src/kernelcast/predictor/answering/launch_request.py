@@ -50,11 +50,7 @@ class LaunchRequest:
         return self.problem.kernel.digest, self.device.id, self.device.driver
 
     def identify(self) -> LaunchIdentity | None:
-        """Say what the launch is remembered under; None if a buffer's file cannot be read.
-
-        Its size is described by its source, by a process that may have to be asked, where that
-        tells of other sizes.
-        """
+        """Say what the launch is remembered under; None if a buffer's file cannot be read."""
         problem, policy = self.problem, self.policy
         parameters: dict[str, float] = {}
         if problem.ndrange.local_size is not None:
@@ -70,7 +66,6 @@ class LaunchRequest:
             return None
 
     def ask_model(self) -> ModelTask:
-        """Give what the analytic model is asked."""
         stand_in = find_stand_in(self.device)
         return ModelTask(
             problem=self.problem,

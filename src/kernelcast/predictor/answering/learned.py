@@ -93,23 +93,15 @@ def _find_influences(
 
 @dataclass(frozen=True, slots=True)
 class KnownCorrection:
-    """What a model said of a live launch, which serves sizes near by.
-
-    Features take 5 to 20 ms to find: as long as all else that another size of a known kernel takes.
-    Of 12 kernels of the corpus, corrections of a launch and of its half differ by 0.017 on the
-    logarithmic scale (root mean square), where samples err by a tenth.
-    """
+    """What a model said of a live launch, which serves sizes near by: of half the size it differs
+    by 0.017 on the logarithmic scale (12 kernels), and features take 5 to 20 ms to find."""
 
     model: EvidenceModel
     sizes: tuple[float, ...]
     learned: Learned
 
     def serves(self, request: LaunchRequest, model: EvidenceModel) -> bool:
-        """Tell whether it holds for a launch.
-
-        Samples of problem files are kept for other processes, with features; features are asked for
-        where further models shall stand beside the answer, too.
-        """
+        """Tell whether it holds for a launch."""
         sizes = list_sizes(request.problem)
         if not request.is_live or request.policy.methods.models or model is not self.model:
             return False

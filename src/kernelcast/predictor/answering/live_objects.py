@@ -38,10 +38,7 @@ _LOOKS, _LOOK_S = 3, 1e-3
 
 @dataclass(frozen=True, slots=True)
 class LiveObjects(CountsHere):
-    """Samples one launch where its buffers are; an `Executor`.
-
-    A driver's crash or hang is the program's: no time limit can end it.
-    """
+    """Samples one launch where its buffers are; an `Executor`."""
 
     launch: LiveLaunch | None = None
     """The launch; None where none is sampled."""
@@ -49,7 +46,6 @@ class LiveObjects(CountsHere):
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
-        """Sample the launch."""
         del timeout_s
         assert self.launch is not None
         session = self.launch.session
@@ -70,10 +66,7 @@ class LiveObjects(CountsHere):
 
 
 def _wait_for_device(session: DeviceSession, report: ReportProgress) -> None:
-    """Wait until the device has done what the program has enqueued, or `report` ends that.
-
-    Some runtimes run launches of several queues at once: samples would take as much longer.
-    """
+    """Wait until the device is idle: some runtimes run launches of several queues at once."""
     report(_WAITING)
     while session.description.kind is DeviceKind.CPU and _are_drivers_busy():
         report(_WAITING)
@@ -91,10 +84,7 @@ def _are_drivers_busy() -> bool:
 
 
 def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
-    """Describe a launch of live objects, and its device, by what is known without asking that.
-
-    Contents of buffers, and a local size that the device chooses, are not.
-    """
+    """Describe a launch of live objects, and its device, by what is known without asking that."""
     check_objects(launch.kernel, launch.queue)
     device = launch.queue.device
     kernel = read_kernel(launch.kernel, device, source=launch.source, options=launch.build_options)

@@ -52,9 +52,7 @@ class Hold(Protocol):
 
     def __call__(
         self, launch_type: type[OpenCLLaunch], *, inferred: Sequence[Access | None]
-    ) -> AbstractContextManager[OpenCLLaunch]:
-        """Give the launch."""
-        ...
+    ) -> AbstractContextManager[OpenCLLaunch]: ...
 
 
 def run_estimate(

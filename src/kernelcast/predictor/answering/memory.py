@@ -78,12 +78,7 @@ class Memory:
             self._expected[_name(identity)] = expected
 
     def recall(self, identity: LaunchIdentity) -> LaunchHistory:
-        """Give what was collected or observed of exactly this launch.
-
-        Source, build options, kernel, device, driver, index space and arguments are the same;
-        whatever else a kernel is called. Imported observations are not of this machine. They are
-        held against estimates that are remembered, and those stored with them.
-        """
+        """Give what was collected or observed of exactly this launch."""
         if identity.ndrange is None or identity.ndrange.local_size is None:
             return self._read(identity, None)
         if self.open(may_create=False) is None:

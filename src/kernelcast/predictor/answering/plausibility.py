@@ -71,16 +71,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plausible:
-    """What is known of a launch beside its observations.
-
-    Examples
-    --------
-    >>> known = Plausible(expected=(Expected(seconds=0.1),))
-    >>> known.supports(0.3), known.contradict(0.3)
-    (True, '')
-    >>> known.contradict(1.0)
-    'samples of the launch say 0.1 s'
-    """
+    """What is known of a launch beside its observations."""
 
     floor: Floor = Floor()
     """By physics."""
@@ -153,11 +144,7 @@ def doubt_launch(machine: MachineDescription | None) -> Floor:
 def bound_traffic(
     moved_bytes: float, device: DeviceDescription, machine: MachineDescription | None
 ) -> Floor:
-    """Give the time in which a device cannot have moved so many different bytes.
-
-    Where it was calibrated, what its caches cannot hold has to come from its memory; else the bound
-    is one that every device keeps.
-    """
+    """Give the time in which a device cannot have moved so many different bytes."""
     units = _count_units(device)
     floor = Floor(
         seconds=moved_bytes / (_BYTES_PER_S * units),

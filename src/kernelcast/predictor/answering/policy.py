@@ -14,18 +14,7 @@ METHODS = (*(one.value for one in Tier), *BESIDE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodChoice:
-    """Which methods are wanted.
-
-    Parameters
-    ----------
-    wanted : frozenset of str or None
-        Names of `METHODS`, and of other models of the registry; None means all of `METHODS`.
-
-    Raises
-    ------
-    InputError
-        If none of the wanted methods is a tier: nothing would answer.
-    """
+    """Which methods are wanted."""
 
     wanted: frozenset[str] | None = None
 

@@ -68,9 +68,7 @@ class Executor(Protocol):
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
-    ) -> EstimateOutcome:
-        """Sample a launch."""
-        ...
+    ) -> EstimateOutcome: ...
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
         """Ask the analytic model alone."""
@@ -129,10 +127,7 @@ def take_outcome(
 
 @dataclass(slots=True)
 class WarmProcesses(CountsHere):
-    """Asks each device in a child process of its own, which serves the next task; an `Executor`.
-
-    Threads may share one; tasks of one device wait for each other.
-    """
+    """Asks each device in a child process of its own, which serves the next task; an `Executor`."""
 
     samples_here: ClassVar = True
     children: WarmChildren = field(default_factory=WarmChildren)
@@ -148,10 +143,7 @@ class WarmProcesses(CountsHere):
         return take_outcome(messages, device_id, report)
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model here: it opens no device, and the source is the caller's own.
-
-        What it knows of a kernel stays, so that other sizes take no second look at the source.
-        """
+        """Ask the analytic model here: it opens no device, and the source is the caller's own."""
         from kernelcast.predictor.answering.measuring import model_alone
 
         del timeout_s
@@ -174,12 +166,7 @@ def asked_by(caller: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class CallerProcesses:
-    """Asks devices in processes that serve one caller each, whose kernels meet no other's there.
-
-    Sources are read in those processes too, or in one of the same kind that opens no device. For
-    each device a process that has served no caller yet waits for the next new one. Threads may
-    share an object; `close` ends the processes.
-    """
+    """Asks devices in processes that serve one caller each, whose kernels meet no other's there."""
 
     samples_here: ClassVar = True
     confinement: Confinement | None = None

@@ -55,10 +55,7 @@ class SamplesStore:
         return replace(found, moments=moments)
 
     def keep(self, request: LaunchRequest, outcome: EstimateOutcome) -> None:
-        """Keep what samples of a launch say, in the place of what was known before.
-
-        Readers see all of a file or nothing; where none can be written, that is said once.
-        """
+        """Keep what samples of a launch say, in the place of what was known before."""
         if not outcome.moments:
             return
         kept = replace(outcome, estimate=replace(outcome.estimate, measurement=None))
@@ -93,10 +90,7 @@ def _find_version() -> str:
 
 @cache
 def _stamp_code() -> str:
-    """Give what changes with this package's code, wherever it is moved: any of it may matter.
-
-    An installed package is written as a whole: one file tells. To look at all takes 20 ms.
-    """
+    """Give what changes with this package's code, wherever it is moved: any of it may matter."""
     package = Path(__file__).parents[2]
     is_installed = package.parent.name in {"site-packages", "dist-packages"}
     places = [package / "__init__.py"] if is_installed else sorted(package.rglob("*.py"))

@@ -24,7 +24,6 @@ class TimeLimit:
 
     @property
     def left_s(self) -> float:
-        """What is left, in seconds."""
         return max(0.0, self._ends_s - time.monotonic())
 
     @property

@@ -81,10 +81,7 @@ _ORIGINS = (
 
 
 class TrainedModels:
-    """Finds models in a registry, then among those that come with the package.
-
-    Threads share one trained_models. A model of a version is loaded once per process.
-    """
+    """Finds models in a registry, then among those that come with the package."""
 
     def __init__(
         self,
@@ -110,11 +107,8 @@ class TrainedModels:
             return any(one.version is not None or one.problem for one in held)
 
     def takes_counters(self, device: DeviceDescription) -> bool:
-        """Tell whether a correction is worth counting what a few work-groups execute.
-
-        None of a CPU is: without counters errors are the same within 0.2 points, and what the
-        source tells of them stands in their columns. To build a counting copy takes up to seconds.
-        """
+        """Tell whether to count what a few work-groups execute: for CPUs it changes errors by 0.2
+        points and takes a build."""
         correction = self.find_evidence(device).model.correction
         return device.kind is not DeviceKind.CPU and (
             correction is None or any(one.startswith("counters.") for one in correction.names)
@@ -123,10 +117,7 @@ class TrainedModels:
     def find(
         self, device_id: str, schema: "FeatureSchema | None", model: str
     ) -> "tuple[StoredModel | None, tuple[str, ...]]":
-        """Find a model of the catalogue, that of a device or one for all, and why others failed.
-
-        A launch has the features of `schema`; where that is None, what it lacks is absent.
-        """
+        """Find a model of the catalogue, that of a device or one for all, and why others failed."""
 
         def load(place: str, name: str, version: str) -> "StoredModel":
             from kernelcast.models.persistence import ModelRegistry
@@ -248,10 +239,7 @@ def _read_version(place: str, name: str) -> tuple[str | None, str]:
 def _add_analytic(
     model: EvidenceModel, device: DeviceDescription, *, is_own: bool = False
 ) -> EvidenceModel:
-    """Have a model know how far the analytic model of CPUs is off, if not by the device's rows.
-
-    What these told of another revision of the CPU model counts no more.
-    """
+    """Have a model know how far the analytic model of CPUs is off, if not by the device's rows."""
     if device.kind is not DeviceKind.CPU:
         return model
     if is_own and Kind.ANALYTIC.value in model.intervals:

@@ -64,7 +64,6 @@ class TaskData:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the data."""
         return math.prod(self.counts) * self.element_bytes
 
     @property
@@ -82,13 +81,7 @@ class TaskData:
 
 
 def hash_bytes(content: bytes, crc: int = 0) -> int:
-    """Compute ``starpu_hash_crc32c_be_n``: CRC-32C, highest bit first, nothing inverted.
-
-    Examples
-    --------
-    >>> f"{hash_bytes(b'StarPU'):08x}"
-    '826e6d34'
-    """
+    """Compute ``starpu_hash_crc32c_be_n``: CRC-32C, highest bit first, nothing inverted."""
     for byte in content:
         crc ^= byte << 24
         for _ in range(8):
@@ -102,14 +95,7 @@ def hash_word(word: int, crc: int = 0) -> int:
 
 
 def footprint_of_data(data: Sequence[TaskData]) -> int:
-    """Compute a task's footprint from its data: StarPU's default.
-
-    Examples
-    --------
-    >>> one = TaskData(kind=DataKind.VECTOR, counts=(1024,), element_bytes=4)
-    >>> footprint_of_data([one, one]) == footprint_of_data([one])
-    False
-    """
+    """Compute a task's footprint from its data: StarPU's default."""
     found = 0
     for one in data:
         found = hash_word(one.footprint, found)
@@ -172,7 +158,6 @@ class Codelet:
 
 
 def read_codelets(path: Path) -> tuple[Codelet, ...]:
-    """Read a file of codelets."""
     text = read_text(path, "codelet file", InputError)
     root = load(path, text, _CodeletEntry).mapping(("codelets",), required=("codelets",))
     codelets = tuple(_read_codelet(name, one) for name, one in root["codelets"].pairs().items())

@@ -64,13 +64,7 @@ class Worker:
 
 
 def parse_worker(text: str) -> Worker:
-    """Read a worker such as ``cpu``, ``opencl0`` or ``cpu0_impl1``.
-
-    Examples
-    --------
-    >>> str(parse_worker("opencl1"))
-    'opencl1_impl0'
-    """
+    """Read a worker such as ``cpu``, ``opencl0`` or ``cpu0_impl1``."""
     match = _WORKER.fullmatch(text.strip().lower())
     if match is None:
         msg = f"worker {text!r}: expected cpu, openclN or cudaN, for example opencl0 or cpu0_impl1"
@@ -168,10 +162,7 @@ class LogSums(NamedTuple):
     largest_bytes: int
 
     def power_law(self) -> tuple[float, float] | None:
-        """Give alpha and beta of ``time = alpha * size ** beta``; None where sizes hardly differ.
-
-        StarPU trusts no regression over sizes within 10 % of each other.
-        """
+        """Give alpha and beta of ``time = alpha * size ** beta``; None of near sizes."""
         spread = self.samples * self.xx - self.x**2
         if self.smallest_bytes >= _NEAR * self.largest_bytes or spread <= 0:
             return None
@@ -199,20 +190,8 @@ def sum_logarithms(entries: Sequence[Entry]) -> LogSums:
 
 
 def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float] | None:
-    """Fit ``time = a * size ** b + c`` in microseconds, with the least relative error.
-
-    Returns
-    -------
-    tuple of float or None
-        a, b and c; None with fewer than three sizes, which do not determine them, or where no
-        such curve comes near the times.
-
-    Notes
-    -----
-    StarPU looks for the c that makes the logarithms of ``time - c`` most nearly a line, which
-    weighs the smallest sizes most. Here c minimises the error of the times themselves, b and a
-    follow from the line; StarPU only evaluates the curve.
-    """
+    """Fit ``time = a * size ** b + c`` in microseconds by the relative error of times; StarPU's own
+    fit, by that of ``time - c``, weighs small sizes most."""
     points = sorted({one.size_bytes: one.seconds * _MICROSECONDS for one in entries}.items())
     if len(points) < _FEWEST_FOR_OFFSET or points[0][0] >= _NEAR * points[-1][0]:
         return None
@@ -246,14 +225,7 @@ def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, fl
 
 
 def write_model(model: CodeletModel) -> str:
-    """Write the text of a performance model.
-
-    Parameters
-    ----------
-    model : CodeletModel
-        The codelet's times. One text serves codelets of the types STARPU_HISTORY_BASED,
-        STARPU_REGRESSION_BASED and STARPU_NL_REGRESSION_BASED.
-    """
+    """Write the text of a performance model."""
     kinds = groupby(sorted(model.entries), key=lambda one: (one.kind, one.device))
     by_device = [(kind, device, list(workers)) for (kind, device), workers in kinds]
     lines = [_RULE, "# Performance Model Version", str(FORMAT), "", _RULE, "# COMBs",
@@ -270,13 +242,7 @@ def write_model(model: CodeletModel) -> str:
 
 
 def read_model(text: str, *, symbol: str) -> CodeletModel:
-    """Read the history of a performance model, ours or one that StarPU has calibrated.
-
-    Returns
-    -------
-    CodeletModel
-        Entries without any sample are left out, as StarPU keeps them before it has measured.
-    """
+    """Read the history of a performance model, ours or one that StarPU has calibrated."""
     lines = (line for line in map(str.strip, text.splitlines()) if line and line[0] != "#")
     try:
         return CodeletModel(symbol=symbol, entries=dict(_read_entries(lines)))

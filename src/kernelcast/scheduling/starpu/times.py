@@ -115,13 +115,7 @@ class EstimateFiles:
 
 
 class StoredTimes:
-    """Observations of the very launch.
-
-    Parameters
-    ----------
-    store : Store
-        Observations; those with random buffer contents count if they are of the usual seed.
-    """
+    """Observations of the very launch."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -161,15 +155,7 @@ class StoredTimes:
 
 
 class TimesFiles:
-    """Times of functions that are no OpenCL kernels: measured samples, or plain seconds.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        JSON lists of objects ``{"codelet", "worker", "parameters"}`` with either ``seconds`` and
-        perhaps ``deviation_seconds``, or ``units`` and ``samples``, a list of
-        ``{"first", "units", "seconds"}``.
-    """
+    """Times of functions that are no OpenCL kernels: measured samples, or plain seconds."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._times: dict[tuple[str, Worker, frozenset[tuple[str, float]]], ExpectedTime] = {}
@@ -203,7 +189,6 @@ class EstimatesNow:
         self._devices: dict[str, DeviceDescription] = {}
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
-        """Estimate a launch."""
         if wanted.problem is None:
             return None
         (answer,) = estimate_on_devices(
@@ -259,18 +244,7 @@ def make_model(
     samples: int = LEAST_SAMPLES,
     report: Callable[[Wanted], None] = lambda _: None,
 ) -> ExportedModel:
-    """Find every time of a codelet.
-
-    Parameters
-    ----------
-    sources : sequence of TimeSource
-        Asked in this order; the first that has a time tells it.
-    samples : int
-        Measurements that each time counts as: StarPU believes ten, and discards a time after as
-        many contradicting measurements.
-    report : callable, optional
-        Is told of each time before it is looked for.
-    """
+    """Find every time of a codelet."""
     found: list[ExportedTime] = []
     entries: dict[Worker, tuple[Entry, ...]] = {}
     for place in codelet.workers:
@@ -311,23 +285,7 @@ def make_model(
 
 
 def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Interval:
-    """Predict the time of a whole loop from stretches of it.
-
-    A function that is no OpenCL kernel has no work-groups, but an outer loop whose passes are as
-    independent. Its program times a few stretches of that loop, and the line through them is the
-    one that kernels get (sampling-svr, section 5.1).
-
-    Parameters
-    ----------
-    samples : sequence of (int, int, float)
-        Of each stretch: its first pass, its number of passes, its time in seconds.
-
-    Examples
-    --------
-    >>> stretches = [(0, 10, 0.010), (100, 10, 0.010), (200, 20, 0.020), (300, 20, 0.020)]
-    >>> round(extrapolate(stretches, units=1000).seconds, 6)
-    1.0
-    """
+    """Predict the time of a loop from first pass, passes and seconds of stretches of it."""
     if not samples or units < 1:
         msg = f"{len(samples)} samples of {units} passes: expected at least one of each"
         raise InputError(msg)
@@ -358,13 +316,7 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
 
 
 def deviation_of(low: float, high: float, coverage: float) -> float:
-    """Give the standard deviation of a normal whose middle `coverage` lies between two ends.
-
-    Examples
-    --------
-    >>> round(deviation_of(1 - 1.645, 1 + 1.645, 0.9), 3)
-    1.0
-    """
+    """Give the standard deviation of a normal whose middle `coverage` lies between two ends."""
     return (high - low) / 2 / NormalDist().inv_cdf((1 + coverage) / 2)
 
 
