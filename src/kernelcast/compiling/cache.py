@@ -31,7 +31,6 @@ def digest(parts: Iterable[str | bytes]) -> str:
 
 
 def read(key: str) -> dict[str, Any] | None:
-    """Read an entry; None where there is none or it is damaged."""
     folder = find_folder()
     if folder is None:
         return None
@@ -57,7 +56,6 @@ def write(key: str, entry: dict[str, Any]) -> None:
 
 
 def trim(folder: Path, limit_bytes: int) -> None:
-    """Delete the files that were unused for longest, until the rest are within a limit."""
     sizes = {path: path.stat() for path in folder.glob("*.json")}
     excess = sum(status.st_size for status in sizes.values()) - limit_bytes
     for path in sorted(sizes, key=lambda path: sizes[path].st_mtime_ns):

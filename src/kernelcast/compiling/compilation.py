@@ -81,29 +81,17 @@ _NEVER_HERE: Final = re.compile(r"printf|sampler_t|\w+_(?:image|pipe)\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """What a compiler made of a source."""
-
     text: str
-    """LLVM IR or assembly."""
     target: Target
     kernels: tuple[CompiledKernel, ...]
-    """Those that the source defines, in its order."""
     log: str
     """Warnings, and options that mean nothing here."""
     missing: tuple[str, ...]
     """Built-in functions that the text calls and does not hold, such as ``read_imagef``; on GPUs
     no such text can run. Calls in LLVM IR and x86 assembly are none of them."""
     compiler: str
-    """Which version it was."""
 
     def require_builtins(self) -> None:
-        """Refuse a text that lacks built-in functions.
-
-        Raises
-        ------
-        CompileError
-            If it lacks any; names them.
-        """
         if not self.missing:
             return
         never = [name for name in self.missing if _NEVER_HERE.fullmatch(name)]
@@ -122,46 +110,7 @@ def compile_kernel(
     dialect: Dialect | None = None, include_folders: Sequence[Path | str] = (),
     source_name: str = "<source>", limit_s: float = _LIMIT_S,
 ) -> Compiled:  # fmt: skip
-    """Compile a source.
-
-    Parameters
-    ----------
-    source : str
-        OpenCL C.
-    options : sequence of str
-        As for a device's compiler. Those that mean nothing here are named in the log.
-    target : Target or None
-        None is LLVM IR as written.
-    dialect : Dialect or None
-        What the device defines; None is a GPU of today.
-    include_folders : sequence of Path or str
-        Where included files are looked for, after the -I of the options, which must lie within
-        these folders. No other file is read.
-    source_name : str
-        What messages call the source.
-    limit_s : float
-        Time for the compiler, in seconds.
-
-    Returns
-    -------
-    Compiled
-        The text and what it defines.
-
-    Raises
-    ------
-    CompileError
-        If the compiler refuses the source, with its words; or does not end in time.
-    InputError
-        If an option or a folder cannot be used.
-    MissingExtraError
-        If there is no compiler.
-
-    Examples
-    --------
-    >>> compiled = compile_kernel("kernel void k(global int *a) { a[0] = N; }", ["-DN=7"])
-    >>> compiled.kernels[0].name, "store i32 7" in compiled.text
-    ('k', True)
-    """
+    """Compile OpenCL C; it reads no file but those of its folders, and -I must lie within them."""
     target = target or Target.ir()
     given = read_options(options)
     job = _Job(
@@ -198,7 +147,6 @@ def _is_current(entry: Mapping[str, Any], target: Target) -> bool:
 
 
 def _describe_libraries(target: Target) -> list[str]:
-    """Name the libraries of others that code for a target is linked with."""
     libdevice = find_libdevice() if target.format is CodeFormat.PTX else None
     found = [path for path in (libdevice, find_libclc(target.format)) if path]
     return [f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in found]
@@ -228,11 +176,7 @@ class _Job:
         return cache.digest(parts)
 
     def run(self, folder: Path) -> dict[str, Any]:
-        """Compile, with libclc where built-in functions are missing; return what is kept.
-
-        For a GPU that is newer than the compiler, PTX is made for the newest that it knows:
-        drivers take that of all earlier ones.
-        """
+        """Compile, with libclc where functions are missing, for the newest GPU known."""
         compiler = find_compiler()
         notes = [f"option {option} means nothing here" for option in self.given.dropped]
         processor = self.target.processor
@@ -253,7 +197,6 @@ class _Job:
     def _compile(
         self, folder: Path, compiler: Compiler, libraries: Sequence[Path]
     ) -> dict[str, Any]:
-        """Compile with these libraries."""
         linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
         debug = _NOTES if self.target.is_unoptimised else ()
         how = (*linked, *debug, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
@@ -310,7 +253,6 @@ class _Job:
         return output.strip()
 
     def _write(self, folder: Path, compiler: Compiler, code: str, how: Sequence[str]) -> str:
-        """Run the back end on LLVM IR."""
         command = [
             # Inline assembly is copied, not assembled: `.incbin` would read a file.
             *compiler.command, "-cc1", *_name_machine(self.target), "-x", "ir", "-w",
@@ -342,11 +284,7 @@ class _Job:
 
 
 def _open_up(code: str) -> str:
-    """Let the front end's code be inlined: all but kernels is internal.
-
-    Since version 21 clang makes a kernel call a function of its body, which it forbids to inline
-    on NVPTX; elsewhere the body would be compiled twice.
-    """
+    """Let code be inlined that clang 21 forbids to, and make all but kernels internal."""
     return _FUNCTION.sub("define internal ", _NO_INLINE.sub(r"\1", code))
 
 
@@ -362,11 +300,7 @@ def _require_sizes(ptx: str, kernels: Sequence[CompiledKernel]) -> str:
 
 
 def _move_constants(code: str) -> str:
-    """Move constants to global memory, all but the description of the launch.
-
-    A CUDA launch has no way to pass a pointer to constant memory: where a kernel takes one, the
-    constants of its program are read through the read-only path of global memory.
-    """
+    """Move constants to global memory: a CUDA launch cannot pass a pointer to constant memory."""
     moved = []
     for line in code.splitlines():
         if _LAUNCH_VARIABLE in line:
@@ -414,13 +348,7 @@ def _list_back_end_flags(target: Target, given: ReadOptions) -> tuple[str, ...]:
 def _resolve_folders(
     named: Sequence[str], include_folders: Sequence[Path | str]
 ) -> tuple[Path, ...]:
-    """Put the folders of -I before the others; a relative one is below any of the others.
-
-    Raises
-    ------
-    InputError
-        If a folder of -I lies outside those given, or a folder given is none.
-    """
+    """Put the folders of -I before the others; a relative one is below any of the others."""
     given = [Path(os.path.abspath(folder)) for folder in include_folders]  # noqa: PTH100
     chosen: list[Path] = []
     for name in named:
@@ -470,7 +398,6 @@ def _shorten(output: str) -> str:
 
 
 def _find_missing_builtins(text: str, target: Target) -> list[str]:
-    """Find the functions that assembly for a GPU calls and does not hold."""
     names: Iterator[str] = iter(())
     if target.format is CodeFormat.PTX:
         names = (match[1] for match in _EXTERN.finditer(text))
@@ -481,13 +408,7 @@ def _find_missing_builtins(text: str, target: Target) -> list[str]:
 
 
 def demangle(name: str) -> str:
-    """Spell a built-in function as OpenCL C does, with its parameters where they are numbers.
-
-    Examples
-    --------
-    >>> demangle("_Z3sinDv4_f"), demangle("_Z11read_imagef14ocl_image2d_ro11ocl_samplerDv2_i")
-    ('sin(float4)', 'read_imagef')
-    """
+    """Spell a built-in function as OpenCL C does, with its parameters where they are numbers."""
     match = _SYMBOL.fullmatch(name)
     if match is None:
         return next((spelt for start, spelt in _LOWERED.items() if name.startswith(start)), name)
@@ -505,7 +426,6 @@ def demangle(name: str) -> str:
 
 
 def _inline_calls(code: str) -> str:
-    """Inline all calls of functions that the code defines, and put variables in registers."""
     from llvmlite import binding
 
     marked = _ATTRIBUTES.sub(lambda one: f"{one[1]}alwaysinline {_REFUSING.sub('', one[2])}", code)

@@ -31,18 +31,6 @@ _INSTALL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """A clang that was found.
-
-    Parameters
-    ----------
-    command : tuple of str
-        What starts it: ``("/usr/bin/clang-18",)`` or zig's binary and ``clang``.
-    version : tuple of int
-        Such as (22, 1, 8).
-    identity : str
-        Its own words on its version, which tell builds apart.
-    """
-
     command: tuple[str, ...]
     version: tuple[int, int, int]
     identity: str
@@ -50,18 +38,7 @@ class Compiler:
 
 @functools.cache
 def find_compiler() -> Compiler:
-    """Find the compiler, once per process.
-
-    ``KERNELCAST_CLANG`` decides; else it is the newest of ``clang``, ``clang-15`` and later on
-    the path, and of the ``ziglang`` wheel: sm_90 and gfx942 need more than Debian's clang 15.
-
-    Raises
-    ------
-    MissingExtraError
-        If there is none; says what to install.
-    InputError
-        If ``KERNELCAST_CLANG`` names no clang of version 15 or later.
-    """
+    """Find what ``KERNELCAST_CLANG`` names, else the newest on the path and of ziglang."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
         path = shutil.which(chosen)
@@ -113,7 +90,6 @@ def _ask_version(command: tuple[str, ...]) -> Compiler | None:
 
 @functools.cache
 def list_processors(compiler: Compiler, triple: str) -> tuple[str, ...]:
-    """List the processors of a machine that a compiler knows."""
     with tempfile.TemporaryDirectory(prefix="kernelcast-compile-") as made:
         command = [*compiler.command, "-cc1", "-triple", triple, "-print-supported-cpus"]
         _, output = run_limited(command, Path(made), _VERSION_LIMIT_S)
@@ -121,13 +97,7 @@ def list_processors(compiler: Compiler, triple: str) -> tuple[str, ...]:
 
 
 def run_limited(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int, str]:
-    """Run a compiler in a folder; return its exit status and what it said.
-
-    Raises
-    ------
-    CompileError
-        If it does not end in time.
-    """
+    """Run a compiler in a folder; return its exit status and what it said."""
     environment = {
         name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
         if name in os.environ

@@ -30,8 +30,6 @@ _LAUNCH_FIELDS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The index space of a launch in three dimensions."""
-
     local: tuple[int, int, int]
     groups: tuple[int, int, int]
     """Work-items of a work-group, and work-groups."""
@@ -43,19 +41,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """One instruction of PTX."""
-
     parts: tuple[str, ...]
     """Its name and what follows it: ``("ld", "global", "v4", "f32")``."""
     written: tuple[str, ...]
     read: tuple[str, ...]
-    """Registers."""
     operands: tuple[str, ...]
     """Texts, the result first where there is one."""
 
     @property
     def name(self) -> str:
-        """What it does."""
         return self.parts[0]
 
     @property
@@ -66,7 +60,6 @@ class Instruction:
 
     @property
     def is_float(self) -> bool:
-        """Whether it computes with floating-point numbers."""
         return any(re.fullmatch(r"b?f(16|32|64)(x2)?", part) for part in self.parts[1:])
 
 
@@ -96,20 +89,7 @@ class Executed:
 def count_executed(
     compiled: Compiled, kernel: str, shape: Shape, arguments: Sequence[int | None], warp_width: int
 ) -> Executed | None:
-    """Count how often warps come through the blocks of a kernel.
-
-    Parameters
-    ----------
-    compiled : Compiled
-        PTX.
-    arguments : sequence of int or None
-        Values of whole-numbered scalar arguments; None for the others.
-
-    Returns
-    -------
-    Executed or None
-        None where a loop's end depends on data, or more steps would be needed than are worth it.
-    """
+    """Count how often warps come through blocks of PTX; None where data end a loop."""
     blocks, labels = _parse(compiled.text, kernel)
     total = np.zeros(len(blocks))
     count = shape.groups[0] * shape.groups[1] * shape.groups[2]
@@ -183,7 +163,6 @@ def _read(match: re.Match[str]) -> Instruction:
 
 
 def _find_slices(blocks: Sequence[_Block]) -> None:
-    """Find the instructions on which branches depend."""
     needed = {one.condition[0] for one in blocks if one.condition}
     before = -1
     while before != len(needed):
@@ -206,8 +185,6 @@ class _Turn:
 
 
 class _WorkGroup:
-    """The work-items of one work-group on their way through the blocks."""
-
     def __init__(
         self,
         blocks: Sequence[_Block],
@@ -329,10 +306,7 @@ class _WorkGroup:
         return self._labels[label] if label else place + 1
 
     def _skip(self, place: int, visits: npt.NDArray[np.float64]) -> None:
-        """Go on to the last turns of an innermost loop that all work-items make alike.
-
-        Counters grow by the same step each turn; the comparisons of a turn tell how many are left.
-        """
+        """Go on to the last turns of an innermost loop, whose counters grow alike."""
         turn = _Turn(registers=dict(self._registers), visits=visits.copy(), compared=self._compared)
         self._compared = []
         before, self._turns = self._turns.get(place), {place: turn}

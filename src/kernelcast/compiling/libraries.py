@@ -41,13 +41,7 @@ _DECIDING: Final = frozenset({".h", ".cl", ".py"})
 
 
 def list_libraries(target: Target, compiler: Compiler) -> tuple[Path, ...]:
-    """List the bitcode to link first, in its order; what comes first is taken.
-
-    Raises
-    ------
-    CompileError
-        If the compiler fails on our own.
-    """
+    """List the bitcode to link first, in its order; what comes first is taken."""
     names = [*_OWN[target.format]]
     foreign = []
     libdevice = find_libdevice() if target.format is CodeFormat.PTX else None
@@ -94,10 +88,7 @@ def _make_temporary_folder() -> Path:
 
 @functools.cache
 def _compile(name: str, code_format: CodeFormat, compiler: Compiler) -> Path:
-    """Compile one of our sources (0.05 to 0.3 s) unless it has been for this compiler.
-
-    It stays unoptimised: what a kernel takes of it is optimised with the kernel.
-    """
+    """Compile one of our sources, which is optimised with the kernel that takes it."""
     key = digest((digest_room(), name, code_format, compiler.identity))
     for find in (find_folder, _make_temporary_folder):
         folder = find()

@@ -22,31 +22,16 @@ _NUL_OR_SURROGATE = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Options of a program, sorted by what becomes of them."""
-
     flags: tuple[str, ...]
-    """For clang's frontend."""
     language: str | None
     """The last -cl-std, such as ``CL2.0``."""
     folders: tuple[str, ...]
     """Of -I, in their order."""
     dropped: tuple[str, ...]
-    """Those that mean nothing here."""
 
 
 def read_options(options: Sequence[str]) -> ReadOptions:
-    """Sort options of a program, given one by one or several in a string.
-
-    Raises
-    ------
-    InputError
-        If a quotation mark is not closed, or an option holds what no text can.
-
-    Examples
-    --------
-    >>> read_options(["-DN=4 -D 'F(x)=x + 1'", "-DG(x)=x * 2", "-cl-nv-verbose"]).flags
-    ('-DN=4', '-DF(x)=x + 1', '-DG(x)=x * 2')
-    """
+    """Sort options of a program, given one by one or several in a string."""
     flags: list[str] = []
     folders: list[str] = []
     dropped: list[str] = []

@@ -43,7 +43,6 @@ class PtxasFacts:
 
 @functools.cache
 def find_ptxas() -> Path | None:
-    """Find the assembler: in NVIDIA's wheels, on the path, else in a CUDA toolkit."""
     spec = importlib.util.find_spec("nvidia")
     wheels = spec.submodule_search_locations if spec else None
     for wheel in wheels or ():
@@ -66,18 +65,7 @@ def _list_processors(ptxas: Path) -> tuple[str, ...]:
 
 
 def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
-    """Assemble PTX; return what its kernels need, by name.
-
-    A GPU that the assembler no longer knows is taken for the oldest that it does, one that it
-    does not know yet for the newest.
-
-    Raises
-    ------
-    CompileError
-        If the assembler refuses the text; holds what it says.
-    MissingExtraError
-        If there is no assembler.
-    """
+    """Assemble PTX for a GPU, or the nearest that ptxas knows; facts by kernel."""
     ptxas = find_ptxas()
     if ptxas is None:
         msg = "no ptxas was found; install it with `pip install 'kernelcast[cuda]'`"

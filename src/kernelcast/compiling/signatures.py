@@ -11,11 +11,8 @@ from kernelcast.compiling.targets import CodeFormat, Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """A kernel's argument."""
-
     name: str = ""
     type_name: str = ""
-    """As in the source."""
     address_space: str = "private"
     """``global``, ``local``, ``constant`` of a pointer; ``private`` of a value."""
     is_const: bool = False
@@ -26,8 +23,6 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledKernel:
-    """A kernel that the code defines."""
-
     name: str
     arguments: tuple[Argument, ...]
     required_local_size: tuple[int, ...] = (0, 0, 0)
@@ -98,7 +93,6 @@ def _read_sizes(kernel: str, text: str, target: Target) -> list[int]:
 
 
 def read_amd_metadata(text: str) -> list[dict[str, Any]]:
-    """Read what AMD's assembly notes on each kernel."""
     match = _AMD_METADATA.search(text)
     # Clang before 16 tags names that YAML could take for something else.
     return yaml.load(match[1].replace("!str ", ""), _LOADER)["amdhsa.kernels"] if match else []

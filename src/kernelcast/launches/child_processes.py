@@ -15,16 +15,7 @@ def share_children() -> WarmChildren:
 
 
 def start_ahead(device_id: str | None) -> None:
-    """Start the process that lists the devices and then samples on one, and wait for nothing.
-
-    It lists the devices while we import what we need and read files, and imports what it needs and
-    opens the device while we find out what to ask.
-
-    Parameters
-    ----------
-    device_id : str or None
-        Id of the device, or its beginning; empty for the first that there is, None for none.
-    """
+    """Start the process that lists the devices, then samples on one; waits for nothing."""
     steps = [f"{_LISTING}:look:"]
     if device_id is not None:
         steps.append(f"{BESIDE}{_SAMPLING}:make_ready:{device_id}")

@@ -38,12 +38,9 @@ Chosen = TypeVar("Chosen")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountSettings:
-    """How much is counted."""
-
     work_groups: int = 8
     """Work-groups that are counted, spread over the index space."""
     seed: int = 0
-    """Of their choice and of random buffers."""
     compares_times: bool = True
     """Whether the time of counting is compared with the plain kernel's; that needs a copy that only
     counts, beside the one that records addresses."""
@@ -51,12 +48,8 @@ class CountSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What was counted, and what it cost."""
-
     ndrange: NDRange
-    """The launch, local size chosen."""
     sample: CounterSample
-    """Counters of each work-item."""
     addresses: RecordedAddresses
     """Of some of the counted work-groups."""
     is_log_complete: bool
@@ -75,7 +68,6 @@ def count_launch(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> Counted:
-    """Count what a few work-groups of a prepared launch execute."""
     groups = choose_work_groups(launch.ndrange, settings.work_groups, settings.seed)
     boxes = [_box_of(launch.ndrange, group) for group in groups]
     report(COUNTING)
@@ -160,13 +152,7 @@ def _box_of(ndrange: NDRange, group: int) -> GroupBox:
 
 
 def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) -> SoftwareCounters:
-    """Derive counters from the source, for a few work-groups spread over the index space.
-
-    Returns
-    -------
-    SoftwareCounters
-        What depends on data is guessed, and `is_exact` is False then.
-    """
+    """Derive counters from the source; `is_exact` is False where data decide."""
     scalars = bind_scalars(facts, problem.arguments)
     groups = choose_work_groups(ndrange)
     sample = count_statically(facts, ndrange, scalars, groups)
@@ -177,15 +163,7 @@ def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) ->
 def count_exactly(
     facts: KernelFacts, problem: Problem, derived: SoftwareCounters
 ) -> SoftwareCounters | None:
-    """Give what an instrumented run would count, where the source tells all of it.
-
-    Returns
-    -------
-    SoftwareCounters or None
-        Of the work-groups that a run counts, memory requests of those that it records; None where
-        a count or an address depends on data, on an argument that is not known, or on a local
-        size that the device chooses.
-    """
+    """Give what an instrumented run would count; None where the source does not tell all of it."""
     places = {one.site for one in facts.accesses}
     is_known = len(places) == len(facts.accesses) and all(
         one.is_exact and one.bytes and not _skips_iterations(facts, one) for one in facts.accesses
@@ -201,16 +179,11 @@ def count_exactly(
 
 
 def _skips_iterations(facts: KernelFacts, access: MemoryAccess) -> bool:
-    """Tell whether work-items may skip an access in different iterations.
-
-    A record has no iterations, only the order: the n-th executions count as one request there.
-    """
     loops = find_loops(facts, access.loops)
     return not access.guard.symbols().isdisjoint(one.symbol for one in loops)
 
 
 def summarise_run(problem: Problem, counted: Counted) -> SoftwareCounters:
-    """Summarise what an instrumented run counted and recorded."""
     facts = analyse(problem.kernel).facts
     patterns = measure_requests(facts, counted.addresses)
     return replace(

@@ -13,15 +13,7 @@ STORE_VARIABLE = "KERNELCAST_STORE"
 
 
 def data_folder() -> Path:
-    """Give the user's data folder; it need not be there yet.
-
-    Returns
-    -------
-    Path
-        What ``KERNELCAST_DATA`` names; else ``kernelcast`` in the place that the platform has for
-        users' data: ``XDG_DATA_HOME`` or ``~/.local/share``, ``~/Library/Application Support``,
-        ``%LOCALAPPDATA%``.
-    """
+    """Find the user's data folder, by KERNELCAST_DATA or the platform; it need not be there."""
     chosen = os.environ.get(_VARIABLE)
     return Path(chosen) if chosen else _users_data() / "kernelcast"
 
@@ -35,18 +27,11 @@ def kept_folder() -> Path | None:
 
 
 def protect_data_folder() -> bool:
-    """Close the data folder to other users, if a usual umask alone has opened it.
-
-    Returns
-    -------
-    bool
-        Whether others can still reach it; a folder that is not there is made closed when needed.
-    """
+    """Close the data folder to other users; tell whether they can still reach it."""
     return close_to_others(data_folder())
 
 
 def default_store() -> Path:
-    """Give the file that observations are kept in unless another store is named."""
     return data_folder() / "observations.sqlite"
 
 

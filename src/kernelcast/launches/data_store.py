@@ -11,13 +11,7 @@ __all__ = ["STORE_VARIABLE", "Selection", "choose_store", "open_data_store"]
 
 
 def open_data_store(place: str | Path | None = None, *, must_exist: bool = False) -> Store:
-    """Open a store of observations, by default the user's own.
-
-    Parameters
-    ----------
-    must_exist : bool
-        Whether to refuse a file that is not there instead of making it.
-    """
+    """Open a store of observations, by default the user's own."""
     with contextlib.suppress(InputError):  # a user without a home has no such folder
         protect_data_folder()
     return open_store(place or choose_store(), must_exist=must_exist)

@@ -11,13 +11,11 @@ def look(_: str) -> None:
 
 
 def list_devices(_: None, report: Reporter) -> tuple[DeviceDescription, ...]:
-    """Describe every device the drivers show."""
     report("asking the drivers")
     return tuple(description for description, _ in find_devices_once())
 
 
 def check_device(device_id: str, report: Reporter) -> TimerCheck:
-    """Build and run a kernel on one device."""
     from kernelcast.sampling.device_check import try_device
 
     report("trial kernel")

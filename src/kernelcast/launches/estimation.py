@@ -23,7 +23,6 @@ from kernelcast.sampling.sampler import Sampler
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 
 ReportProgress = Callable[[str], None]
-"""Takes a sentence about the stage that begins."""
 
 _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
@@ -41,23 +40,13 @@ runtime) to 30 ms (PoCL), as measured with version 0.2."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledEstimate:
-    """An estimate with the samples of each moment and the line behind it."""
-
     estimate: Estimate
     runs: tuple[SampleRun, ...]
     fit: LinearFit
 
 
 class LaunchSampling:
-    """Samples a launch, as many moments as its settings say, with time between them.
-
-    Parameters
-    ----------
-    kernel : Kernel or str
-        Its kernel; a name alone tells nothing of the work, and work-groups count as equal.
-    started_s : float, optional
-        `time.perf_counter` at which preparation began, so that the overhead counts it.
-    """
+    """Samples a launch at several moments; of a kernel's name alone, as even work."""
 
     def __init__(
         self,
@@ -78,7 +67,6 @@ class LaunchSampling:
 
     @property
     def runs(self) -> tuple[SampleRun, ...]:
-        """What was sampled so far, a moment each."""
         return tuple(self._runs)
 
     def take_moment(self) -> bool:
@@ -91,7 +79,6 @@ class LaunchSampling:
         return run is not None
 
     def take_rest(self, *, wait: Callable[[float], None] = time.sleep) -> None:
-        """Sample as often as the plan says."""
         while len(self._runs) < self._settings.plan.moments:
             if self._runs and not self._sampler.has_more:
                 return
@@ -101,7 +88,6 @@ class LaunchSampling:
                 return
 
     def conclude(self) -> SampledEstimate:
-        """Predict the time of the whole launch from what was sampled so far."""
         sampling_s = sum(one.sampling_s for one in self._runs)
         overhead_s = time.perf_counter() - self._begun_s - sampling_s
         found = estimate_runs(self._launch, self._name, self._runs, self._settings.coverage)
@@ -119,7 +105,6 @@ def sample_launch(
     report: ReportProgress = lambda _: None,
     wait: Callable[[float], None] = time.sleep,
 ) -> SampledEstimate:
-    """Predict the time of a whole launch from samples, and measure it where that is asked for."""
     sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
     report("sampling")
     sampling.take_rest(wait=wait)
@@ -133,7 +118,6 @@ def sample_launch(
 def _open_sampler(
     launch: PreparedLaunch, kernel: Kernel | str, plan: SamplingPlan, arguments: Sequence[Argument]
 ) -> tuple[Sampler | WarmedSampler, Callable[[SampleRun], SampleRun]]:
-    """Give what samples a launch, and what weighs its samples."""
     if isinstance(kernel, str):
         return open_sampler(launch, plan), lambda run: run
     # Source analysis takes longer to import than samples to take.
@@ -185,17 +169,7 @@ def measure(
     expected_s: float = 0.0,
     ends_s: float = math.inf,
 ) -> Measurement | None:
-    """Time whole runs of the unchanged kernel, and what they waited for processors.
-
-    One more at first warms up; it counts where no other fits.
-
-    Parameters
-    ----------
-    expected_s : float
-        What one takes, as far as is known, in seconds.
-    ends_s : float
-        `time.monotonic` at which all have to be over; a run that does not fit is not begun.
-    """
+    """Time whole runs until `ends_s` (`time.monotonic`); the first one warms up."""
     durations_s: list[float] = []
     slowdowns: list[float] = []
     while len(durations_s) <= runs and time.monotonic() + _SLACK * expected_s <= ends_s:
@@ -215,7 +189,6 @@ def measure(
 
 
 def _methods(fit: LinearFit) -> dict[str, float]:
-    """List every answer there is, best last named in the docs; none is made up."""
     methods = {"linear": fit.seconds, "pooled_rate": fit.pooled_s}
     if fit.two_point_s is not None and fit.two_point_s > 0:
         methods["two_point"] = fit.two_point_s

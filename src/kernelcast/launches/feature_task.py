@@ -32,42 +32,28 @@ ReportProgress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureTask:
-    """What to find out on one device, in a child process."""
-
     problem: Problem
     device_id: str
     groups: frozenset[FeatureGroup]
     seed: int = 0
-    """Of random buffer contents and sampled places."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DeviceFindings:
-    """What a device told."""
-
     ndrange: NDRange
-    """The launch, local size chosen."""
     compute_units: int
     compiler: CompilerFacts | None = None
-    """Resources of the compiled kernel."""
     saturation: SaturationPoint | None = None
-    """P_sat."""
     counters: SoftwareCounters | None = None
-    """Counted by an instrumented run."""
     run: SampleRun | None = None
-    """Timed launches."""
     linear_s: float | None = None
-    """The linear model's time of the whole launch, in seconds."""
     analytic: AnalyticEstimate | None = None
-    """What the analytic model of the device says."""
     costs_s: dict[str, float] = field(default_factory=dict)
-    """Time of each step, in seconds."""
     notes: list[str] = field(default_factory=list)
     """What could not be had, and why."""
 
 
 def read_device_features(task: FeatureTask, report: ReportProgress) -> DeviceFindings:
-    """Ask one device."""
     report("opening the device")
     started_s = time.perf_counter()
     session = open_session(*choose_device(task.device_id, find_devices()))
@@ -80,7 +66,6 @@ def read_device_features(task: FeatureTask, report: ReportProgress) -> DeviceFin
 def read_in_session(
     session: DeviceSession, task: FeatureTask, *, report: ReportProgress = lambda _: None
 ) -> DeviceFindings:
-    """Ask a device that is open already."""
     problem, groups, recorded = task.problem, task.groups, None
     found = DeviceFindings(ndrange=problem.ndrange, compute_units=session.description.compute_units)
     if FeatureGroup.COMPILER in groups:
@@ -130,11 +115,7 @@ def add_analytic_findings(
     *,
     with_rivals: bool = True,
 ) -> None:
-    """Ask the analytic model of the device; that it has no answer is only noted.
-
-    Rivals that only validations compare may take longer than the model itself: median 26 ms,
-    1.3 s at most, for 110 kernels of corpus and examples.
-    """
+    """Ask the analytic model of the device; that it has no answer is only noted."""
     if found.ndrange.local_size is None:
         found.notes.append("no analytic features: the local size is not known")
         return

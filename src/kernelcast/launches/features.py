@@ -39,14 +39,10 @@ _READ = Task(entry="kernelcast.launches.feature_task:read_device_features", retu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSettings:
-    """Which features are wanted, and what they may cost."""
-
     groups: frozenset[FeatureGroup] = DEFAULT_GROUPS
     """Which features; those that need a device are absent without one."""
     seed: int = 0
-    """Of random buffer contents and sampled places."""
     timeout_s: float = DEFAULT_TIMEOUT_S
-    """Time limit of each device, in seconds."""
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -65,35 +61,25 @@ _DEFAULTS = FeatureSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFeatures:
-    """What one device adds to the features of a launch."""
-
     device_id: str
     device: str
-    """Stable id and name."""
     vector: FeatureVector | None = None
     """All features that were asked for, those of the source too; None where the device failed."""
     findings: DeviceFindings | None = None
-    """What the vector was made of."""
     error: KernelcastError | None = None
-    """Why the device has no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFeatures:
-    """What is known of one launch."""
-
     problem: Problem
     ndrange: NDRange
     """Its index space; the local size is an assumption where the device is to choose."""
     settings: FeatureSettings
     facts: KernelFacts
-    """From the source, line by line too."""
     counters: SoftwareCounters
     """Derived from the source."""
     costs_s: dict[str, float]
-    """Time of each step, in seconds."""
     notes: tuple[str, ...] = ()
-    """What the reader should know."""
     devices: tuple[DeviceFeatures, ...] = ()
 
     @cached_property
@@ -111,7 +97,6 @@ class KernelFeatures:
 
 
 def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS) -> KernelFeatures:
-    """Find the features that source and launch tell."""
     costs_s: dict[str, float] = {}
     started_s = time.perf_counter()
     analysis = analyse(problem.kernel)
@@ -144,10 +129,7 @@ def read_on_devices(
 
 
 def compose_vector(features: KernelFeatures, found: DeviceFindings) -> FeatureVector:
-    """Make the vector of a launch on a device.
-
-    Measured counters replace those derived from the source here, and nowhere else.
-    """
+    """Make the vector of a launch on a device; measured counters replace those from the source."""
     counters = CounterSource(counters=found.counters or features.counters, facts=features.facts)
     problem = replace(features.problem, ndrange=found.ndrange)
     sources: list[Source] = [StaticSource(facts=features.facts, problem=problem), counters]

@@ -28,17 +28,7 @@ def find_active_groups(
 
 
 def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> float:
-    """Find the least time per work-group by what a launch moves through DRAM.
-
-    Samples find room in the L2 cache for what they store. The whole launch must write it back, as
-    the cache is full of what it and launches before it have stored.
-
-    Returns
-    -------
-    float, in seconds
-        0 where the launch stores nothing or fits into the L2 cache, where data decide what it
-        touches, and where the machine's bandwidths were not measured.
-    """
+    """Find the least seconds per work-group by what the whole launch moves through DRAM, else 0."""
     from kernelcast.analytic.gpu.machine import DramRoof, read_machine
     from kernelcast.analytic.gpu.volumes import compute_volumes
 

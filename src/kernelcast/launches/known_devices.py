@@ -74,7 +74,6 @@ def remember_devices(found: Sequence[DeviceDescription]) -> None:
 
 
 def forget_devices() -> None:
-    """Have drivers asked again: a device was not there any more."""
     with suppress(OSError, KernelcastError):
         _locate().unlink(missing_ok=True)
 
@@ -84,7 +83,6 @@ def _locate() -> Path:
 
 
 def _stamp() -> str:
-    """Give what changes with the devices that there are, or may be."""
     variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
     parts = [
         _FORMAT,

@@ -97,7 +97,6 @@ class LiveLaunch:
     session: DeviceSession
     """The device, in the program's own context."""
     values: tuple[KernelArgument, ...]
-    """What is set as the kernel's arguments."""
 
     @property
     def device(self) -> DeviceDescription:
@@ -158,8 +157,6 @@ def describe_live(launch: Launch) -> LiveLaunch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LiveKernel:
-    """What all launches of a program's kernel have in common."""
-
     program: object
     """Held, so that its place in memory names it."""
     kernel: Kernel
@@ -173,7 +170,6 @@ _kernels_lock = threading.Lock()
 
 
 def _find_kernel(launch: Launch, session: DeviceSession) -> _LiveKernel:
-    """Describe a launch's kernel once: nothing that names it is read anew for other launches."""
     try:
         program, key = name_kernel(launch.kernel, launch.queue)
         options = launch.build_options

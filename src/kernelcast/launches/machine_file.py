@@ -78,7 +78,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
 
 
 def _plain_tuple(values: tuple[Any, ...]) -> Any:  # noqa: ANN401 - by the tuple's members
-    """Turn numbers into a list, records into a mapping by their names."""
     key = NAMED_BY.get(type(values[0])) if values else None
     if key is None:
         return list(values)
@@ -101,19 +100,16 @@ class MachineEntry(Located):
     whole: ClassVar[str] = f"a machine description needs `schema: {SCHEMA}`, id, name and kind"
     deepest: ClassVar[str] = "a machine description nests four levels, no more"
     root: ClassVar[str] = "machine"
-    """How the whole file is called."""
 
     def _at(self, node: yaml.Node, key: str) -> Self:
         return replace(self, node=node, key=key if self.key == self.root else f"{self.key}.{key}")
 
 
 def read_machine(path: Path) -> MachineDescription:
-    """Read a machine description file."""
     return parse_machine(read_text(path, "machine description", MachineFileError), path)
 
 
 def parse_machine(text: str, path: Path) -> MachineDescription:
-    """Read a machine description from its text; `path` is for messages."""
     loader = yaml.SafeLoader
     if _is_flat(text):
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -138,7 +134,6 @@ def _is_flat(text: str) -> bool:
 def _make(
     record: type[Record], entry: MachineEntry, values: Mapping[str, MachineEntry], **known: object
 ) -> Record:
-    """Read the fields of a record."""
     readers = _READERS[record]
     given = {name: readers[name](one) for name, one in values.items() if not one.is_null}
     for one in fields(record):  # type: ignore[arg-type]  # every record is a dataclass
@@ -150,7 +145,6 @@ def _make(
 
 
 def _make_named(record: type[Record]) -> Reader:
-    """Give what reads a section of records by their names."""
     key = NAMED_BY[record]
     keys = tuple(one.name for one in fields(record) if one.name != key)  # type: ignore[arg-type]  # a dataclass
 
@@ -227,8 +221,6 @@ def _trait(read_value: Reader) -> Reader:
 
 
 def _by_key(read_key: Callable[[MachineEntry, str], Any], read_value: Reader) -> Reader:
-    """Give what reads a mapping with keys of the writer's choice."""
-
     def read(entry: MachineEntry) -> dict[Any, Any]:
         return {read_key(one, key): read_value(one) for key, one in entry.pairs().items()}
 
@@ -265,7 +257,6 @@ _READERS: Mapping[type, Mapping[str, Reader]] = {
     record: {name: _BY_TYPE[hint] for name, hint in get_type_hints(record).items()}
     for record in (MachineDescription, *NAMED_BY)
 }
-"""What reads each field of a record, by the field's type."""
 
 
 _HEADER = """\
@@ -285,7 +276,6 @@ _READABLE, _OPEN = 0o644, 0o755
 
 
 def dump_machine(machine: MachineDescription) -> str:
-    """Give the text of a machine description file; `parse_machine` reads it back unchanged."""
     text = _HEADER
     for key, value in machine_to_plain(machine).items():
         section = yaml.dump(
@@ -326,7 +316,6 @@ class _Dumper(yaml.SafeDumper):
     """Writes numbers with their sources, and lists, on one line each."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything where it stands."""
         del data
         return True
 

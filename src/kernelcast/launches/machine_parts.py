@@ -20,7 +20,6 @@ _SHARED = (
 
 
 def describe_reported(device: DeviceDescription) -> MachineDescription:
-    """Describe a machine by what its driver says alone."""
     return MachineDescription(
         **_identity(device),
         compute_units=_reported(device.compute_units),
@@ -36,7 +35,6 @@ def describe_result(device: DeviceDescription, result: BenchmarkResult) -> Machi
 
 
 def describe_failure(device: DeviceDescription, name: str, reason: str) -> MachineDescription:
-    """Describe what a microbenchmark that failed leaves: its name and the reason."""
     return MachineDescription(**_identity(device), not_obtained={name: reason})
 
 
@@ -56,7 +54,6 @@ def _reported(value: int) -> Trait[int] | None:
 
 
 def _rounded(value: Value) -> Value:
-    """Round every fraction in a value, however deep."""
     rounded: Any = value
     if isinstance(value, float):
         rounded = float(f"{value:.{_DIGITS}g}")

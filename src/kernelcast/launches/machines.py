@@ -18,8 +18,6 @@ _SUFFIXES = frozenset({".yaml", ".yml"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownMachine:
-    """A description that can be asked for by its name."""
-
     name: str
     """A device's id, or the name of a shipped description."""
     path: Path
@@ -28,7 +26,6 @@ class KnownMachine:
 
 
 def machine_path(device_id: str) -> Path:
-    """Give the file that holds, or will hold, a device's calibrated description."""
     return data_folder() / "machines" / f"{device_id}.yaml"
 
 
@@ -42,19 +39,7 @@ def list_machines() -> list[KnownMachine]:
 
 
 def find_machine(wanted: str | Path) -> MachineDescription:
-    """Find and read a machine description.
-
-    Parameters
-    ----------
-    wanted : str or Path
-        The id of a device that was calibrated here, the name of a shipped description, the
-        unique beginning of either (case, blanks and dashes do not matter), or a file.
-
-    Examples
-    --------
-    >>> find_machine("V100").compute_units.value
-    80
-    """
+    """Read the description of a device's id, a shipped name, a beginning of one, or a file."""
     text = str(wanted)
     if Path(text).suffix.lower() in _SUFFIXES or os.sep in text or isinstance(wanted, Path):
         return read_machine(Path(text))
@@ -127,19 +112,7 @@ _LIKE_UNITS = 0.1
 
 
 def find_stand_in(device: DeviceDescription) -> MachineDescription | None:
-    """Find the shipped description of a GPU by its name.
-
-    Parameters
-    ----------
-    device : DeviceDescription
-        As its driver describes it; AMD's name boards in the id only.
-
-    Returns
-    -------
-    MachineDescription or None
-        None for a GPU that none is of, for a part of one (its compute units tell), and for devices
-        of other kinds.
-    """
+    """Find the shipped description of a whole GPU by the words of its name."""
     if device.kind is not DeviceKind.GPU:
         return None
     words = set(re.findall(r"[a-z0-9]+", f"{device.id} {device.name}".lower()))

@@ -16,13 +16,7 @@ from kernelcast.records.software_counters import RecordedAddresses, SoftwareCoun
 
 
 def find_own_machine(device_id: str, *, stand_in: str = "") -> MachineDescription | None:
-    """Give the description of a device that was calibrated here; None if it was not.
-
-    Parameters
-    ----------
-    stand_in : str
-        Name of the shipped description that is given instead of None.
-    """
+    """Read the description of a device that was calibrated here, else the shipped `stand_in`."""
     path = machine_path(device_id)
     try:
         changed_ns = path.stat().st_mtime_ns
@@ -56,16 +50,7 @@ def model_own_launch(
     with_rivals: bool = False,
     stand_in: str = "",
 ) -> AnalyticEstimate | None:
-    """Estimate a launch by the analytic model of its device.
-
-    Parameters
-    ----------
-    counters : SoftwareCounters, optional
-        Counted on the device; derived from the source when left out.
-    with_rivals : bool
-        Whether to add what other models say, for rows that validations compare: the quantity
-        ``mwp_cwp_s``, Hong and Kim's time. An answer does without.
-    """
+    """Estimate a launch by the analytic model of its device; rivals are for validations only."""
     machine = find_own_machine(device_id, stand_in=stand_in)
     if machine is None:
         return None
@@ -90,10 +75,7 @@ def model_own_launch(
 def foretell_own(
     problem: Problem, ndrange: NDRange, device_id: str, *, stand_in: str = ""
 ) -> AnalyticEstimate | None:
-    """Tell the time of a launch before anything of it ran; None of a device without description.
-
-    Parameters and errors are those of `model_own_launch`.
-    """
+    """Estimate a launch before anything of it ran."""
     machine = find_own_machine(device_id, stand_in=stand_in)
     if machine is None or machine.kind is not DeviceKind.CPU:
         return model_own_launch(problem, ndrange, device_id, stand_in=stand_in)

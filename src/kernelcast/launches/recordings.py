@@ -21,8 +21,6 @@ FORMAT_VERSION = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What one estimate saw of a device."""
-
     kernel_name: str
     kernel_digest: str
     device: DeviceDescription
@@ -31,7 +29,6 @@ class Recording:
     launch_overhead_s: float
     """Time of an empty launch, in seconds."""
     runs: tuple[SampleRun, ...]
-    """Samples, one per moment."""
     whole_s: tuple[float, ...] = ()
     """Durations of whole runs that were compared with, in seconds."""
     slowdown: float | None = None
@@ -64,7 +61,6 @@ def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
 
 
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
-    """Write recordings as JSON."""
     content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
     text = json.dumps(
         content, indent=1,
@@ -74,7 +70,6 @@ def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
 
 
 def read_recordings(path: Path) -> list[Recording]:
-    """Read recordings."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         version = content["format"]

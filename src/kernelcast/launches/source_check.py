@@ -32,11 +32,7 @@ _QUALIFIERS = re.compile(
 
 
 def refuse_misfits(problem: Problem) -> None:
-    """Refuse a problem that does not fit its source or its files.
-
-    A source that cannot be read without errors here is left to the device's compiler, and so are
-    types that only it knows.
-    """
+    """Refuse a problem that does not fit its files, or its source where that can be read."""
     parameters = list_parameters(problem.kernel)
     if parameters is not None:
         check_arguments(problem.kernel.name, parameters, problem.arguments)
@@ -82,7 +78,6 @@ def _read(kernel: Kernel) -> KernelFacts | None:
 
 
 def _describe(place: int, one: ParameterFacts) -> Parameter:
-    """Describe a parameter as devices' compilers do."""
     type_name = _QUALIFIERS.sub("", one.type_name).replace(" *", "*").strip()
     return Parameter(
         index=place,
@@ -99,7 +94,6 @@ _MOST = 3
 
 
 def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
-    """Refuse a launch of which the source proves that it leaves a buffer."""
     found = _find(kernel, ndrange, arguments)
     if not found:
         return
@@ -133,11 +127,7 @@ def _make_check(kernel: Kernel) -> OverrunCheck:
 
 
 def refuse_persistent(kernel: Kernel) -> None:
-    """Refuse a kernel whose work-groups fetch work from a shared queue until it is empty.
-
-    A source that is not understood is not refused: the device's compiler says what is wrong, or
-    runs it.
-    """
+    """Refuse a kernel whose work-groups fetch work from a shared queue until it is empty."""
     found = _find_queue(kernel)
     if found:
         msg = (

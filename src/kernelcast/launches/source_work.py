@@ -20,15 +20,7 @@ _OF_LAUNCHES = _OF_SIZES | {SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID}
 
 
 def count_work(problem: Problem, ndrange: NDRange) -> float | None:
-    """Count the instructions of a launch without running it.
-
-    Returns
-    -------
-    float or None
-        Of all work-items together. None where the source cannot be read, or data decide what is
-        executed. Launches of a kernel whose arguments and sizes decide nothing of what a work-item
-        does have one instruction per work-item: then nothing has to be counted.
-    """
+    """Count the instructions of a launch; None where data decide what is executed."""
     items = float(ndrange.work_item_count)
     try:
         analysis = analyse(problem.kernel)

@@ -39,14 +39,10 @@ _TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
-    """How a trace is made."""
-
     method: TraceMethod = TraceMethod.AUTO
-    """By a clock, by steps, or whichever the device offers."""
     work_groups: int | None = None
     """How many of the first to trace; None means all, at most 10,000."""
     seed: int = 0
-    """Seed of random buffer contents."""
 
     def __post_init__(self) -> None:
         if self.work_groups is not None and self.work_groups < 1:
@@ -59,15 +55,12 @@ class TraceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceTask:
-    """A trace to be made in a child process."""
-
     problem: Problem
     device_id: str
     settings: TraceSettings
 
 
 def trace_problem(task: TraceTask, report: Callable[[str], None]) -> WorkGroupTrace:
-    """Trace one problem on one device."""
     report("opening the device")
     session = open_session(*choose_device(task.device_id, find_devices()))
     return trace_in_session(session, task.problem, task.settings, report=report)
@@ -80,7 +73,6 @@ def trace_in_session(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> WorkGroupTrace:
-    """Trace one problem on a device that is open already."""
     report("building the kernel and its buffers")
     traced = _mark(problem.kernel)
     with prepared_launch(session, problem, TracingLaunch, seed=settings.seed) as launch:
@@ -97,7 +89,6 @@ def trace_in_session(
 def judge(
     launch: TracingLaunch, problem: Problem, outcome: Timeline | StepTimes, reason: str
 ) -> WorkGroupTrace:
-    """Say what a timeline, or the times of growing launches, tell of the scheduler."""
     units = launch.device.compute_units
     if isinstance(outcome, Timeline):
         concurrency, p_sat, staircase, run_length = judge_timeline(outcome, units)
@@ -123,17 +114,7 @@ def judge(
 
 
 def judge_timeline(timeline: Timeline, compute_units: int) -> tuple[int, int, Staircase, float]:
-    """Give concurrency, P_sat, staircase and run length of a timeline.
-
-    Examples
-    --------
-    >>> timeline = Timeline(
-    ...     starts_s=(0.0, 0.0), finishes_s=(1.0, 2.0), lanes=(0, 0), waves=(0, 0), clock="c",
-    ...     lanes_are_compute_units=True, resolution_s=1e-9, launch_s=2.0, plain_s=2.0)
-    >>> concurrency, p_sat, staircase, _ = judge_timeline(timeline, 1)
-    >>> concurrency, p_sat, staircase.value
-    (2, 2, 'yes')
-    """
+    """Find concurrency, P_sat, staircase and run length of a timeline."""
     starts, finishes = np.asarray(timeline.starts_s), np.asarray(timeline.finishes_s)
     lanes, waves = np.asarray(timeline.lanes), np.asarray(timeline.waves)
     knows_units = timeline.lanes_are_compute_units
@@ -150,7 +131,6 @@ def judge_timeline(timeline: Timeline, compute_units: int) -> tuple[int, int, St
 
 
 def _mark(kernel: Kernel) -> Kernel | str:
-    """Give the marked copy of a kernel, or why there is none."""
     try:
         return make_tracing_kernel(kernel)
     except InputError as error:
@@ -165,7 +145,6 @@ def trace_on_devices(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TraceAnswer]:
-    """Trace one problem on devices one after the other."""
     if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
         msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
         raise InputError(msg)

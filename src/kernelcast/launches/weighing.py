@@ -81,7 +81,6 @@ class SourceSampler:
         self.moments = open_sampler(launch, plan, active=active)
 
     def weigh(self, run: SampleRun) -> SampleRun:
-        """Weigh what was timed in a moment; nobody needs the device meanwhile."""
         if not self._is_gpu:
             # What is the same everywhere would be counted once more to weigh nothing.
             return run if self._is_even else weigh_run(run, self._kernel, self._arguments)
@@ -110,14 +109,7 @@ def sample_by_source(
 def plan_by_source(
     plan: SamplingPlan, kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
 ) -> SamplingPlan:
-    """Plan no search for uneven work where the source tells how work-groups differ, if at all.
-
-    Returns
-    -------
-    SamplingPlan
-        With places where work-groups do about the mean work, if they differ, or at equal shares
-        of the work where data put half of it into a few.
-    """
+    """Plan no search for uneven work where the source tells how work-groups differ, if at all."""
     try:
         source = _read_source(kernel, arguments)
         if source.contents:
@@ -165,7 +157,6 @@ def _profile_launch(analysis: Analysis, ndrange: NDRange, scalars: _Scalars) -> 
 
 
 def _reads_contents(kernel: Kernel) -> bool:
-    """Tell whether what buffers hold may say where work is."""
     try:
         return bool(find_index_buffers(analyse(kernel).facts))
     except (InputError, RecursionError):
@@ -173,14 +164,7 @@ def _reads_contents(kernel: Kernel) -> bool:
 
 
 def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
-    """Weigh the launches of a sample run.
-
-    Returns
-    -------
-    SampleRun
-        With weights, and judged anew whether its work is even; as it was where the source does
-        not tell, or the samples contradict it.
-    """
+    """Weigh the launches of a sample run, unless the samples contradict the source."""
     try:
         source = _read_source(kernel, arguments)
         if not (may_differ(source.facts) or _are_apart(kernel, run.ndrange, source)):
@@ -192,11 +176,7 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> 
 
 
 def _are_apart(kernel: Kernel, ndrange: NDRange, source: "_Source") -> bool:
-    """Tell whether work-groups differ by a border of global ids alone, but many of them.
-
-    A plan has then chosen places by their work, see `plan_by_source`: without weights, those that
-    do anything would stand for all.
-    """
+    """Tell whether work-groups differ by a border of global ids alone, but many of them."""
     if source.contents:
         return False
     scalars = tuple(sorted(source.scalars.items()))
@@ -235,7 +215,6 @@ def _put_on(
 
 
 def _choose_weights(candidates: Sequence[tuple[TimedLaunch, ...]]) -> tuple[TimedLaunch, ...]:
-    """Give the weights that let the samples agree clearly better than those before them."""
     chosen = candidates[0]
     for one in candidates[1:]:
         old, new = _find_rates(chosen), _find_rates(one)
@@ -245,12 +224,7 @@ def _choose_weights(candidates: Sequence[tuple[TimedLaunch, ...]]) -> tuple[Time
 
 
 def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
-    """Correct what heavy work-groups are counted to do against light ones by what they took.
-
-    Instructions differ in what they cost: a call of `exp` may be one of them and take a hundred
-    times as long. Where samples of both kinds are there, seconds per work-group are a straight
-    line over the counted work, and the line's values are the better weights.
-    """
+    """Fit weights to a line of seconds over counted work: an `exp` counts as one instruction."""
     used = [one for one in launches if one.window != PILOT_WINDOW] or launches
     counted = np.array([one.weight for one in used])
     middle = np.sqrt(counted.min() * counted.max())
@@ -275,14 +249,11 @@ def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What is known of a launch's work."""
-
     facts: KernelFacts
     scalars: Mapping[str, int]
     contents: Mapping[str, Numbers]
 
     def profile(self, ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> WorkProfile | None:
-        """Count the work of boxes and of the whole launch."""
         return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
 
 

@@ -16,7 +16,6 @@ class AnalyticEstimate:
     machine: str
     """Id of the machine description."""
     seconds: float
-    """Of the launch, positive."""
     limiter: str
     """What bounds it: a key of `limiters`."""
     limiters: Mapping[str, float]

@@ -37,30 +37,14 @@ _OPENCL_TYPE = re.compile(r"(?P<base>[a-z_]+)(?P<lanes>\d*)")
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """Type of a buffer's element or of a scalar: a base type and its vector lanes.
-
-    Examples
-    --------
-    >>> ElementType.parse("float32x4").bytes
-    16
-    >>> ElementType.from_opencl("uint2")
-    ElementType(base='uint32', lanes=2)
-    """
+    """Type of a buffer's element or of a scalar: a base type and its vector lanes."""
 
     base: str
     lanes: int = 1
 
     @classmethod
     def parse(cls, text: str) -> "ElementType":
-        """Read a name such as ``float32`` or ``int8x16``; OpenCL's own (``float4``) work too.
-
-        A structure is any number of bytes, ``uint8x24``.
-
-        Raises
-        ------
-        InputError
-            If it is no such name.
-        """
+        """Read ``float32``, ``int8x16``, OpenCL's own names, or a structure: ``uint8x24``."""
         match = _TYPE.fullmatch(text)
         if match and match["base"] in _SCALARS:
             lanes = int(match["lanes"] or 1)
@@ -83,7 +67,6 @@ class ElementType:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """The base type as NumPy's."""
         return _SCALARS[self.base]
 
     @property
@@ -101,7 +84,6 @@ class ElementType:
 
     @property
     def bytes(self) -> int:
-        """Size in memory, in bytes."""
         return _BYTES[self.base] * (4 if self.lanes == 3 else self.lanes)
 
     def __str__(self) -> str:
@@ -119,19 +101,14 @@ def _read_opencl_type(text: str) -> ElementType | None:
 
 
 class Access(StrEnum):
-    """What a kernel does with a buffer."""
-
     READ = "read"
     """Only loads: the buffer needs no copy while the kernel is sampled."""
     WRITE = "write"
-    """Only stores."""
     READ_WRITE = "read_write"
     """Loads and stores, or unknown."""
 
 
 class Init(StrEnum):
-    """How a buffer is filled."""
-
     ZEROS = "zeros"
     ONES = "ones"
     UNIFORM = "uniform"
@@ -155,13 +132,10 @@ class BufferArgument:
     access: Access | None = None
     """What the kernel does with it; None means: find out."""
     path: Path | None = None
-    """The .npy file of `Init.FILE`."""
     data: builtins.bytes | None = field(default=None, repr=False)
-    """Its values, where these came with the problem."""
 
     @property
     def bytes(self) -> int:
-        """Size in bytes."""
         return self.count * self.element.bytes
 
     @property
@@ -174,15 +148,7 @@ class BufferArgument:
         return low, low + 1 if is_float else min(_USUAL_HIGH, self.element.limits[1])
 
     def complain_about_range(self) -> str | None:
-        """Say why `Init.UNIFORM` cannot draw from the range, or None.
-
-        Examples
-        --------
-        >>> uint8 = ElementType("uint8")
-        >>> wide = BufferArgument(element=uint8, count=4, init=Init.UNIFORM, high=1000)
-        >>> wide.complain_about_range()
-        'high 1000 does not fit uint8; give at most 256'
-        """
+        """Say why `Init.UNIFORM` cannot draw from the range, or None."""
         low, high = self.uniform_range
         if self.init is not Init.UNIFORM:
             return None
@@ -225,14 +191,11 @@ class ImageArgument(BufferArgument):
 
     @property
     def type_name(self) -> str:
-        """As a kernel's signature has it."""
         return f"image{len(self.size)}d{'_array' if self.layers else ''}_t"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplerArgument:
-    """A sampler, in OpenCL's words in lower case."""
-
     filter: str
     """``nearest`` or ``linear``."""
     address: str
@@ -242,7 +205,6 @@ class SamplerArgument:
 
     @property
     def type_name(self) -> str:
-        """As a kernel's signature has it."""
         return "sampler_t"
 
 
@@ -269,13 +231,7 @@ class ScalarArgument:
     values: tuple[int | float, ...]
 
     def complain_about_range(self) -> str | None:
-        """Say which value does not fit the type, or None.
-
-        Examples
-        --------
-        >>> ScalarArgument(element=ElementType("uint8"), values=(300,)).complain_about_range()
-        'value 300 does not fit uint8 (0 to 255)'
-        """
+        """Say which value does not fit the type, or None."""
         low, high = self.element.limits
         for value in self.values:
             if not low <= value <= high:
@@ -294,13 +250,7 @@ Argument = BufferArgument | ScalarArgument | LocalArgument | SamplerArgument
 
 
 def make_scalar(argument: ScalarArgument) -> npt.NDArray[np.generic] | np.generic:
-    """Make the NumPy value that a scalar argument stands for.
-
-    Examples
-    --------
-    >>> make_scalar(ScalarArgument(element=ElementType("int32"), values=(7,)))
-    np.int32(7)
-    """
+    """Make the NumPy value that a scalar argument stands for."""
     element = argument.element
     if element.lanes == 1:
         value: np.generic = element.dtype.type(argument.values[0])

@@ -42,26 +42,12 @@ class ArithmeticProblem(ValueError):  # noqa: N818 - it is reported as part of a
 
 
 def evaluate(text: str) -> Number:
-    """Compute a text such as ``"4096 * (2 + 1)"``.
-
-    Examples
-    --------
-    >>> evaluate("4096 * (2 + 1) // 5")
-    2457
-    >>> evaluate("1e-3")
-    0.001
-    """
+    """Compute a text such as ``"4096 * (2 + 1)"``."""
     return _evaluate(text, partial(_compute, names={}))
 
 
 def evaluate_size(text: str | Number, names: Names) -> int:
-    """Compute a positive whole number, rounded up, as the files of auto-tuners tell sizes.
-
-    Examples
-    --------
-    >>> evaluate_size("ceil(n / (2 * x)) * size[0]", {"n": 10, "x": 2, "size": [4, 5]})
-    12
-    """
+    """Compute a positive whole number, rounded up, as the files of auto-tuners tell sizes."""
     try:
         value = math.ceil(_evaluate(str(text), partial(_compute, names=names)))
     except (ValueError, TypeError, IndexError, ArithmeticError) as error:
@@ -74,16 +60,7 @@ def evaluate_size(text: str | Number, names: Names) -> int:
 
 
 def holds(text: str, names: Names | None = None) -> bool:
-    """Tell whether a condition such as ``"8 * 4 <= 64 and 64 % 8 == 0"`` holds.
-
-    Comparisons of what `evaluate` takes, or `evaluate_size` where names are given, chained as in
-    Python, with ``and``, ``or``, ``not``.
-
-    Examples
-    --------
-    >>> holds("16 <= 8 * 4 < 64 and not 64 % 8")
-    True
-    """
+    """Tell whether a condition holds: comparisons with ``and``, ``or``, ``not``, as in Python."""
     return bool(_evaluate(text, partial(_decide, names=names or {})))
 
 

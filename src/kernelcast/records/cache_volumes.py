@@ -15,7 +15,6 @@ class LevelVolume:
     """Traffic of one level, in cache lines per cache line of work."""
 
     name: str
-    """``L1``, ``L2``, ``L3`` or `MEMORY`."""
     hits: float
     misses: float
     """Lines asked of this level that it holds, and that it does not; everything hits memory. Of a
@@ -36,29 +35,18 @@ class Transfer:
 
     nearer: str
     farther: str
-    """The levels on both sides: ``L1`` and ``L2``."""
     loaded: float
     stored: float
     """Lines towards the core and away from it."""
 
     @property
     def lines(self) -> float:
-        """Lines in both directions."""
         return self.loaded + self.stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheVolumes:
-    """Traffic of a whole hierarchy, by layer conditions or by simulation.
-
-    Examples
-    --------
-    >>> l1 = LevelVolume(name="L1", hits=3, misses=2, evicts=1)
-    >>> mem = LevelVolume(name=MEMORY, hits=2, misses=0, evicts=0, loads=2, stores=1)
-    >>> volumes = CacheVolumes(predictor="lc", levels=(l1, mem), line_bytes=64, iterations=8)
-    >>> [one.lines for one in volumes.transfers()]
-    [3]
-    """
+    """Traffic of a whole hierarchy, by layer conditions or by simulation."""
 
     predictor: str
     """``lc`` or ``sim``."""
@@ -68,7 +56,6 @@ class CacheVolumes:
     iterations: float
     """Iterations of the innermost loop that make one cache line of work."""
     notes: tuple[str, ...] = ()
-    """Assumptions that do not hold, or that somebody should know of."""
 
     def __post_init__(self) -> None:
         if len(self.levels) < 2 or self.levels[-1].name != MEMORY:
@@ -77,15 +64,10 @@ class CacheVolumes:
             raise InputError(msg)
 
     def level(self, name: str) -> LevelVolume | None:
-        """Find a level."""
         return next((level for level in self.levels if level.name == name), None)
 
     def transfers(self) -> Iterator[Transfer]:
-        """List what crosses each boundary, nearest first.
-
-        Between caches that is what the nearer one misses and evicts. Memory tells itself: a
-        victim cache in front of it does not see what is loaded past it.
-        """
+        """List what crosses each boundary; a victim cache does not see what is loaded past it."""
         *caches, memory = self.levels
         for nearer, farther in pairwise(caches):
             yield Transfer(

@@ -16,28 +16,17 @@ _AT_LEAST_ONE = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompilerFacts:
-    """Resources of a compiled kernel; None stands for "nobody says", never for zero.
-
-    Examples
-    --------
-    >>> from kernelcast.records.traits import TraitSource
-    >>> facts = CompilerFacts(sub_group_size=Trait(value=32, source=TraitSource.REPORTED))
-    >>> facts.sub_group_size.value, facts.registers_per_work_item
-    (32, None)
-    """
+    """Resources of a compiled kernel; None stands for "nobody says", never for zero."""
 
     private_bytes_per_work_item: Trait[int] | None = None
     """Private memory that does not fit into registers."""
     local_bytes_per_work_group: Trait[int] | None = None
     """Local memory that the kernel declares; local arguments come on top."""
     preferred_work_group_multiple: Trait[int] | None = None
-    """Work-items of which a work-group should have a multiple."""
     max_work_group_size: Trait[int] | None = None
-    """Work-items of the largest work-group of this kernel."""
     sub_group_size: Trait[int] | None = None
     """Work-items per sub-group (warp, wavefront, vector) at this local size."""
     sub_groups_per_work_group: Trait[int] | None = None
-    """At this local size."""
     registers_per_work_item: Trait[int] | None = None
     """32-bit hardware registers."""
     stack_frame_bytes_per_work_item: Trait[int] | None = None
@@ -63,6 +52,5 @@ class CompilerFacts:
 
     @property
     def known(self) -> dict[str, Trait[int]]:
-        """The facts that somebody told, by name, in the order of the fields."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: trait for name, trait in values.items() if trait is not None}

@@ -55,20 +55,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """What a process waited for processors while launches kept all of a device's threads at work.
-
-    Raises
-    ------
-    InputError
-        If nothing was worked, or a number is negative or not finite.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> when = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> Contention(worked_s=0.1, waited_s=0.15, others=3, measured_at=when).slowdown
-    2.5
-    """
+    """What a process waited for processors while launches kept all of a device's threads busy."""
 
     worked_s: float
     waited_s: float
@@ -78,7 +65,6 @@ class Contention:
     trials: int = 1
     """In how many moments this was found out."""
     measured_at: datetime
-    """When, the last time."""
 
     def __post_init__(self) -> None:
         numbers = (self.worked_s, self.waited_s, self.others)
@@ -98,7 +84,6 @@ class Contention:
         return 1 + self.waited_s / self.worked_s
 
     def lengthen(self, alone_s: float) -> float:
-        """Predict what a launch takes now that takes so long alone."""
         return alone_s * (1 + (self.slowdown - 1) * min(1.0, alone_s / _SLICE_S))
 
     def find_alone(self, seconds: float) -> float:
@@ -110,14 +95,10 @@ class Contention:
 
     @property
     def is_noticeable(self) -> bool:
-        """Whether the machine counts as busy."""
         return self.slowdown >= NOTICEABLE
 
     def slow(self, alone: Interval) -> Interval:
-        """Predict the time of a launch as the machine is now, from its time alone.
-
-        The interval is wider by what the slowdown is uncertain, on the logarithmic scale.
-        """
+        """Predict the time of a launch as the machine is now, with a wider interval."""
         z = NormalDist().inv_cdf((1 + alone.coverage) / 2)
         more = z * _DEVIATION_OF_ONE / math.sqrt(self.trials)
         seconds = self.lengthen(alone.seconds)
@@ -128,7 +109,6 @@ class Contention:
         return replace(alone, seconds=seconds, low=low, high=seconds * math.exp(up))
 
     def describe(self) -> str:
-        """Say what was seen, and what to do."""
         count = max(round(self.others), 1)
         who = "another program is" if count == 1 else f"{count} other programs are"
         return (
@@ -143,7 +123,6 @@ def list_contention(seen: Contention | None) -> list[str]:
 
 
 def combine_contention(moments: Sequence[Contention]) -> Contention | None:
-    """Put what several moments say together, each by its length; None of none."""
     if not moments:
         return None
     return Contention(

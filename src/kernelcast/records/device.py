@@ -8,8 +8,6 @@ from kernelcast.records.traits import Trait, TraitSource
 
 
 class DeviceKind(StrEnum):
-    """OpenCL's device types."""
-
     CPU = "cpu"
     GPU = "gpu"
     ACCELERATOR = "accelerator"
@@ -18,8 +16,6 @@ class DeviceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDescription:
-    """An OpenCL device as its driver reports it."""
-
     id: str
     """Stable name: the same after a reboot and in any order of the platforms."""
     name: str
@@ -27,26 +23,20 @@ class DeviceDescription:
     vendor: str
     driver: str
     opencl_version: str
-    """The driver's own words."""
     kind: DeviceKind
-    """OpenCL device type."""
     compute_units: int
     """Compute units; a software device may report more than the machine has cores."""
     local_memory_bytes: int
     """Local memory of one compute unit."""
     global_memory_bytes: int
     max_allocation_bytes: int
-    """Memory of the device, and the largest single buffer."""
     max_work_group_size: int
-    """Work-items of the largest work-group."""
     max_work_item_sizes: tuple[int, ...]
-    """The same per dimension."""
     extensions: tuple[str, ...]
     """Those extensions that matter to kernelcast, sorted."""
     has_non_uniform_work_groups: bool
     """Whether a global size may have a remainder."""
     has_fp64: bool
-    """Whether kernels may use double precision."""
     dialect: Dialect | None = None
     """What its compiler defines; None where no driver was asked."""
 
@@ -59,17 +49,12 @@ class TimerCheck:
     host_s: float
     """The same launch by profiling event and by the host clock around it, in seconds."""
     agrees: bool
-    """Whether the event timer may be believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReport:
-    """A device with the outcome of its trial: it built and ran a kernel, or why not."""
-
     description: DeviceDescription
-    """What the driver says."""
     timer: TimerCheck | None = None
-    """Outcome of the timer's check; None if the device is broken."""
     broken_reason: str | None = None
     """Why the device cannot be used; None if it can."""
 
@@ -84,7 +69,6 @@ class SaturationPoint:
     software device may report more compute units than it has threads), else P_sat times compute
     units."""
     computed: int | None = None
-    """By the vendor's occupancy rules, where they are known."""
     measured: int | None = None
     """By counting concurrent work-groups on the device."""
     limiter: str | None = None

@@ -36,17 +36,9 @@ _LANGUAGES = {(1, 0): "CL1.0", (1, 1): "CL1.1", (1, 2): "CL1.2", (2, 0): "CL2.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """OpenCL C as one device's compiler reads it; the default is a GPU of today.
-
-    Examples
-    --------
-    >>> pocl = Dialect.from_device("OpenCL 1.2 PoCL", "cl_khr_fp64 cl_khr_byte_addressable_store")
-    >>> pocl.language, "cl_khr_fp16" in pocl.extensions
-    ('CL1.2', False)
-    """
+    """OpenCL C as one device's compiler reads it; the default is a GPU of today."""
 
     version: tuple[int, int] = (3, 0)
-    """Of OpenCL, as the device reports it."""
     extensions: frozenset[str] = _USUAL_EXTENSIONS
     """Names such as ``cl_khr_fp16``; each is a macro."""
     features: frozenset[str] = _USUAL_FEATURES
@@ -67,7 +59,6 @@ class Dialect:
         cls, version: str, extensions: str | Iterable[str], *, features: Iterable[str] = (),
         has_fp64: bool | None = None, has_images: bool = True, is_little_endian: bool = True,
     ) -> Self:  # fmt: skip
-        """Make the dialect from what a driver reports."""
         words = extensions.split() if isinstance(extensions, str) else extensions
         names = {word for word in words if _NAME.fullmatch(word)}
         if has_fp64:

@@ -85,14 +85,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCost:
-    """Time that an answer took when it was made, by what it went into.
-
-    Examples
-    --------
-    >>> cost = AnswerCost(sampling_s=0.01, build_s=0.05, rest_s=0.3)
-    >>> round(cost.total_s, 6), round(cost.relative_to(0.5), 6)
-    (0.36, 0.72)
-    """
+    """Time that an answer took when it was made, by what it went into."""
 
     sampling_s: float
     """Device time of the samples, in seconds."""
@@ -423,7 +416,6 @@ def _quantile(values: tuple[float, ...], q: float) -> float:
 
 
 def _make_table(rows: Sequence[tuple[str, str]], picture: str) -> str:
-    """Make an HTML table of names and texts, which are escaped, and a picture below them."""
     lines = (
         f'<tr><th style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(text)}</td></tr>'
@@ -434,13 +426,7 @@ def _make_table(rows: Sequence[tuple[str, str]], picture: str) -> str:
 
 
 def draw_interval(low_s: float, seconds: float, high_s: float, measured_s: float | None) -> str:
-    """Draw a prediction as a dot on its interval, and as a stroke what was measured, if it was.
-
-    Returns
-    -------
-    str
-        An SVG element in the colours of the text around it; its title says the same in words.
-    """
+    """Draw a prediction as a dot on its interval, and as a stroke what was measured, if it was."""
     times = [low_s, seconds, high_s] + ([] if measured_s is None else [measured_s])
     first, last = min(times), max(times)
     scale = (_WIDTH - 2 * _MARGIN) / ((last - first) or 1.0)

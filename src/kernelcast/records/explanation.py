@@ -21,8 +21,6 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearFacts:
-    """The line through the samples."""
-
     p1: int
     p2: int
     """Work-groups of a shorter and of a longer sampling launch."""
@@ -40,8 +38,6 @@ class LinearFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """A learned model."""
-
     name: str
     version: str
     place: str
@@ -61,11 +57,8 @@ class SetAside:
     """An observation that is kept and not believed."""
 
     key: str
-    """Of the observation in the store."""
     seconds: float
-    """What was observed."""
     when: datetime | None = None
-    """When; None where it is not known."""
     reason: str
     """What it contradicts."""
 
@@ -87,8 +80,6 @@ class HistoryFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Influence:
-    """What one feature does to a learned model's answer."""
-
     feature: str
     factor: float
     """The answer with the feature over the answer as if the feature were not known."""
@@ -96,13 +87,10 @@ class Influence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceFacts:
-    """A piece of evidence that an estimate rests on."""
-
     kind: str
     """Where it comes from: ``samples``, ``observed`` (this launch), ``other_sizes``,
     ``other_estimates``, ``learned`` (a model of one's own), ``analytic``."""
     seconds: float
-    """What it says."""
     deviation: float
     """Standard deviation of the logarithm of its time."""
     weight: float
@@ -110,21 +98,15 @@ class PieceFacts:
     moment: str = ""
     """When it was sampled; samples of one moment share an error."""
     note: str = ""
-    """What it rests on."""
     measured_at: datetime | None = None
-    """When it was sampled; None of other kinds, and where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What stands behind an estimate."""
-
     tier: Tier
-    """What weighs most."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Why there is nothing of a tier, or why it does not count."""
     methods_s: Mapping[str, float] = field(default_factory=dict)
-    """Every method's answer side by side, in seconds."""
     interval: str = ""
     """Where the interval comes from."""
     pieces: tuple[PieceFacts, ...] = ()
@@ -133,11 +115,8 @@ class Explanation:
     """Whose variances and intervals these are: the device's own, its runtime's, those of any CPU
     device, or built-in ones."""
     linear: LinearFacts | None = None
-    """The line, where there are samples."""
     model: ModelFacts | None = None
-    """The learned model, where one was asked."""
     history: HistoryFacts | None = None
-    """Earlier observations, where there are any."""
     influences: Sequence[Influence] = ()
     """Features that matter most to the learned model, strongest first."""
     limiters: Mapping[str, float] = field(default_factory=dict)

@@ -36,7 +36,6 @@ class FeatureGroup(StrEnum):
     COUNTERS = "counters"
     """Software counters: measured by an instrumented run, or derived from the source."""
     ANALYTIC = "analytic"
-    """Analytic models of a device."""
 
 
 _NAME = re.compile(
@@ -46,12 +45,7 @@ _NAME = re.compile(
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is no feature's.
-
-    Examples
-    --------
-    >>> check_name("static.buffers_count")
-    """
+    """Refuse a name that is no feature's."""
     if _NAME.fullmatch(name) is None:
         msg = (
             f"feature {name!r}: expected group.name_unit in small letters; groups are "
@@ -62,28 +56,15 @@ def check_name(name: str) -> None:
 
 
 def group_of(name: str) -> FeatureGroup:
-    """Read the group of a feature from its name.
-
-    Examples
-    --------
-    >>> group_of("static.buffers_count").value
-    'static'
-    """
+    """Read the group of a feature from its name."""
     return FeatureGroup(name.partition(".")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSchema:
-    """Every feature that a vector could have, in order, and the version of their meaning.
-
-    Examples
-    --------
-    >>> FeatureSchema(names=("static.buffers_count",), version=1).id
-    'v1-85e64aec4a66'
-    """
+    """Every feature that a vector could have, in order, and the version of their meaning."""
 
     names: tuple[str, ...]
-    """Features, each once."""
     version: int
     """Grows when a feature keeps its name and changes its meaning."""
 
@@ -106,7 +87,6 @@ class FeatureSchema:
         return f"v{self.version}-{digest}"
 
     def select(self, groups: Collection[str]) -> "FeatureSchema":
-        """Keep the features of some groups."""
         return _select(self, frozenset(groups))
 
 
@@ -120,22 +100,11 @@ def _select(schema: FeatureSchema, groups: frozenset[str]) -> FeatureSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureVector:
-    """Numbers that describe one launch, on one device where groups ask for one.
-
-    A feature that is not known is not in the vector: no number stands for "unknown".
-
-    Examples
-    --------
-    >>> schema = FeatureSchema(names=("static.buffers_count", "static.buffer_bytes"), version=1)
-    >>> vector = make_vector({"static.buffers_count": 2}, schema)
-    >>> vector.as_dict(), vector.absent
-    ({'static.buffers_count': 2.0}, ('static.buffer_bytes',))
-    """
+    """Numbers of one launch; a feature that is not known is not in the vector."""
 
     names: tuple[str, ...]
     """Features, in the order of the schema."""
     values: tuple[float, ...]
-    """One finite number per name."""
     schema: FeatureSchema
     """What the vector could have."""
 
@@ -151,16 +120,13 @@ class FeatureVector:
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """Features of the schema that the vector lacks."""
         have = set(self.names)
         return tuple(name for name in self.schema.names if name not in have)
 
     def as_dict(self) -> dict[str, float]:
-        """Map names to values; what is absent is left out."""
         return dict(zip(self.names, self.values, strict=True))
 
     def select(self, groups: Collection[str]) -> "FeatureVector":
-        """Keep the features of some groups, in vector and schema."""
         return make_vector(self.as_dict(), self.schema.select(groups))
 
     def align(self) -> npt.NDArray[np.float64]:

@@ -28,10 +28,7 @@ _RANDOM = frozenset({Init.UNIFORM, Init.NORMAL, Init.PERMUTATION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelIdentity:
-    """Which kernel was run, and where it belongs."""
-
     name: str
-    """Name of the kernel function."""
     digest: str
     """64 hex letters: `kernelcast.records.kernel.Kernel.digest`; of imported kernels without source
     the hash of their names, see `digest_text`."""
@@ -54,14 +51,10 @@ class KernelIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceIdentity:
-    """Which device ran it, with which driver."""
-
     id: str
-    """Stable id, see `kernelcast.records.device.DeviceDescription`."""
     name: str = ""
     platform: str = ""
     driver: str = ""
-    """The driver's own words; empty if they are not known."""
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -78,7 +71,6 @@ class LaunchIdentity:
     ndrange: NDRange | None
     """Index space; None where a foreign source does not tell it."""
     arguments_digest: str
-    """64 hex letters, see `digest_arguments`."""
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
     """What a problem file or a foreign source calls the sizes; a description, no part of the
     identity."""
@@ -99,31 +91,18 @@ class LaunchIdentity:
 
     @property
     def work_group_count(self) -> int | None:
-        """Work-groups of the launch; None where sizes are not known."""
         if self.ndrange is None or self.ndrange.local_size is None:
             return None
         return self.ndrange.work_group_count
 
 
 def digest_text(*parts: str) -> str:
-    """Hash texts into 64 hex letters.
-
-    Examples
-    --------
-    >>> digest_text("rajaperf", "Stream_TRIAD")[:8]
-    'b8aa3d56'
-    """
+    """Hash texts into 64 hex letters."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def digest_arguments(arguments: Sequence[Argument], *, seed: int) -> str:
-    """Hash what a kernel is called with: types, sizes, values and recipes of contents.
-
-    Examples
-    --------
-    >>> digest_arguments([LocalArgument(bytes=64)], seed=0)[:8]
-    '0e58ff56'
-    """
+    """Hash what a kernel is called with: types, sizes, values and recipes of contents."""
     return digest_text(_encode([_describe(argument, seed) for argument in arguments]))
 
 

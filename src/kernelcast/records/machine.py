@@ -20,7 +20,6 @@ class InstructionFacts:
     """Throughput and latency of one kind of instruction (microbenchmarks paper, III to V)."""
 
     name: str
-    """One of `INSTRUCTIONS`."""
     peak_per_s: Trait[float] | None = None
     """Operations per second of the whole device; a multiply-add is two."""
     ridge_work_items: Trait[int] | None = None
@@ -36,10 +35,7 @@ class InstructionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheFacts:
-    """One level of the cache hierarchy."""
-
     name: str
-    """``L1``, ``L2``, ``L3``."""
     size_bytes: Trait[int] | None = None
     reported_size_bytes: Trait[int] | None = None
     """Capacity of one cache: the best figure there is, and what the operating system says beside a
@@ -47,7 +43,6 @@ class CacheFacts:
     line_bytes: Trait[int] | None = None
     ways: Trait[int] | None = None
     sector_bytes: Trait[int] | None = None
-    """Geometry."""
     shared_by: Trait[int] | None = None
     """Compute units that share one cache."""
     latency_s: Trait[float] | None = None
@@ -69,7 +64,6 @@ class MemoryFacts:
     """One address space as a kernel meets it (microbenchmarks paper, VI)."""
 
     space: str
-    """One of `SPACES`."""
     load_bytes_per_s: Mapping[int, Trait[float]] = field(default_factory=dict)
     """Bandwidth of loads, by the bytes of an element."""
     copy_bytes_per_s: Trait[float] | None = None
@@ -83,13 +77,10 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Measured points behind the numbers, for pictures and for fits."""
-
     name: str
     """What was varied and what measured: ``roofline/fp32``, ``walk/global``."""
     x_name: str
     y_name: str
-    """Quantities with their units."""
     x: tuple[float, ...]
     y: tuple[float, ...]
     low: tuple[float, ...] = ()
@@ -105,15 +96,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineDescription:
-    """A device in the numbers that models need."""
-
     id: str
     name: str
     """The device's; a shipped description has its own id."""
     kind: DeviceKind
     platform: str = ""
     driver: str = ""
-    """As `DeviceDescription` has them."""
     calibrated_on: str = ""
     """Date (ISO 8601); empty for shipped descriptions."""
     compute_units: Trait[int] | None = None
@@ -124,7 +112,6 @@ class MachineDescription:
     """Local memory and registers are those of a compute unit."""
     max_work_groups_per_unit: Trait[int] | None = None
     max_work_items_per_unit: Trait[int] | None = None
-    """Concurrency limits of a compute unit."""
     clock_hz: Trait[float] | None = None
     """Only where it is measured or published."""
     instructions: tuple[InstructionFacts, ...] = ()
@@ -136,26 +123,21 @@ class MachineDescription:
     ``barrier_s``, ``work_group_dispatch_s``, ``atomic_global_same_per_s``,
     ``transfer_to_device_bytes_per_s`` and so on."""
     curves: tuple[Curve, ...] = ()
-    """Measured points."""
     not_obtained: Mapping[str, str] = field(default_factory=dict)
     """What could not be measured, and why."""
 
     def instruction(self, name: str) -> InstructionFacts | None:
-        """Find a kind of instruction."""
         return next(
             (instruction for instruction in self.instructions if instruction.name == name), None
         )
 
     def cache(self, name: str) -> CacheFacts | None:
-        """Find a level of the cache hierarchy."""
         return next((cach for cach in self.caches if cach.name == name), None)
 
     def memory(self, space: str) -> MemoryFacts | None:
-        """Find an address space."""
         return next((memory for memory in self.memories if memory.space == space), None)
 
     def curve(self, name: str) -> Curve | None:
-        """Find a curve."""
         return next((curve for curve in self.curves if curve.name == name), None)
 
 

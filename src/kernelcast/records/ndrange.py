@@ -154,13 +154,7 @@ class NDRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class GroupBox:
-    """A box of work-groups: what one launch can run.
-
-    Examples
-    --------
-    >>> GroupBox(start=(4, 0), shape=(2, 3)).work_group_count
-    6
-    """
+    """A box of work-groups: what one launch can run."""
 
     start: tuple[int, ...]
     shape: tuple[int, ...]
@@ -168,11 +162,9 @@ class GroupBox:
 
     @property
     def work_group_count(self) -> int:
-        """Work-groups in the box."""
         return math.prod(self.shape)
 
     def overlaps(self, other: "GroupBox") -> bool:
-        """Tell whether a work-group lies in both boxes."""
         for a, m, b, n in zip(self.start, self.shape, other.start, other.shape, strict=True):
             if a >= b + n or b >= a + m:
                 return False

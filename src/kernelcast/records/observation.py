@@ -15,10 +15,7 @@ from kernelcast.records.samples import SampleRun
 
 
 class Origin(StrEnum):
-    """How an observation came about."""
-
     COLLECTED = "collected"
-    """`kernelcast collect` ran the kernel for it."""
     OBSERVED = "observed"
     """A program or a scheduler ran the kernel anyway and told us."""
     IMPORTED = "imported"
@@ -37,7 +34,6 @@ class ObservationFlag(StrEnum):
     FIRST_LAUNCH = "first_launch"
     """The first launch of the kernel: compilation or a cold device may be in it."""
     OUTLIER = "outlier"
-    """Far from other observations of the same launch."""
     DOUBTED = "doubted"
     """It contradicted what was known of the launch when it came."""
 
@@ -47,23 +43,17 @@ class Observation:
     """One launch on one device: what could be known before it ran, and how long it took."""
 
     launch: LaunchIdentity
-    """What was run where."""
     runs: RunTimes
-    """How long the whole kernel took."""
     features: FeatureVector | None = None
-    """What models learn from; None where there are none."""
     samples: tuple[SampleSet, ...] = ()
     """Sampled launches; the first is the one that `features` were made with."""
     origin: Origin = Origin.COLLECTED
-    """How the observation came about."""
     source: str = ""
     """Of imported ones: data set and licence."""
     measurement: str = ""
     """Tells repeated measurements of one launch apart; empty for the one of a collection."""
     flags: frozenset[ObservationFlag] = frozenset()
-    """Reasons for care."""
     machine_state: MachineState = field(default_factory=MachineState)
-    """Load, clock and temperature."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """``kernelcast``, ``pyopencl``, ``runtime``, the ``sampler``'s revision, and others."""
     measured_at: datetime | None = None
@@ -79,12 +69,10 @@ class Observation:
 
     @property
     def seconds(self) -> float:
-        """Median time of the whole kernel, in seconds."""
         return self.runs.median_s
 
     @property
     def sampler(self) -> int:
-        """Revision of the sampler that its samples are of; see `read_sampler`."""
         return read_sampler(self.versions)
 
     def to_row(self) -> dict[str, object]:
@@ -129,7 +117,6 @@ class Observation:
         }
 
     def sample_run(self, place: int = 0) -> SampleRun:
-        """Convert a sample set to what the linear model takes."""
         ndrange = self.launch.ndrange
         if ndrange is None or not -len(self.samples) <= place < len(self.samples):
             msg = (
@@ -149,7 +136,6 @@ class Observation:
 
 
 def read_sampler(versions: Mapping[str, str]) -> int:
-    """Read the revision of the sampler from an observation's versions."""
     told = versions.get("sampler", str(FIRST_SAMPLER))
     if not told.isdecimal():
         msg = f"observation: its sampler is of revision {told!r}; expected a whole number"
@@ -162,15 +148,11 @@ class FailureRecord:
     """A launch that could not be observed; never a large number among the times."""
 
     launch: LaunchIdentity
-    """What was to run where."""
     kind: str
     """Name of the error's class."""
     message: str
-    """What went wrong."""
     failed_at: datetime | None = None
-    """When, with a time zone; None where it is not known."""
     measurement: str = ""
-    """As of `Observation`."""
 
     def __post_init__(self) -> None:
         if not self.kind:
@@ -180,7 +162,6 @@ class FailureRecord:
 
     @cached_property
     def key(self) -> str:
-        """Hex SHA-256 of launch, measurement and kind."""
         return digest_text(self.launch.key, self.measurement, self.kind)
 
 

@@ -11,16 +11,12 @@ from kernelcast.records.samples import TimedLaunch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
-    """Whole runs of the unchanged kernel."""
-
     median_s: float
-    """Median of the runs, in seconds."""
     durations_s: tuple[float, ...] = ()
     """Each run, in seconds, in the order they ran; empty where only a summary is known."""
     noise: float | None = None
     """Half the 10-90 % spread over the median; None where it is not known, as of a single run."""
     run_count: int = 1
-    """Number of runs."""
     started_s: tuple[float, ...] = ()
     """When each run began, in seconds since 1970; empty where that is not known."""
 
@@ -47,13 +43,7 @@ class RunTimes:
 
 
 def summarise_runs(durations_s: Sequence[float], started_s: Sequence[float] = ()) -> RunTimes:
-    """Make the record of whole runs from each run's time.
-
-    Examples
-    --------
-    >>> summarise_runs([0.1, 0.3, 0.2]).median_s
-    0.2
-    """
+    """Make the record of whole runs from each run's time."""
     if not durations_s:
         msg = "observation: there are no runs; time the whole kernel at least once"
         raise InputError(msg)
@@ -81,7 +71,6 @@ class SampleSet:
     window_set: int
     """Which of several choices of places in the index space."""
     launches: tuple[TimedLaunch, ...]
-    """Work-groups and seconds of each launch, in the order they ran."""
     launch_overhead_s: float
     """Time of a launch that does nothing, in seconds."""
     is_even: bool
@@ -115,7 +104,6 @@ class SampleSet:
 
     @property
     def work_groups(self) -> tuple[int, ...]:
-        """Work-groups of each launch."""
         return tuple(launch.box.work_group_count for launch in self.launches)
 
 
@@ -130,7 +118,6 @@ class MachineState:
     temperature_celsius: float | None = None
     """Of the warmest sensor of the device or processor."""
     clock_hz: float | None = None
-    """Clock of the device or processor."""
     others_busy: float | None = None
     """Processors that other processes kept busy meanwhile, on average."""
     stolen: float | None = None

@@ -6,8 +6,6 @@ from enum import StrEnum
 
 
 class OperationKind(StrEnum):
-    """What an operation does."""
-
     ADD = "add"
     """Sum or difference."""
     MULTIPLY = "multiply"
@@ -21,7 +19,6 @@ class OperationKind(StrEnum):
     SELECT = "select"
     """Choice between two values without a branch, minimum, maximum."""
     CONVERT = "convert"
-    """Conversion between types of numbers."""
     SPECIAL = "special"
     """Precise special function: sin, sqrt, pow."""
     SPECIAL_NATIVE = "special_native"
@@ -41,16 +38,12 @@ class OperationKind(StrEnum):
 
 
 class NumberClass(StrEnum):
-    """What an operation works on."""
-
     FLOAT = "float"
     INTEGER = "integer"
     NONE = "none"
 
 
 class MemorySpace(StrEnum):
-    """Where a memory operation goes."""
-
     GLOBAL = "global"
     CONSTANT = "constant"
     LOCAL = "local"
@@ -65,7 +58,6 @@ class OwnElement(StrEnum):
     LOAD = "own load"
     STORE = "own store"
     UPDATE = "own update"
-    """A load and a store."""
 
 
 _SHOWN_BY_NAME = frozenset({
@@ -76,15 +68,11 @@ _SHOWN_BY_NAME = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A kind of operation at one width."""
-
     kind: OperationKind
     number: NumberClass = NumberClass.NONE
-    """What it works on."""
     bits: int = 0
     """Width of a lane; 0 where there is none."""
     lanes: int = 1
-    """Lanes of a vector that one operation works on."""
     name: str = ""
     """Name of the builtin function, for special functions, atomics, calls, and whatever is called
     with a vector; for addresses, what elements of a work-item's own arrays are used for that no
@@ -100,10 +88,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryOperation:
-    """A load or a store."""
-
     space: MemorySpace
-    """Address space."""
     is_store: bool
     """Whether it writes; an atomic counts as one load and one store of `Operation` ATOMIC only."""
     bytes: int
@@ -115,20 +100,10 @@ class MemoryOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCounts:
-    """How often each operation is executed.
-
-    Examples
-    --------
-    >>> add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32, lanes=4)
-    >>> counts = OperationCounts(operations={add: 3}, memory={})
-    >>> counts.count(OperationKind.ADD), counts.count(OperationKind.ADD, per_lane=True)
-    (3, 12)
-    """
+    """How often each operation is executed."""
 
     operations: Mapping[Operation, float]
-    """Arithmetic, control flow and the rest."""
     memory: Mapping[MemoryOperation, float]
-    """Loads and stores."""
 
     def count(
         self,
@@ -147,7 +122,6 @@ class OperationCounts:
         )
 
     def count_memory(self, space: MemorySpace, *, is_store: bool) -> float:
-        """Count loads or stores of one address space."""
         return sum(
             times
             for operation, times in self.memory.items()
@@ -155,7 +129,6 @@ class OperationCounts:
         )
 
     def memory_bytes(self, space: MemorySpace, *, is_store: bool) -> float:
-        """Add up the bytes that loads or stores of one address space move."""
         return sum(
             times * operation.bytes
             for operation, times in self.memory.items()
@@ -164,7 +137,6 @@ class OperationCounts:
 
 
 def add_weighted(parts: Iterable[tuple[OperationCounts, float]]) -> OperationCounts:
-    """Add counts up, each multiplied by how often its part is executed."""
     operations: dict[Operation, float] = {}
     memory: dict[MemoryOperation, float] = {}
     for counts, weight in parts:

@@ -22,11 +22,7 @@ METHODS: Final = (
 
 
 def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # noqa: ANN401 - any record
-    """Convert a record to strings, numbers, lists, dictionaries and None.
-
-    A field is a key of its name; one that ends in ``_s`` is a key that ends in ``_seconds``.
-    Moments are ISO 8601, sets sorted lists.
-    """
+    """Convert a record to plain values: ``_s`` to ``_seconds``, sets to sorted lists."""
     if not omit:
         content: dict[str, Any] = CONVERTER.unstructure(record)
         return content
@@ -40,7 +36,6 @@ def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # n
 
 @cache
 def _list_keys(kind: Any) -> dict[str, str]:  # noqa: ANN401 - the class of a record
-    """List the keys of a record's fields."""
     names = [field.name for field in fields(kind)]
     if kind in _KEEP_THEIR_KEYS:
         return dict(zip(names, names, strict=True))
@@ -62,7 +57,6 @@ CONVERTER.register_unstructure_hook(datetime, datetime.isoformat)
 
 
 def explanation_to_dict(explanation: Explanation) -> dict[str, object]:
-    """Convert an explanation to plain values; times are in seconds, moments ISO 8601."""
     return {
         **to_plain(explanation, omit=("methods_s",)),
         "methods": list_methods(explanation.methods_s),

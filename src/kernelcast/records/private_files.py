@@ -25,10 +25,7 @@ def user_cache_folder() -> Path | None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for the owner alone.
-
-    A folder that is there stays as it is: somebody may have shared it on purpose.
-    """
+    """Make a folder, and those above it that are missing, for the owner alone; else leave it."""
     missing = []
     for one in (folder, *folder.parents):
         if one.exists():
@@ -41,11 +38,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file for the owner alone, unless one is there.
-
-    The file is never open under its name: closing a database would drop the locks that SQLite
-    holds on it elsewhere in this process.
-    """
+    """Make an empty file without opening it by its name, which would drop SQLite's locks on it."""
     descriptor, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(descriptor)
     try:
@@ -83,10 +76,7 @@ def keep_among(path: Path, content: bytes, *, most: int) -> None:
 
 
 def close_to_others(path: Path) -> bool:
-    """Take the right to read from others where only a usual umask has given it.
-
-    What others may write is left as it is: that somebody has chosen.
-    """
+    """Take the right to read from others unless they may write; tell whether they have it."""
     if sys.platform == "win32":  # a user's folders are closed to others there
         return False
     try:

@@ -11,18 +11,6 @@ from kernelcast.records.ndrange import NDRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A kernel with the launch that is to be predicted.
-
-    Parameters
-    ----------
-    name : str
-        What tables call it: the problem file's stem.
-    ndrange : NDRange
-        Its index space.
-    arguments : tuple of Argument
-        In the kernel's order.
-    """
-
     name: str
     kernel: Kernel
     ndrange: NDRange
@@ -36,5 +24,4 @@ class Problem:
 
     @property
     def buffer_bytes(self) -> int:
-        """Bytes of all buffers together."""
         return sum(a.bytes for a in self.arguments if isinstance(a, BufferArgument))

@@ -4,30 +4,17 @@ import math
 from typing import Final
 
 NOTHING: Final = "-"
-"""Stands where there is no number."""
 _TIMES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def unit_of_time(seconds: float) -> tuple[float, str]:
-    """Choose the scale and the name of the unit in which a time is best read.
-
-    Examples
-    --------
-    >>> unit_of_time(0.002), unit_of_time(0.9999e-6)
-    ((0.001, 'ms'), (1e-06, 'us'))
-    """
+    """Choose the scale and the name of the unit in which a time is best read."""
     # What rounds to the next unit is read in it: 1000 us is 1 ms.
     return next((one for one in _TIMES if seconds >= 0.9995 * one[0]), _TIMES[-1])
 
 
 def format_seconds(seconds: float | None) -> str:
-    """Write a time with three digits and the unit that suits it.
-
-    Examples
-    --------
-    >>> format_seconds(0.0123456), format_seconds(153.2), format_seconds(2e-6), format_seconds(None)
-    ('12.3 ms', '153 s', '2.00 us', '-')
-    """
+    """Write a time with three digits and the unit that suits it."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     scale, unit = unit_of_time(abs(seconds))
@@ -35,25 +22,13 @@ def format_seconds(seconds: float | None) -> str:
 
 
 def format_range(low_s: float, high_s: float) -> str:
-    """Write an interval of times in one unit.
-
-    Examples
-    --------
-    >>> format_range(0.98, 1.1234)
-    '0.980 - 1.12 s'
-    """
+    """Write an interval of times in one unit."""
     scale, unit = unit_of_time(high_s)
     return f"{format_digits(low_s / scale)} - {format_digits(high_s / scale)} {unit}"
 
 
 def format_digits(value: float | None) -> str:
-    """Write a number with three digits, large ones whole.
-
-    Examples
-    --------
-    >>> format_digits(1.23456), format_digits(123456.0), format_digits(0.5), format_digits(0.0)
-    ('1.23', '123,456', '0.500', '0')
-    """
+    """Write a number with three digits, large ones whole."""
     if value is None:
         return NOTHING
     size = abs(value)

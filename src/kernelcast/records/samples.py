@@ -18,20 +18,13 @@ _FEWEST_PLACES = 3
 
 
 class LaunchTime(float):
-    """Seconds that a launch's work takes, with the time that passed meanwhile.
-
-    Examples
-    --------
-    >>> LaunchTime(0.5, 1.25), clock_of(LaunchTime(0.5, 1.25)), clock_of(0.5)
-    (0.5, 1.25, None)
-    """
+    """Seconds that a launch's work takes, with the time that passed meanwhile."""
 
     __slots__ = ("clock_s",)
 
     clock_s: float
 
     def __new__(cls, work_s: float, clock_s: float) -> Self:
-        """Make a number of the work's seconds."""
         made = super().__new__(cls, work_s)
         made.clock_s = clock_s
         return made
@@ -44,14 +37,10 @@ def clock_of(duration_s: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedLaunch:
-    """One launch of a box of work-groups and how long it took."""
-
     box: GroupBox
-    """The work-groups that ran."""
     window: int
     """Index of the window (a place in the index space) the box belongs to, or `PILOT_WINDOW`."""
     duration_s: float
-    """Time on the device, in seconds."""
     clock_s: float | None = None
     """Time by the clock, in seconds, where `duration_s` is work of the device's threads."""
     weight: float = 1.0
@@ -74,13 +63,9 @@ class TimedLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRun:
-    """Timed launches of one moment."""
-
     kernel_digest: str
     device_id: str
-    """Whose samples these are."""
     ndrange: NDRange
-    """The whole index space, local size chosen."""
     launches: tuple[TimedLaunch, ...]
     """In the order they ran; no work-group is in two of them."""
     launch_overhead_s: float
@@ -100,20 +85,15 @@ class SampleRun:
 
     @property
     def sampling_s(self) -> float:
-        """Device time spent on samples, in seconds."""
         return self.warm_up_s + sum(launch.duration_s for launch in self.launches)
 
     @property
     def sampled_work_groups(self) -> int:
-        """Work-groups that ran in all launches together."""
         return sum(launch.box.work_group_count for launch in self.launches)
 
 
 def join_moments(runs: Sequence[SampleRun]) -> SampleRun:
-    """Put the launches of several moments of one launch into one run.
-
-    Windows of later moments are other windows than those of the first.
-    """
+    """Put several moments of one launch into one run; their windows differ."""
     last = runs[-1]
     return replace(
         last,
@@ -125,10 +105,7 @@ def join_moments(runs: Sequence[SampleRun]) -> SampleRun:
 
 
 def pool_moments(runs: Sequence[SampleRun]) -> tuple[SampleRun, ...]:
-    """Take moments of uneven work for one where any of them saw too few places to tell of all.
-
-    Moments of many places differ by what disturbs them, those of few by the work that they met.
-    """
+    """Take moments of uneven work for one where any of them saw too few places to tell of all."""
     places = ({launch.window for launch in run.launches} - {PILOT_WINDOW} for run in runs)
     if all(run.is_even for run in runs) or min(map(len, places)) >= _FEWEST_PLACES:
         return tuple(runs)

@@ -11,12 +11,9 @@ ANSWER_ID_BITS: Final = 10
 
 
 class Scope(StrEnum):
-    """What a caller of the service may do."""
-
     ESTIMATE = "estimate"
     """Read, and ask for estimates that run nothing."""
     OBSERVE = "observe"
-    """Send measured times."""
     RUN = "run"
     """Have submitted kernels compiled and run on the service's devices."""
     ADMIN = "admin"
@@ -34,8 +31,6 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
-
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
@@ -44,7 +39,6 @@ class JobState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing follows."""
         return self in {JobState.DONE, JobState.FAILED, JobState.CANCELLED}
 
 
@@ -57,28 +51,21 @@ class TokenRecord:
     name: str
     """Whom it was given to."""
     digest: bytes = field(repr=False)
-    """The secret's hash."""
     scopes: frozenset[Scope]
     created_at: datetime
     revoked_at: datetime | None = None
-    """Since when it is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """A job."""
-
     id: str
     kind: JobKind
     options: Mapping[str, Any]
-    """How; plain values."""
     devices: tuple[str, ...] = ()
     """Ids of the devices that it needs; a host without them leaves the job to others."""
     state: JobState = JobState.QUEUED
     created_at: datetime
-    """When it was asked for."""
     created_by: str = ""
-    """By whom."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     heartbeat_at: datetime | None = None
@@ -91,22 +78,17 @@ class JobRecord:
     """Plain values; empty before the first."""
     result: Any = None
     error: Mapping[str, Any] | None = None
-    """What it has come to."""
     is_cancel_wanted: bool = False
-    """Whether it shall end."""
     revision: int = 0
     """Grows with every change."""
 
     @property
     def has_result(self) -> bool:
-        """Whether it has come to something."""
         return self.result is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """Something that an administrator did."""
-
     at: datetime
     actor: str
     """Id of the token, or how else the caller was known."""
@@ -115,17 +97,13 @@ class AuditRecord:
     detail: Mapping[str, Any] = field(default_factory=dict)
     """Plain values; never a secret."""
     remote: str = ""
-    """Address of the caller."""
     request_id: str = ""
     """As in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """An answer, and what was observed of it last."""
-
     id: int
-    """Grows with time; see `at`."""
     launch_key: str
     problem_digest: str
     problem: str
@@ -133,7 +111,6 @@ class AnswerRecord:
     device_id: str
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
-    """What was asked."""
     tier: str
     seconds: float
     low: float
@@ -143,7 +120,6 @@ class AnswerRecord:
     slowdown: float
     """By other programs when it was given: times this factor it is held against observations."""
     cost_s: float
-    """Samples, build and the rest."""
     caller: str
     asked: int = 1
     """How often it was given within an hour."""
@@ -157,7 +133,6 @@ class AnswerRecord:
 
     @property
     def at(self) -> datetime:
-        """When it was given."""
         return datetime.fromtimestamp((self.id >> ANSWER_ID_BITS) / 1e6, UTC)
 
     @property

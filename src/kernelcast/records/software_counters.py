@@ -17,8 +17,6 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CounterSample:
-    """Counters of some work-groups, work-item by work-item."""
-
     work_groups: tuple[int, ...]
     """Numbers of the work-groups, dimension 0 fastest."""
     counts: npt.NDArray[np.float64]
@@ -56,7 +54,6 @@ class CounterSample:
         return np.asarray(np.isfinite(self.counts).all(axis=2), dtype=np.bool_)
 
     def repeat(self, times: Sequence[int]) -> "CounterSample":
-        """Repeat each work-group of the sample so many times."""
         if all(time == 1 for time in times):
             return self
         return CounterSample(
@@ -79,9 +76,7 @@ class WarpCounters:
     """Instructions issued per warp: a block is issued as often as the work-item that executes it
     most often."""
     executed: float
-    """Instructions executed per warp, summed over its work-items."""
     branches: float
-    """Conditional branches issued per warp."""
     divergent_branches: float
     """Those of them, at least, at which work-items part."""
 
@@ -111,9 +106,7 @@ class RequestPattern:
     line: int
     buffer: str | None
     space: MemorySpace
-    """Address space."""
     is_store: bool
-    """Whether it writes."""
     requests: float
     sectors_per_request: float
     """Distinct 32-byte sectors that one request touches."""
@@ -136,7 +129,6 @@ class SoftwareCounters:
 
     work_groups: int
     work_items: int
-    """How many were sampled."""
     executed: OperationCounts
     """Mean per work-item."""
     block_counts: tuple[float, ...]
@@ -144,11 +136,9 @@ class SoftwareCounters:
     warps: tuple[WarpCounters, ...]
     """One per width asked for."""
     loops: tuple[LoopTrips, ...]
-    """One per loop of the source."""
     patterns: tuple[RequestPattern, ...]
     """One per place that touches memory, where addresses are known or were recorded."""
     is_exact: bool
-    """Whether nothing was estimated."""
     instrumented_s: float | None = None
     plain_s: float | None = None
     """Time of the instrumented run and of the same work-groups of the plain kernel, in seconds."""
@@ -161,7 +151,6 @@ class InstrumentedKernel:
     kernel: Kernel
     """The rewritten kernel; builds only with `header` in front of it."""
     original: Kernel
-    """The kernel it was made from."""
     header: str
     """Functions that must see OpenCL's own builtins, so it goes before everything else."""
     counter_count: int
@@ -178,7 +167,6 @@ class InstrumentedKernel:
 
     @property
     def records_addresses(self) -> bool:
-        """Whether addresses are recorded too."""
         return bool(self.places)
 
     @property
@@ -194,7 +182,6 @@ class RecordedAddresses:
     work_groups: tuple[int, ...]
     """Numbers of the work-groups that were recorded, dimension 0 fastest."""
     work_items: tuple[int, ...]
-    """How many work-items each of them has."""
     sites: IntArray
     """Shape (accesses,). Place in the source: `MemoryAccess.site`."""
     groups: IntArray
@@ -239,7 +226,6 @@ class LineFacts:
 
     @property
     def once(self) -> OperationCounts:
-        """What one execution of every part executes."""
         return add_weighted((counts, 1) for _, counts in self.parts)
 
     def executions(self, block_counts: Sequence[float]) -> float:

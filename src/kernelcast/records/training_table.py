@@ -37,10 +37,7 @@ class _NumberColumn:
 
 
 class TrainingTable:
-    """Launches on devices, one a row; made by `make_table`.
-
-    What is not known is NaN, or an empty text. Columns are read-only.
-    """
+    """Launches on devices, one a row; what is not known is NaN or an empty text."""
 
     __slots__ = ("frame", "schema")
 
@@ -52,11 +49,9 @@ class TrainingTable:
     """``suite/application``, likewise."""
     suites = _TextColumn()
     devices = _TextColumn()
-    """Ids."""
     problems = _TextColumn()
     """Equal for the same launch on any device: by it devices are ranked and history is found."""
     seconds = _NumberColumn()
-    """Measured time of the whole launch, in seconds."""
     noise = _NumberColumn()
     """Half the 10-90 % spread of repeated runs over their median."""
     linear_s = _NumberColumn()
@@ -66,19 +61,14 @@ class TrainingTable:
     two_point_s = _NumberColumn()
     """Time of the whole launch by the paper's formula on two sampling points, in seconds."""
     sampling_s = _NumberColumn()
-    """Device time of the samples, in seconds."""
     work_groups = _NumberColumn()
-    """Of the whole launch."""
     samplers = _NumberColumn()
     """Revision of the sampler that the samples are of."""
     compute_units = _NumberColumn()
-    """Of the device."""
     cache_bytes = _NumberColumn()
-    """Size of its last cache."""
     bandwidth_bytes_per_s = _NumberColumn()
     """Its calibrated peak."""
     flops_per_s = _NumberColumn()
-    """Likewise."""
 
     def __init__(self, schema: FeatureSchema, frame: "pd.DataFrame") -> None:
         self.schema = schema
@@ -99,17 +89,14 @@ class TrainingTable:
         return self.frame[name].to_numpy()
 
     def take(self, rows: _Rows) -> "TrainingTable":
-        """Select some rows, by their places or by a mask."""
         return TrainingTable(self.schema, self.frame.iloc[rows])
 
     def assign(self, **columns: Column) -> "TrainingTable":
-        """Replace some columns."""
         return self.with_features(self.schema, self.features, **columns)
 
     def with_features(
         self, schema: FeatureSchema, features: npt.ArrayLike, **columns: Column
     ) -> "TrainingTable":
-        """Replace the features, and some columns."""
         known = {name: getattr(self, name) for name in (*TEXT_COLUMNS, *NUMBER_COLUMNS)}
         return make_table(schema, features, {**known, **columns})
 
@@ -134,15 +121,7 @@ NUMBER_COLUMNS = tuple(
 def make_table(
     schema: FeatureSchema, features: npt.ArrayLike, columns: Mapping[str, Column]
 ) -> TrainingTable:
-    """Make a table of the columns there are.
-
-    Examples
-    --------
-    >>> schema = FeatureSchema(names=("static.buffers_count",), version=1)
-    >>> table = make_table(schema, [[1], [2]], {"seconds": [0.1, 0.2], "kernels": ["a", "b"]})
-    >>> len(table), table.take(table.kernels == "b").seconds.tolist()
-    (2, [0.2])
-    """
+    """Make a table of the columns there are."""
     import pandas as pd
 
     matrix = np.array(features, dtype=np.float64)

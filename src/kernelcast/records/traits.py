@@ -10,12 +10,9 @@ MaybeKnown = Annotated[float, "NaN where it is not known"]
 
 
 class TraitSource(StrEnum):
-    """Where a number was obtained."""
-
     REPORTED = "reported"
     """The driver or the operating system said so."""
     MEASURED = "measured"
-    """It was measured here."""
     ASSUMED = "assumed"
     """Nobody said so; it is our default."""
     COMPUTED = "computed"
@@ -26,17 +23,10 @@ class TraitSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trait(Generic[T]):
-    """One value with its source.
-
-    Examples
-    --------
-    >>> Trait(value=8, source=TraitSource.REPORTED).value
-    8
-    """
+    """One value with its source."""
 
     value: T
     source: TraitSource
-    """Where it was obtained."""
     low: T | None = None
     high: T | None = None
     """95 % interval of a measured number."""

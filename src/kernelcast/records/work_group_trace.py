@@ -8,8 +8,6 @@ from kernelcast.records.ndrange import NDRange
 
 
 class TraceMethod(StrEnum):
-    """How a trace is made."""
-
     AUTO = "auto"
     """By a clock where the device has one, else by steps; only asked for, never answered."""
     CLOCK = "clock"
@@ -19,11 +17,7 @@ class TraceMethod(StrEnum):
 
 
 class Staircase(StrEnum):
-    """Whether work-groups that began together on a compute unit ended one after the other.
-
-    The paper's staircase (Fig. 5b, 6b, 8): the scheduler favours the lowest numbers, the others
-    take up to several times as long.
-    """
+    """Whether work-groups of a compute unit ended one after the other (paper, Fig. 5b, 6b, 8)."""
 
     YES = "yes"
     NO = "no"
@@ -33,19 +27,15 @@ class Staircase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Begin and end of each work-group by a clock on the device."""
-
     starts_s: tuple[float, ...]
     finishes_s: tuple[float, ...]
     """Per work-group in the order of their numbers, in seconds after the first start."""
     lanes: tuple[int, ...]
     """Where each ran: its compute unit if the device tells, else a lane without overlaps."""
     lanes_are_compute_units: bool
-    """Which of both."""
     waves: tuple[int, ...]
     """Number of each work-group's wave; the next wave begins after the first finish."""
     clock: str
-    """What was read."""
     resolution_s: float
     """Least difference seen between two readings, in seconds."""
     launch_s: float
@@ -67,7 +57,6 @@ class Timeline:
 
     @property
     def wave_count(self) -> int:
-        """How many waves there were."""
         return max(self.waves) + 1
 
     @property
@@ -81,27 +70,20 @@ class StepTimes:
     """Times of launches that grow by a few work-groups."""
 
     work_groups: tuple[int, ...]
-    """Sizes of the launches, increasing."""
     times_s: tuple[float, ...]
-    """Median time of each, in seconds."""
     has_steps: bool
     """Whether the times climb in steps, rather than with every work-group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkGroupTrace:
-    """How a device scheduled the work-groups of a launch."""
-
     device: str
     device_id: str
     problem: str
     kernel: str
     ndrange: NDRange
-    """The whole launch, local size chosen."""
     compute_units: int
-    """As the device reports."""
     reason: str
-    """Why the method is what it is."""
     concurrency: int | None
     """Most work-groups that were active at once on the whole device; None if neither a clock nor
     steps told."""
@@ -110,7 +92,6 @@ class WorkGroupTrace:
     probe_concurrency: int
     """For comparison, what `kernelcast estimate` counts or computes without a trace."""
     staircase: Staircase
-    """The paper's verdict."""
     outcome: Timeline | StepTimes
     """What the clock told, or without one the growing launches."""
     run_length: float | None = None
@@ -118,7 +99,6 @@ class WorkGroupTrace:
 
     @property
     def method(self) -> TraceMethod:
-        """How the trace was made."""
         return TraceMethod.CLOCK if isinstance(self.outcome, Timeline) else TraceMethod.STEPS
 
     @property
@@ -131,8 +111,6 @@ class WorkGroupTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceAnswer:
-    """A device's trace, or the error that kept it from one."""
-
     device: str
     device_id: str
     problem: str

@@ -36,8 +36,6 @@ _ADDRESSES: Final = ("none", "clamp", "clamp_to_edge", "repeat", "mirrored_repea
 
 
 class _Kind(NamedTuple):
-    """What an entry may and must say, and what reads it."""
-
     read: "Callable[[Located, Mapping[str, Located], Path], Argument]"
     keys: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -45,7 +43,6 @@ class _Kind(NamedTuple):
 
 
 def read_argument(item: Located, folder: Path) -> Argument:
-    """Read an argument: of the kind that its key names."""
     kinds = [name for name in _KINDS if name in item.mapping(ALL_KEYS)]
     if len(kinds) != 1:
         *first, last = [f"`{name}: {kind.example}`" for name, kind in _KINDS.items()]
@@ -100,7 +97,6 @@ def _check_content(item: Located, buffer: BufferArgument) -> BufferArgument:
 def _read_content(
     item: Located, entries: Mapping[str, Located], folder: Path
 ) -> dict[str, Init | Number | Access | Path | bytes | None]:
-    """Read how a buffer or an image is filled, and what the kernel does with it."""
     low, high = (entries[key].number() if key in entries else None for key in ("low", "high"))
     content: dict[str, Init | Number | Access | Path | bytes | None] = {"low": low, "high": high}
     given = entries.get("init")
@@ -171,7 +167,6 @@ class _Layout(NamedTuple):
     """Where the fields of a structure lie: each at a multiple of its size, as in OpenCL C."""
 
     element: ElementType
-    """Its bytes."""
     fields: dict[str, tuple[int, ElementType]]
 
     @classmethod

@@ -40,14 +40,12 @@ class _Inline(Located):
     whole: ClassVar[str] = "a problem needs code, kernel, global_size and args"
 
     def fail(self, complaint: str) -> NoReturn:
-        """Raise an error that names the key."""
         msg = f"{self.key}: {complaint}" if self.key == "problem" else (
             f"problem: {self.key}: {complaint}"
         )  # fmt: skip
         raise InlineProblemError(msg.encode(errors="backslashreplace").decode(), self.key)
 
     def file(self, folder: Path) -> Path:
-        """Refuse: whoever sends a problem has no files here."""
         del folder
         self.fail(
             "names a file, and no file of the sender is read here; give a source as `code`, and "
@@ -56,24 +54,7 @@ class _Inline(Located):
 
 
 def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) -> Problem:
-    """Read a problem from plain values.
-
-    Parameters
-    ----------
-    content : mapping
-        The keys of a problem file; the source is given as `code`.
-    name : str, optional
-        What answers call the problem; the kernel's name when left out.
-
-    Examples
-    --------
-    >>> read_inline_problem({
-    ...     "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
-    ...     "kernel": "fill", "global_size": 64, "local_size": 16,
-    ...     "args": [{"buffer": "float32", "count": "2 ** 6"}],
-    ... }).buffer_bytes
-    256
-    """
+    """Read a problem from plain values: the keys of a problem file, with the source as `code`."""
     root = _Inline(_make_node(content), _PLACE)
     root = replace(root, names=name_values(root, {}))
     entries = root.mapping(KEYS, required=REQUIRED)
@@ -89,7 +70,6 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
 
 
 def _make_node(content: Mapping[str, Any]) -> yaml.Node:
-    """Make the nodes that a YAML parser would make of plain values."""
     plain = dict(content)
     if _count_values(plain, 0) > _MOST_VALUES:
         raise ProblemFileError(_TOO_MUCH)

@@ -27,18 +27,15 @@ class Located:
     whole: ClassVar[str] = "a problem needs source, kernel, global_size and args"
     """What an empty file lacks."""
     deepest: ClassVar[str] = "a problem needs lists in mappings in one list, no more"
-    """How deeply such files nest."""
 
     node: yaml.Node
     path: Path
-    """The file, for messages."""
     key: str = "problem"
     """How the value is called, for messages."""
     names: Mapping[str, Number] = field(default_factory=dict)
     """Values of ``{NAME}``."""
 
     def fail(self, complaint: str) -> NoReturn:
-        """Raise an error that points at this value."""
         msg = f"{self.path}:{self.node.start_mark.line + 1}: {self.key}: {complaint}"
         # YAML can spell halves of characters ("\ud800"), which no terminal takes.
         raise self.error(msg.encode(errors="backslashreplace").decode())
@@ -81,7 +78,6 @@ class Located:
         return entries
 
     def items(self) -> list[Self]:
-        """Read a list."""
         if not isinstance(self.node, yaml.SequenceNode):
             self.fail(f"expected a list, found {self._found()}")
         return [
@@ -90,17 +86,14 @@ class Located:
         ]
 
     def _at(self, node: yaml.Node, key: str) -> Self:
-        """Give the value of a key, or the key itself."""
         return replace(self, node=node, key=key)
 
     @property
     def is_list(self) -> bool:
-        """Whether the value is a list."""
         return isinstance(self.node, yaml.SequenceNode)
 
     @property
     def is_mapping(self) -> bool:
-        """Whether the value is a mapping."""
         return isinstance(self.node, yaml.MappingNode)
 
     @property
@@ -113,7 +106,6 @@ class Located:
         return _NAME.sub(lambda match: str(self._look_up(match[1])), self.raw_text())
 
     def raw_text(self) -> str:
-        """Read a text as it stands."""
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
             hint = '; write "{NAME}" in quotes' if isinstance(self.node, yaml.MappingNode) else ""
             self.fail(f"expected a text, found {self._found()}{hint}")
@@ -124,7 +116,6 @@ class Located:
         return text
 
     def choice(self, known: Iterable[str], *, also: str = "") -> str:
-        """Read one of some words."""
         text, words = self.text(), [*known]
         if text not in words:
             names = ", ".join([*words, *([also] if also else [])])
@@ -160,7 +151,6 @@ class Located:
             self.fail(f"expected a number or arithmetic, found {text!r} ({problem})")
 
     def holds(self) -> bool:
-        """Read a condition over parameters, such as ``"{TX} * {TY} <= 256"``."""
         text = _NAME.sub(lambda match: f"({self._look_up(match[1])})", self.raw_text())
         try:
             return holds(text)
@@ -168,7 +158,6 @@ class Located:
             self.fail(f"expected a condition over numbers, found {text!r} ({problem})")
 
     def integer(self, *, minimum: int) -> int:
-        """Read a whole number of at least `minimum`."""
         number = self.number()
         if isinstance(number, float) and not number.is_integer():
             self.fail(f"expected a whole number, found {number}")
@@ -196,7 +185,6 @@ Entry = TypeVar("Entry", bound=Located)
 
 
 def load(path: Path, text: str, kind: type[Entry], *, loader: Any = yaml.SafeLoader) -> Entry:  # noqa: ANN401
-    """Parse YAML text."""
     try:
         node = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:

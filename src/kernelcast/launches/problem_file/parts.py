@@ -10,7 +10,6 @@ from kernelcast.records.ndrange import NDRange
 
 
 def read_text(path: Path, what: str, error: type[InputError] = ProblemFileError) -> str:
-    """Read a file of text."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as found:
@@ -27,7 +26,6 @@ def pairs_of(entry: Entry | None) -> dict[str, Entry]:
 
 
 def list_of(entry: Entry | None) -> list[Entry]:
-    """Read a list that may be left out."""
     return [] if entry is None or entry.is_null else entry.items()
 
 
@@ -53,7 +51,6 @@ def read_numbers(
 
 
 def check_names(root: Located, given: Mapping[str, object], known: Mapping[str, object]) -> None:
-    """Refuse values of parameters that the file does not have."""
     unknown = sorted(set(given) - set(known))
     if unknown:
         names = ", ".join(known) or "none"
@@ -61,7 +58,6 @@ def check_names(root: Located, given: Mapping[str, object], known: Mapping[str, 
 
 
 def read_ndrange(entries: Mapping[str, Located]) -> NDRange:
-    """Read an index space from the keys ``global_size``, ``local_size`` and ``global_offset``."""
     ndrange = NDRange(global_size=entries["global_size"].sizes(minimum=1))
     # One after the other, so that a complaint is about the key that is wrong.
     for key, minimum in (("local_size", 1), ("global_offset", 0)):

@@ -70,7 +70,6 @@ class ProblemTemplate:
     path: Path
     root: Located
     overrides: Mapping[str, Number]
-    """Values that replace those of the file's `parameters`, lists included."""
 
     @property
     def swept(self) -> tuple[str, ...]:
@@ -81,15 +80,7 @@ class ProblemTemplate:
         )
 
     def list_parameters(self) -> Iterator[dict[str, Number]]:
-        """Give the values of all parameters for each combination of listed values.
-
-        The last list changes fastest. Combinations that a restriction forbids are left out.
-
-        Raises
-        ------
-        ProblemFileError
-            If a value or a restriction cannot be read.
-        """
+        """List all combinations of parameters that no restriction forbids, the last one fastest."""
         entries = list_parameters(self.root)
         check_names(self.root, self.overrides, entries)
         for names in self._combine(list(entries.items()), {}):
@@ -97,13 +88,6 @@ class ProblemTemplate:
                 yield names
 
     def make(self, parameters: Mapping[str, Number]) -> Problem:
-        """Give the problem with these values of all parameters.
-
-        Raises
-        ------
-        ProblemFileError
-            If the file says something that cannot be used with them.
-        """
         root = replace(self.root, names=parameters)
         return _read_whole(root, self.path, self.path.parent)
 
@@ -129,20 +113,6 @@ class ProblemTemplate:
 def read_template(
     path: Path | str, *, parameters: Mapping[str, Number] | None = None
 ) -> ProblemTemplate:
-    """Read a problem file for all values of its parameters.
-
-    Parameters
-    ----------
-    path : Path or str
-        The YAML file.
-    parameters : mapping of str to number, optional
-        Values that replace those of the file's `parameters`.
-
-    Raises
-    ------
-    ProblemFileError
-        If the file cannot be read or is no YAML.
-    """
     path = Path(path)
     root = _load(path)
     return ProblemTemplate(path=path, root=root, overrides=dict(parameters or {}))
@@ -151,20 +121,7 @@ def read_template(
 def read_parameters(
     path: Path | str, *, parameters: Mapping[str, Number] | None = None
 ) -> dict[str, Number]:
-    """Read the parameters of a problem file, derived ones computed.
-
-    Parameters
-    ----------
-    path : Path or str
-        The YAML file.
-    parameters : mapping of str to number, optional
-        Values that replace those of the file.
-
-    Raises
-    ------
-    ProblemFileError
-        If the file cannot be read or its parameters are malformed.
-    """
+    """Read the parameters of a problem file, derived ones computed."""
     return dict(_load_with_parameters(Path(path), parameters or {}).names)
 
 
@@ -195,12 +152,10 @@ def name_values(root: Located, overrides: Mapping[str, Number]) -> dict[str, Num
 
 
 def list_parameters(root: Located) -> dict[str, Located]:
-    """Give the parameters as they stand."""
     return pairs_of(root.mapping(KEYS).get("parameters"))
 
 
 def read_values(value: Located, *, only_first: bool = False) -> list[Number]:
-    """Read the values of a parameter: one, or a list."""
     values = value.items() if value.is_list else [value]
     if not values:
         value.fail("expected at least one number, found an empty list")
