@@ -41,13 +41,7 @@ _TIMEOUTS_S = {Effort.QUICK: 120.0, Effort.NORMAL: 300.0, Effort.FULL: 900.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationSettings:
-    """How a calibration is made.
-
-    Raises
-    ------
-    InputError
-        If there is no microbenchmark of a name.
-    """
+    """How a calibration is made."""
 
     effort: Effort = Effort.NORMAL
     only: tuple[str, ...] = ()
@@ -112,13 +106,7 @@ def calibrate_device(
     *,
     report: Callable[[Progress], None] = lambda _: None,
 ) -> Calibration:
-    """Measure a device and write its machine description.
-
-    Notes
-    -----
-    What each microbenchmark found is kept at once: after an interrupt, the next call with the
-    same device, driver, effort and version of kernelcast goes on where this one was.
-    """
+    """Measure a device and write its machine description."""
     path = settings.output or machine_path(device.id)
     store = open_store(device, settings.effort, is_fresh=settings.is_fresh)
     run = _Run(device, settings, store, report)

@@ -29,29 +29,7 @@ _RANKS = {
 
 
 def merge_machines(known: MachineDescription, added: MachineDescription) -> MachineDescription:
-    """Add what a second description says to a first.
-
-    Parameters
-    ----------
-    known, added : MachineDescription
-        Of the same device. Facts of the same name are joined field by field.
-
-    Returns
-    -------
-    MachineDescription
-        With the identity of `known`. Where both have a number the later one stands, unless it is
-        less certain: measured before reported or published, before computed, before assumed. What
-        `added` obtained is no longer listed as missing.
-
-    Examples
-    --------
-    >>> from kernelcast.records.device import DeviceKind
-    >>> clock = Trait(value=1e9, source=TraitSource.MEASURED)
-    >>> known = MachineDescription(id="a", name="A", kind=DeviceKind.CPU)
-    >>> added = MachineDescription(id="a", name="A", kind=DeviceKind.CPU, clock_hz=clock)
-    >>> merge_machines(known, added).clock_hz.value
-    1000000000.0
-    """
+    """Add what a second description says to a first."""
     joined = _merge_fields(known, added, skip=("id", "name", "kind", "platform", "driver"))
     missing = {**_still_missing(known.not_obtained, added), **added.not_obtained}
     return replace(

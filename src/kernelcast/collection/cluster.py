@@ -30,20 +30,7 @@ _POLL_S = 0.5
 
 
 def find_cluster_devices(client: Any, wanted: tuple[str, ...]) -> tuple[DeviceDescription, ...]:  # noqa: ANN401
-    """Describe the devices of all workers, and make each a resource of its worker.
-
-    Parameters
-    ----------
-    wanted : tuple of str
-        Ids or their beginnings; empty: all.
-
-    Raises
-    ------
-    NoDeviceError
-        If no worker has a device.
-    UnknownDeviceError
-        If no worker has a device of an id.
-    """
+    """Describe the devices of all workers, and make each a resource of its worker."""
     found = {one.id: one for one in _prepare_workers(client, frozenset())}
     if not found:
         msg = "no worker of the cluster has an OpenCL device; start workers on machines that have"
@@ -77,22 +64,7 @@ def collect_on_cluster(
     *,
     report: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> CollectionOutcome:
-    """Measure what is missing in a store on the devices of a cluster.
-
-    Parameters
-    ----------
-    order : CollectionOrder
-        What to collect, devices from `find_cluster_devices`.
-    store : Store
-        Reached by every worker under the same name.
-
-    Returns
-    -------
-    CollectionOutcome
-        Also after Ctrl-C: jobs that have not begun are withdrawn, those at work store their rows.
-        A worker that dies costs its current row; its job goes to another worker that has the
-        device, or waits until one comes back.
-    """
+    """Measure what is missing in a store on the devices of a cluster."""
     jobs = list_jobs(order)
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
     outcome = CollectionOutcome(devices=list(by_device.values()))

@@ -46,13 +46,7 @@ def collect(
     *,
     report: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> CollectionOutcome:
-    """Measure what is missing in a store.
-
-    Returns
-    -------
-    CollectionOutcome
-        Also after Ctrl-C and when the time is up; all rows measured until then are stored.
-    """
+    """Measure what is missing in a store."""
     outcome = CollectionOutcome()
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
     watch = _Watch(order, report)

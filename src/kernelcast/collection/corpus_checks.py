@@ -46,22 +46,7 @@ def find_difference(
 def complain_about_difference(
     found: Array, wanted: Array, tolerance: float, *, verb: str = "differ"
 ) -> str | None:
-    """Say how two arrays differ, or None.
-
-    Parameters
-    ----------
-    found, wanted : ndarray
-        Of the same type and number of values.
-    tolerance : float
-        Relative; near zero the mean of the absolute values counts. Integers are compared exactly.
-    verb : str, optional
-        What the complaint says that values do.
-
-    Examples
-    --------
-    >>> complain_about_difference(np.array([1, 2, 4]), np.array([1, 2, 3]), 0.1)
-    '1 of 3 values differ, the first at 2: found 4, wanted 3'
-    """
+    """Say how two arrays differ, or None."""
     if found.dtype != wanted.dtype or found.size != wanted.size:
         return (
             f"the reference gives {wanted.size} values of {wanted.dtype}, the buffer holds "
@@ -140,13 +125,7 @@ def check_in_session(
     cache_folder: Path,
     local_sizes: tuple[tuple[int, ...], ...] | None = None,
 ) -> CheckOutcome:
-    """Check one kernel's result on a device that is open already.
-
-    Parameters
-    ----------
-    local_sizes : tuple of tuple of int, optional
-        Local sizes to check; all of the kernel's when left out.
-    """
+    """Check one kernel's result on a device that is open already."""
     started_s = time.perf_counter()
     status, explanation = CheckStatus.PASSED, ""
     if kernel.uses_fp64 and not session.description.has_fp64:
@@ -194,15 +173,7 @@ def check_on_devices(
     timeout_s: float = DEFAULT_CHECK_TIMEOUT_S,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[CheckOutcome]:
-    """Check kernels against their references on devices.
-
-    Parameters
-    ----------
-    kernels : sequence of CorpusKernel
-        The kernels; those of one application should follow each other.
-    timeout_s : float
-        Time limit for one kernel on one device, in seconds.
-    """
+    """Check kernels against their references on devices."""
     for device in devices:
         for _, group in groupby(kernels, key=lambda one: one.application):
             yield from _check(tuple(group), device.id, timeout_s, report)

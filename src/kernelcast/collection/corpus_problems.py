@@ -46,21 +46,7 @@ def prepare_launch(
     local_size: tuple[int, ...],
     cache_folder: Path,
 ) -> PreparedProblem:
-    """Make the problem of a corpus kernel with any of its parameters replaced.
-
-    Parameters
-    ----------
-    local_size : tuple of int
-        One of `kernel.local_sizes`, or another that the kernel can take.
-    cache_folder : Path
-        Where generated inputs are kept: made once for each application and set of parameters,
-        by whichever process comes first.
-
-    Raises
-    ------
-    InputError
-        If parameters or local size do not fit the problem file.
-    """
+    """Make the problem of a corpus kernel with any of its parameters replaced."""
     known = read_parameters(kernel.problem_path)
     extents = dict(zip(LOCAL_PARAMETERS, local_size, strict=False))
     chosen = dict(parameters) | {name: one for name, one in extents.items() if name in known}
@@ -121,15 +107,7 @@ class InputCache:
     def get(
         self, application: str, parameters: Mapping[str, int], code: bytes, make: InputMaker
     ) -> tuple[Path, dict[str, int]]:
-        """Give the folder of inputs and the parameters that follow; make them if need be.
-
-        Parameters
-        ----------
-        parameters : mapping of str to int
-            What they depend on.
-        code : bytes
-            What makes them: inputs of other code are others.
-        """
+        """Give the folder of inputs and the parameters that follow; make them if need be."""
         identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
         kept = self.folder / application / hashlib.sha256(identity).hexdigest()[:16]
         try:
@@ -140,10 +118,7 @@ class InputCache:
         return kept, json.loads((kept / _MADE).read_text(encoding="utf-8"))
 
     def _make_room(self) -> None:
-        """Drop what was used longest ago until the rest is small enough, and what killed ones left.
-
-        Their unfinished folders are nobody's.
-        """
+        """Drop what was used longest ago until the rest is small enough, and unfinished folders."""
         total = 0
         for used_s, folder, size in sorted(_list_entries(self.folder), reverse=True):
             total += size
@@ -190,26 +165,7 @@ _HEADER = "# {name} of kernelcast's corpus, with its inputs made for these param
 def write_runnable_copy(
     kernel: CorpusKernel, folder: Path, *, parameters: Mapping[str, int] | None = None
 ) -> Path:
-    """Write a kernel's problem file, source and inputs into ``folder/<application>/<stem>``.
-
-    Parameters
-    ----------
-    folder : Path
-        Is made if it is not there; files of an earlier copy are replaced.
-    parameters : mapping of str to int, optional
-        Values that replace those of the problem file; names it does not have are left out, so
-        that several kernels can be given the same.
-
-    Returns
-    -------
-    Path
-        The problem file written, ready for ``kernelcast estimate``.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be written or the parameters do not fit.
-    """
+    """Write a kernel's problem file, source and inputs into ``folder/<application>/<stem>``."""
     content = yaml.safe_load(kernel.problem_path.read_text(encoding="utf-8"))
     known = content.get("parameters") or {}
     chosen = {name: value for name, value in (parameters or {}).items() if name in known}

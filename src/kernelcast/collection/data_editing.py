@@ -55,18 +55,7 @@ def describe_selection(wanted: Selection) -> dict[str, Any]:
 
 
 def correct_observation(store: Store, key: str, correction: Correction) -> dict[str, object]:
-    """Change an observation; its key, launch, features and samples stay.
-
-    Returns
-    -------
-    dict
-        As it is now, as `Found` has it.
-
-    Raises
-    ------
-    InputError
-        If there is none of that key, or a time cannot be used.
-    """
+    """Change an observation; its key, launch, features and samples stay."""
     one = store.get(key)
     new = {flag for flag, is_set in correction.flags.items() if is_set}
     if correction.durations_s:
@@ -81,23 +70,7 @@ def correct_observation(store: Store, key: str, correction: Correction) -> dict[
 
 
 def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
-    """Remove observations for the user at this terminal.
-
-    Where a service uses the same database, its audit log says so before, and its processes look at
-    their answers again.
-
-    Parameters
-    ----------
-    count : int
-        How many were found; for the log.
-
-    Raises
-    ------
-    InputError
-        If the selection means everything.
-    StoreError
-        If the store cannot be written; nothing is removed then.
-    """
+    """Remove observations for the user at this terminal."""
     state = find_state(store.address)
     if state is None:
         return store.remove_selected(wanted)

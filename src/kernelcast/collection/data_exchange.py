@@ -49,13 +49,7 @@ class ImportOutcome:
 def import_file(
     store: Store, request: ImportRequest, *, report: Report = lambda _: None
 ) -> ImportOutcome:
-    """Add what a file holds to a store; an error leaves the store as it was.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be used; says which row is wrong.
-    """
+    """Add what a file holds to a store; an error leaves the store as it was."""
     path = request.path
     if not path.is_file():
         msg = f"{path}: there is no such file"
@@ -82,13 +76,7 @@ def merge_stores(
     replace: bool = False,
     report: Report = lambda _: None,
 ) -> list[AddedRows]:
-    """Add the observations and failures of other stores, each store in one transaction.
-
-    Raises
-    ------
-    InputError
-        If a store is to be merged into itself.
-    """
+    """Add the observations and failures of other stores, each store in one transaction."""
     for one in sources:
         if one.is_same_as(target):
             msg = f"{one.where}: is the store to merge into; name another"

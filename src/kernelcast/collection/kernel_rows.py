@@ -68,13 +68,7 @@ def collect_rows(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Measure what is missing of a kernel on a device; each row is stored at once.
-
-    Raises
-    ------
-    OutOfTimeError
-        If the time budget is spent.
-    """
+    """Measure what is missing of a kernel on a device; each row is stored at once."""
     keeper = _Keeper(job, storage, outcome, report)
     keeper.finished = _find_done(job, storage.store)
     while True:

@@ -136,10 +136,7 @@ def _observe(
     session: DeviceSession, problem: Problem, launch: LaunchIdentity, settings: CollectionSettings,
     report: Reporter,
 ) -> RowMeasured | RowFailed | RowSkipped:  # fmt: skip
-    """Observe a launch. A disturbed one is observed again by the next collection.
-
-    Not at once: samples that users get are taken before the kernel has run.
-    """
+    """Observe a launch; a disturbed one is left to the next collection, for its data are warm."""
     try:
         return RowMeasured(
             observation=observe_launch(session, problem, launch, settings, report=report)

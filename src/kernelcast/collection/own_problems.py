@@ -22,30 +22,7 @@ _COARSEST = 1 << 20
 def find_problems(
     folder: Path, sizes: Mapping[str, Sequence[int]] | None = None
 ) -> tuple[tuple[CorpusKernel, ...], dict[str, str]]:
-    """Find the kernels to collect in a folder and the folders in it.
-
-    Parameters
-    ----------
-    folder : Path
-        With problem files. Kernels of one folder in it are an application, a family that is held
-        out as a whole; those beside each other in ``folder`` itself are each a family of its own.
-        A folder with an ``application.yaml``, as the corpus has them, is read as that says.
-    sizes : mapping of str to sequence of int, optional
-        Values of parameters to collect at; a kernel without such a parameter, or with an empty
-        list for it, is collected at sizes that are searched on each device.
-
-    Returns
-    -------
-    kernels : tuple of CorpusKernel
-        Sorted by name.
-    left_out : dict of str to str
-        Why files are not collected, by their paths.
-
-    Raises
-    ------
-    InputError
-        If the folder is none, or holds nothing to collect.
-    """
+    """Find the kernels to collect in a folder and the folders in it."""
     if not folder.is_dir():
         msg = f"{folder}: is no folder; name one that holds problem files"
         raise InputError(msg)
@@ -93,20 +70,7 @@ def _describe(path: Path, folder: Path, sizes: Mapping[str, Sequence[int]]) -> C
 
 
 def guess_size(path: Path, name: str | None = None) -> SizeRange:
-    """Guess by trying which parameter makes a launch larger, in which steps, and how fast.
-
-    Parameters
-    ----------
-    path : Path
-        A problem file.
-    name : str, optional
-        The parameter; the first one that adds work-groups when left out.
-
-    Raises
-    ------
-    InputError
-        If no parameter does.
-    """
+    """Guess by trying which parameter makes a launch larger, in which steps, and how fast."""
     ndrange = read_problem(path).ndrange
     groups = ndrange.work_group_count
     whole = {

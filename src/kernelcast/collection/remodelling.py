@@ -32,20 +32,7 @@ def remodel_rows(
     cache_folder: Path,
     report: Callable[[str], None] = lambda _: None,
 ) -> Counter[str]:
-    """Give stored observations the analytic features of today's models; nothing is run.
-
-    Parameters
-    ----------
-    kernels : iterable of CorpusKernel
-        What was observed: each launch is made anew of its problem file, and compared.
-    cache_folder : Path
-        Where generated inputs are kept.
-
-    Returns
-    -------
-    Counter of str
-        How many rows were computed anew, and why others were not.
-    """
+    """Give stored observations the analytic features of today's models; nothing is run."""
     by_name = {(one.application, one.stem): one for one in kernels}
     counts: Counter[str] = Counter()
 

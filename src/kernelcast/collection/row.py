@@ -112,18 +112,7 @@ def observe_launch(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> Observation:
-    """Make an observation of a launch on a device that is open, to be stored under an identity.
-
-    Returns
-    -------
-    Observation
-        Flagged as contaminated where whole runs differ by more than the settings allow.
-
-    Raises
-    ------
-    TooLongError
-        If the first samples foretell a time beyond what the settings allow.
-    """
+    """Make an observation of a launch on a device that is open, to be stored under an identity."""
     kernel = problem.kernel
     with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
         plan = SamplingPlan(seed=settings.seed)

@@ -15,13 +15,7 @@ DEFAULT_ROW_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionSettings:
-    """How observations are collected.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-    """
+    """How observations are collected."""
 
     sizes: int = 8
     """Sizes of each kernel."""
@@ -57,11 +51,7 @@ class CollectionSettings:
     """Time limit of one row, in seconds."""
 
     def foretell_s(self, kernels: "Sequence[CorpusKernel]") -> float:
-        """Foretell what a collection of kernels takes on a device, within a factor of two or so.
-
-        Whole runs dominate; a build, samples and counting take a second or two a row, and the
-        search for sizes as much as two rows.
-        """
+        """Foretell what a collection of kernels takes on a device, within a factor of two or so."""
         run_s = math.sqrt(self.shortest_s * self.longest_s)
         row_s = (self.runs + 1) * run_s + 2.0 + 0.2 * self.multiples * self.window_sets
         rows = 0.0

@@ -84,10 +84,7 @@ _FEWEST_FILLS = 16
 def find_anchor(
     size: SizeRange, start: int, goal_s: float, predict: Callable[[int], float]
 ) -> tuple[int, float]:
-    """Look for a size at which a launch takes about the goal; return it with its seconds.
-
-    What predicts the seconds of a size may refuse it with `DeviceLimitError`.
-    """
+    """Look for a size at which a launch takes about the goal; return it with its seconds."""
     value = size.fit(start)
     best: tuple[int, float] | None = None
     known: tuple[int, float] | None = None
@@ -121,27 +118,7 @@ def find_anchor(
 def choose_sizes(
     size: SizeRange, anchor: tuple[int, float], times_s: tuple[float, float], count: int
 ) -> tuple[int, ...]:
-    """Choose sizes whose times spread evenly, on a logarithmic scale, over a range.
-
-    Parameters
-    ----------
-    anchor : (int, float)
-        A size and its seconds.
-    times_s : (float, float)
-        Shortest and longest time, in seconds.
-
-    Returns
-    -------
-    tuple of int
-        Ascending, each once; fewer than `count` if there are no more within eight times the
-        range's ends.
-
-    Examples
-    --------
-    >>> lines = SizeRange(parameter="N", least=64, most=65536, multiple_of=64)
-    >>> choose_sizes(lines, (6400, 0.1), (0.1, 0.4), 3)
-    (6400, 12800, 25600)
-    """
+    """Choose sizes whose times spread evenly, on a logarithmic scale, over a range."""
     shortest_s, longest_s = times_s
     chosen: set[int] = set()
     for factor in _WIDER:
@@ -159,11 +136,7 @@ def choose_sizes(
 
 
 def lengthen_times(times_s: tuple[float, float], fill_s: float) -> tuple[float, float]:
-    """Lengthen times until launches fill the device sixteen times, of which each takes `fill_s`.
-
-    >>> lengthen_times((0.1, 0.5), 1e-3), lengthen_times((0.1, 0.5), 0.0125)
-    ((0.1, 0.5), (0.2, 1.0))
-    """
+    """Lengthen times until launches fill the device sixteen times, of which each takes `fill_s`."""
     factor = max(1.0, _FEWEST_FILLS * fill_s / times_s[0])
     return times_s[0] * factor, times_s[1] * factor
 

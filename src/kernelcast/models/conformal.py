@@ -50,10 +50,7 @@ class Calibration:
         return usual
 
     def half_width(self, signs: Numbers, domain_distance: Numbers, coverage: float) -> Numbers:
-        """Give the logarithm of the factor between prediction and ends of the interval.
-
-        With K groups no more than K / (K + 1) can be promised; beyond, the largest score serves.
-        """
+        """Give the logarithm of the factor between prediction and ends of the interval."""
         score = self.find_score(coverage)
         found: Numbers = np.minimum(score * self.widen(signs, domain_distance), WIDEST)
         return found

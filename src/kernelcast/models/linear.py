@@ -71,10 +71,7 @@ class LaunchArrays:
 
     @property
     def is_long(self) -> npt.NDArray[np.bool_]:
-        """Which launches belong to the second sampling point: those near the largest size.
-
-        All parts of a window do, which differ in size only as rows of work-groups can be divided.
-        """
+        """Which launches belong to the second sampling point: those near the largest size."""
         if self.is_one_window and self.counts.max() <= _LARGEST_PART * self.counts.min():
             return np.ones(len(self.counts), dtype=np.bool_)
         return np.asarray(self.counts * TWO_SIZES > self.counts.max())
@@ -142,12 +139,7 @@ def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]
 
 
 def fit_intercept_of_few(launches: LaunchArrays, overhead_s: float) -> tuple[float, float]:
-    """Fit the intercept to a handful of launches of any sizes, the pilot's among them.
-
-    By least squares of relative errors, with the prior as one more observation. Two launches at
-    two places differ by their work as well: taken at its word, their difference is an intercept
-    of anything between nothing and the launch itself.
-    """
+    """Fit the intercept to a handful of launches of any sizes, the pilot's among them."""
     shortest_s = float(launches.times.min())
     expected = min(overhead_s, _LIKELY_SHARE * shortest_s)
     # Of seconds in units of the shortest launch, so that sums neither overflow nor vanish.
@@ -212,13 +204,7 @@ class LinearFit:
 
 
 def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float:
-    """Extrapolate from two sampling points, as the paper does.
-
-    Examples
-    --------
-    >>> two_point(2.0, 3.0, 2, 3, 100)
-    100.0
-    """
+    """Extrapolate from two sampling points, as the paper does."""
     return t1_s + (t2_s - t1_s) / (p2 - p1) * (n - p1)
 
 
@@ -259,11 +245,7 @@ def _has_seen_little(run: SampleRun, windows: LaunchArrays) -> bool:
 
 
 def _fit_every_launch(run: SampleRun, windows: LaunchArrays) -> LinearFit:
-    """Pool every launch, those of the pilot too, each by its work-groups.
-
-    Where launches are slow or work is heavy the pilot has spent what windows would have cost; what
-    it has seen of the index space is then most of what is known.
-    """
+    """Pool every launch, those of the pilot too, each by its work-groups."""
     launches = gather_launches(run.launches)
     intercept = fit_intercept_of_few(launches, run.launch_overhead_s)
     net = launches.net_of(intercept[0])
@@ -307,10 +289,7 @@ def _draw_line(
 
 
 def _rate_of_even_work(net: FloatArray, launches: LaunchArrays) -> tuple[float, float, int]:
-    """Pool all launches but those that were disturbed; long ones weigh more.
-
-    Those that were disturbed still tell how far the rate may be off.
-    """
+    """Pool all launches but those that were disturbed; long ones weigh more."""
     rates = net / launches.counts
     calm = rates <= _DISTURBED * np.quantile(rates[launches.is_long], 0.25)
     rate = float(np.average(rates[calm], weights=launches.counts[calm]))
@@ -351,10 +330,7 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float | None]:
-    """Give P1, P2 and the paper's prediction, from shorter and longer launches or from two parts.
-
-    Where parts of a window ran one behind the other, P1 ends with the first and P2 with the second.
-    """
+    """Give P1, P2 and the paper's prediction, of shorter and longer launches or of two parts."""
     if launches.has_two_sizes:
         short, long = launches.is_short, launches.is_long
         # Means per launch, so that both points hold one intercept.
@@ -386,13 +362,7 @@ def make_interval(fit: LinearFit, *, coverage: float, beyond: float = BEYOND_SPR
 
 
 def student_quantile(coverage: float, degrees: int) -> float:
-    """Give the two-sided quantile of Student's t (Cornish-Fisher expansion of the normal one).
-
-    Examples
-    --------
-    >>> round(student_quantile(0.9, 10), 2)
-    1.81
-    """
+    """Give the two-sided quantile of Student's t (Cornish-Fisher expansion of the normal one)."""
     z = NormalDist().inv_cdf((1 + coverage) / 2)
     degrees = max(degrees, 2)
     first = (z**3 + z) / 4

@@ -236,13 +236,7 @@ def fit_regression(
     parts: Sequence[tuple[Groups, Groups]] | None = None,
     least_gain: float = 1.0,
 ) -> tuple[FittedRegression, OutOfFold]:
-    """Learn a correction; settings and gate are those that predict groups held out best.
-
-    Targets are natural logarithms of measured over reference times. Groups, such as families of
-    kernels, are held out as a whole: in parts that are drawn, or in `parts`, rows to learn from and
-    rows to predict; what no part predicts counts as not corrected. A gain below `least_gain`
-    standard errors over the groups is none, and nothing is believed.
-    """
+    """Learn a correction; settings and gate are those that predict groups held out best."""
     names = tuple(name for name, one in sorted(columns.items()) if np.isfinite(one).any())
     if not names:
         raise InputError("model: no columns to learn from; give rows with features")
@@ -355,10 +349,7 @@ def _choose_gate(
     rough: FittedRegression, raw: Numbers, targets: Numbers, distances: Numbers, groups: Groups,
     least_gain: float,
 ) -> tuple[int, FittedRegression]:  # fmt: skip
-    """Choose the setting and the gate with the least error on groups that fits had not seen.
-
-    Nothing is believed where no setting gains more than by chance.
-    """
+    """Choose setting and gate by groups that fits had not seen; none gains by chance alone."""
     without = relative_errors(targets)
     best = 0, replace(rough, share=0.0, inner_error=float(without.mean()))
     gates = tuple(product(_SHARES, _THRESHOLDS)) if rough.is_gated else ((1.0, 0.0),)
@@ -451,11 +442,7 @@ def divide_groups(groups: Groups, count: int) -> list[tuple[Groups, Groups]]:
 
 
 def refine_groups(groups: Groups, kernels: Texts) -> Groups:
-    """Split groups by kernel where they are too few to promise a coverage.
-
-    Of K groups the unseen one weighs 1 / (K + 1): of three devices no finite interval would hold
-    90 %. Kernels of devices are not independent, so what is promised then holds less strictly.
-    """
+    """Split groups by kernel where they are too few: of K, the unseen one weighs 1 / (K + 1)."""
     if len(np.unique(groups)) >= _FEWEST_GROUPS:
         return groups
     labels = np.array([f"{one}/{name}" for one, name in zip(groups, kernels, strict=True)])

@@ -334,13 +334,7 @@ def list_models() -> tuple[str, ...]:
 
 
 def make_model(name: str) -> TimeModel:
-    """Give a model that has not learned yet.
-
-    Examples
-    --------
-    >>> make_model("hybrid").name
-    'hybrid'
-    """
+    """Give a model that has not learned yet."""
     if name not in _MODELS:
         msg = f"no model is called {name!r}; choose of {', '.join(_MODELS)}"
         raise InputError(msg)

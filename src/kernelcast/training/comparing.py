@@ -71,29 +71,7 @@ def compare_table(
     plan: ComparisonPlan | None = None,
     report: Report = lambda _, __, ___: None,
 ) -> tuple[MethodComparison, Comparison]:
-    """Validate methods on the same rows, leaving groups out, and compare each with each.
-
-    Parameters
-    ----------
-    table : TrainingTable
-        Observations.
-    methods : sequence of str
-        Two or more models of `kernelcast.models.time_models`; ``learned`` is the one that estimates
-        use.
-    plan : ComparisonPlan, optional
-        How; families are held out in ten parts unless it says otherwise.
-    report : callable, optional
-        Is told where it stands.
-
-    Returns
-    -------
-    MethodComparison
-        Of all methods.
-    Comparison
-        Of the first two, kernel by kernel, with explanations of those that the second errs most on
-        where it is a learned one, else the first: each told by a fit that has not seen the
-        kernel's group.
-    """
+    """Validate methods on the same rows, leaving groups out, and compare each with each."""
     plan = plan or ComparisonPlan(split=Split.FAMILY, folds=_FOLDS)
     names = check_methods(methods)
     settings = ValidationSettings(
@@ -197,13 +175,7 @@ def check_methods(methods: Sequence[str]) -> dict[str, str]:
 
 
 def describe_launches(table: TrainingTable) -> pd.DataFrame:
-    """Give launches with their classes and what is known of them before they run.
-
-    Returns
-    -------
-    DataFrame
-        As `kernelcast.models.validation.methods.compare_errors` takes it, without answers.
-    """
+    """Give launches with their classes and what is known of them before they run."""
     frame = table.frame
     signs = {name: table.column(column) for name, column in _SIGNS.items()}
     limiters = frame[[one for one in frame if str(one).endswith(_LIMITER)]]

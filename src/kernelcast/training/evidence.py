@@ -89,11 +89,7 @@ def _read(one: Observation) -> StoredLaunch:
 
 
 def choose_moments(row: StoredLaunch) -> tuple[SetKey, ...]:
-    """Give the sets that stand for the moments of a first answer.
-
-    Of samplers before revision 4, pairs of 3 and 4 units at two moments where work is even, else
-    the sampler's own sets.
-    """
+    """Give the sets that stand for the moments of a first answer."""
     one = row.observation
     if one.sampler >= SAMPLER_OF_MOMENTS:
         first_run_s = min(one.runs.started_s, default=math.inf)

@@ -43,13 +43,7 @@ class CalibratedEvidence:
 
 
 class EvidenceRows:
-    """Launches of observations as evidence, by device: each of its newest sampler.
-
-    Parameters
-    ----------
-    observations : iterable of Observation
-        Those that do not count are left out. Their order does not matter.
-    """
+    """Launches of observations as evidence, by device: each of its newest sampler."""
 
     def __init__(self, observations: Iterable[Observation]) -> None:
         by_device: dict[str, list[Observation]] = {}

@@ -38,19 +38,7 @@ def read_observations(
     devices: Sequence[str] = (),
     left_out: Counter[str] | None = None,
 ) -> Iterator[Observation]:
-    """Give observations one by one, without first launches, outliers and those of busy machines.
-
-    Parameters
-    ----------
-    sources : sequence of str or Path
-        Store files, URLs of stores, Parquet files, folders of them, tables of one's own (see
-        `kernelcast.training_data.importers.tables`), a tuner's results in the T4 format, or
-        ``shipped`` for what comes with the package; none means the user's store.
-    devices : sequence of str
-        Ids of devices or their beginnings; none means all.
-    left_out : Counter, optional
-        Counts the observations that are left out by the reason.
-    """
+    """Give observations one by one, without first launches, outliers and those of busy machines."""
     wanted = Selection(devices=tuple(devices))
     for source in name_folders(sources) or (None,):
         if source is not None and str(source).endswith(JSON_ENDING):

@@ -34,15 +34,7 @@ def open_registry(url: str | None = None) -> "ModelRegistry":
 
 
 def name_model(model: str, device: str | None = None) -> str:
-    """Give the name that a model of one device, or of all, is published under.
-
-    Examples
-    --------
-    >>> name_model("hybrid", "pocl-skylake-5d25"), name_model("hybrid_pooled")
-    ('hybrid/pocl-skylake-5d25', 'hybrid_pooled')
-    >>> name_model("hybrid", "A GPU (rev. 2)")
-    'hybrid/A-GPU-rev.-2-28b45d7b'
-    """
+    """Give the name that a model of one device, or of all, is published under."""
     if device is None:
         return model
     plain = _UNFIT.sub("-", device).strip("-._")
@@ -53,24 +45,12 @@ def name_model(model: str, device: str | None = None) -> str:
 
 
 def name_runtime(device_id: str) -> str:
-    """Give the runtime of a device, which is the first word of its id.
-
-    Examples
-    --------
-    >>> name_runtime("pocl-skylake-5d25")
-    'pocl'
-    """
+    """Give the runtime of a device, which is the first word of its id."""
     return device_id.split("-", 1)[0]
 
 
 def list_evidence_names(device_id: str, *, is_cpu: bool) -> tuple[str, ...]:
-    """Give the names of evidence models that serve a device, the best first.
-
-    Examples
-    --------
-    >>> list_evidence_names("pocl-skylake-5d25", is_cpu=True)
-    ('evidence/pocl-skylake-5d25', 'evidence_runtime/pocl', 'evidence_cpu')
-    """
+    """Give the names of evidence models that serve a device, the best first."""
     found = (
         name_model(EVIDENCE, device_id),
         name_model(f"{EVIDENCE}_runtime", name_runtime(device_id)),

@@ -23,10 +23,7 @@ def choose_rows(table: TrainingTable, rows: RowFilter) -> TrainingTable:
 
 
 def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> TrainingTable:
-    """Give the rows of each device that were sampled as its newest ones were.
-
-    A model that learned how far off one sampler is would correct another by that.
-    """
+    """Keep each device's rows of its newest sampler: one is off by other than another is."""
     samplers = table.frame.groupby("devices")["samplers"]
     newest = samplers.transform("max")
     older = table.frame["samplers"] < newest

@@ -16,10 +16,7 @@ DEFAULT_LABEL = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingPointScore:
-    """The linear model's errors on one device, from one choice of samples (the paper's Fig. 15).
-
-    Errors are |predicted - measured| / measured, as shares.
-    """
+    """The linear model's errors on one device, from one choice of samples (the paper's Fig. 15)."""
 
     device: str
     """Id of the device."""

@@ -30,13 +30,7 @@ class Split(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """Which launches count.
-
-    Examples
-    --------
-    >>> RowFilter().takes(0.2, 256), RowFilter().takes(0.2, 255), RowFilter().takes(0.05, 1000)
-    (True, False, False)
-    """
+    """Which launches count."""
 
     shortest_s: float = 0.1
     """Shortest measured time of the whole launch, in seconds; 0 takes all. The paper's kernels take
@@ -58,13 +52,7 @@ class RowFilter:
         return seconds >= self.shortest_s and many
 
     def describe(self) -> str:
-        """Say what is asked of a launch.
-
-        Examples
-        --------
-        >>> RowFilter().describe()
-        'at least 0.1 s and 256 work-groups'
-        """
+        """Say what is asked of a launch."""
         return f"at least {self.shortest_s:g} s and {self.least_work_groups} work-groups"
 
 

@@ -70,12 +70,7 @@ def tabulate(
     left_out: Counter[str] | None = None,
     of_one_sampler: bool = False,
 ) -> TrainingTable:
-    """Put observations into columns; those without features or samples are left out.
-
-    Where none has samples, all are kept: models that need none learn from them.
-
-    Of the same observation with features of two revisions of the CPU model the newer ones count.
-    """
+    """Put observations into columns; those without features or samples are left out."""
     left_out = Counter() if left_out is None else left_out
     by_key: dict[str, Observation] = {}
     for one in observations:

@@ -123,11 +123,7 @@ def train(
     keep: Callable[[TrainedModel], None] = lambda _: None,
     report: Report = lambda _, __: None,
 ) -> TrainingOutcome:
-    """Train a model for each device of a table, or one for all of them.
-
-    A pooled model (``hybrid_pooled``) learns from all devices at once, every other model from the
-    rows of one device.
-    """
+    """Train a model for each device of a table, or one for all of them."""
     settings = settings or TrainingSettings()
     require_rows(table)
     parts, refused = _divide(table, make_model(name))

@@ -87,15 +87,7 @@ class SizeRange:
         return self.least <= value <= self.most and value % self.multiple_of == 0 and is_fine
 
     def fit(self, value: float) -> int:
-        """Give the allowed value nearest to a wanted one.
-
-        Examples
-        --------
-        >>> SizeRange(parameter="N", least=64, most=4096, multiple_of=64).fit(1000)
-        1024
-        >>> SizeRange(parameter="N", least=64, most=4096, is_power_of_two=True).fit(1500)
-        2048
-        """
+        """Give the allowed value nearest to a wanted one."""
         wanted = min(max(value, self.least), self.most)
         if self.is_power_of_two:
             return 1 << round(math.log2(wanted))
@@ -103,14 +95,7 @@ class SizeRange:
         return int(wanted / self.multiple_of + 0.5) * self.multiple_of
 
     def scale(self, value: float, time_factor: float) -> int:
-        """Give the allowed value at which the launch takes about `time_factor` times as long.
-
-        Examples
-        --------
-        >>> square = SizeRange(parameter="N", least=16, most=8192, multiple_of=16, exponent=2.0)
-        >>> square.scale(512, 4.0)
-        1024
-        """
+        """Give the allowed value at which the launch takes about `time_factor` times as long."""
         return self.fit(value * time_factor ** (1.0 / self.exponent))
 
 
@@ -252,31 +237,13 @@ def _read_kernel(content: Any, folder: Path, suite: str) -> CorpusKernel:  # noq
 
 
 def find_applications() -> tuple[Application, ...]:
-    """Read every application of the corpus, in the order of their folders' names.
-
-    Examples
-    --------
-    >>> [one.suite.value for one in find_applications() if one.name == "Nbody"]
-    ['NVIDIA']
-    """
+    """Read every application of the corpus, in the order of their folders' names."""
     folder = Path(corpus.__path__[0])
     return tuple(read_application(path.parent) for path in sorted(folder.glob(f"*/{DESCRIPTION}")))
 
 
 def find_kernels(*patterns: str) -> tuple[CorpusKernel, ...]:
-    """Give the kernels whose name, ``application/stem``, matches a pattern, each once.
-
-    Parameters
-    ----------
-    *patterns : str
-        As in shells (``nbody/*``); without a slash one names an application, a kernel's stem or a
-        kernel of Table 2. Without any all kernels are meant.
-
-    Examples
-    --------
-    >>> [one.name for one in find_kernels("blackscholes")]
-    ['blackscholes/blackscholes']
-    """
+    """Give the kernels whose name, ``application/stem``, matches a pattern, each once."""
     kernels = tuple(kernel for one in find_applications() for kernel in one.kernels)
     return choose_kernels(kernels, patterns, "the corpus", "; `kernelcast corpus ls` lists them")
 

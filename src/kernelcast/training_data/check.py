@@ -78,18 +78,7 @@ class Finding:
 def check_store(
     store: Store, *, report: Callable[[int], None] = lambda _: None
 ) -> Iterator[Finding]:
-    """Have the database check itself, then look at every observation as it is there.
-
-    Parameters
-    ----------
-    report : callable, optional
-        Is told how many rows have been looked at.
-
-    Yields
-    ------
-    Finding
-        What is damaged; else at most one per row. Rows of a damaged database are not looked at.
-    """
+    """Have the database check itself, then look at every observation as it is there."""
     damage = store.find_damage()
     for message in damage:
         yield Finding(

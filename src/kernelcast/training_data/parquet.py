@@ -90,20 +90,7 @@ def export_parquet(
     *,
     report: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Write observations into a file; an older file of that name stays until the new one is whole.
-
-    Parameters
-    ----------
-    report : callable, optional
-        Is told how many rows are written.
-
-    Raises
-    ------
-    ObservationFileError
-        If the file cannot be written, or is a database now.
-    StoreError
-        If the store cannot be read.
-    """
+    """Write observations into a file; an older one stays until the new one is whole."""
     if is_database(path) and path.stat().st_size:
         msg = f"{path}: is a database, which would be lost; name another file"
         raise ObservationFileError(msg)
@@ -197,29 +184,7 @@ def import_parquet(
     replace: bool = False,
     report: Callable[[int], None] = lambda _: None,
 ) -> AddedRows:
-    """Add the observations of a file to a store, all or none.
-
-    Parameters
-    ----------
-    path : Path
-        A file that `export_parquet` wrote.
-    replace : bool
-        Whether rows of the file replace those of the same key.
-    report : callable, optional
-        Is told how many rows are read.
-
-    Returns
-    -------
-    AddedRows
-        How many were new.
-
-    Raises
-    ------
-    ObservationFileError
-        If the file is damaged, none of observations or of a newer format; names the row.
-    StoreError
-        If the store cannot be written.
-    """
+    """Add the observations of a file to a store, all or none."""
     return store.add_many(read_parquet(path, report=report), replace=replace)
 
 

@@ -13,11 +13,7 @@ _SHIPPED = tuple(Path(__file__).parent / name for name in ("measured", "modelled
 
 
 def name_folders(sources: Iterable[str | Path]) -> list[str | Path]:
-    """Put the folders of what is shipped in the place of its name.
-
-    ``measured`` has samples; ``modelled`` has some of the same observations without them, with the
-    analytic features of a newer CPU model.
-    """
+    """Put the folders of what is shipped in the place of its name."""
     named = ([*_SHIPPED] if str(one) == SHIPPED else [one] for one in sources)
     return [place for one in named for place in one]
 

@@ -72,12 +72,7 @@ def gather(
     others: Sequence[EvidenceRow] = (),
     what: str = "samples",
 ) -> list[Piece]:
-    """Make pieces of a launch and of other sizes of its kernel, as an estimate would have them.
-
-    `what` joins by ``+`` what is known: ``samples``, which those of observed ``sizes`` correct;
-    ``sizes`` or ``estimates`` of them; ``run``, a whole run; ``plain``, the models' times, which
-    stand beside samples anyway. Empty where a part is not known.
-    """
+    """Make pieces of a launch and of other sizes of its kernel, as an estimate would have them."""
     wanted = {*what.split("+")}
     found: list[Piece] = []
     if "samples" in wanted:
@@ -128,13 +123,7 @@ def calibrate(
     learners: Sequence[str] = ANSWERING,
     plain: Mapping[Kind, PlainVariance] | None = None,
 ) -> EvidenceModel:
-    """Learn variances of pieces, a correction, and intervals around what is made of them.
-
-    The launches are undisturbed ones of at least two kernels. Intervals of answers with other sizes
-    are calibrated with one to all of them, drawn by the seed. `learners` may correct; none does
-    where it is empty. `plain` tells how far models without samples are off, where that is known of
-    more than these rows.
-    """
+    """Learn variances of pieces, a correction, and intervals around what is made of them."""
     numbers = number_groups(np.array([one.kernel for one in rows], dtype=np.object_))
     model = fit_variances(rows, numbers, sizes, plain)
     correction = fit_correction(rows, model.sizes, learners)
@@ -183,11 +172,7 @@ def list_others(
 def fit_correction(
     rows: Sequence[EvidenceRow], sizes: SizeSettings, learners: Sequence[str] = ANSWERING
 ) -> FittedRegression | None:
-    """Learn what fused samples get wrong, from columns without units.
-
-    None where that does not gain more than by chance: on families of kernels that were held out; of
-    rows of several devices, on families and devices held out at once.
-    """
+    """Learn what fused samples get wrong; None where that gains no more than by chance."""
     known = [one for one in rows if one.moments and one.values]
     families = {one.family for one in known}
     if len(families) < _FEWEST_FAMILIES or not learners:

@@ -31,16 +31,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A time of a launch, as one source tells it.
-
-    Its error is the sum of one that it shares with all pieces of its basis, one that it shares
-    with those of its moment, and one of its own; the variance is that of the sum.
-
-    Raises
-    ------
-    InputError
-        If a number is not finite, or the parts leave nothing of the variance.
-    """
+    """A time of a launch, as one source tells it."""
 
     kind: Kind
     """Where it comes from."""
@@ -206,21 +197,7 @@ class _Part:
 
 
 def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
-    """Put pieces together.
-
-    Examples
-    --------
-    >>> from kernelcast.models.evidence.fusion import Kind
-    >>> def tell(kind, log_seconds, variance):
-    ...     return Piece(kind=kind, log_seconds=log_seconds, variance=variance)
-    >>> agreeing = tell(Kind.SAMPLES, 0.0, 0.02), tell(Kind.OTHER_SIZES, 0.1, 0.02)
-    >>> round(fuse(agreeing).log_seconds, 6)
-    0.05
-    >>> poisoned = *agreeing, tell(Kind.OBSERVED, -13.8, 0.01)
-    >>> fused = fuse(poisoned)
-    >>> abs(fused.log_seconds - 0.05) < 0.01, fused.weights[2] < 0.01
-    (True, True)
-    """
+    """Put pieces together."""
     if not pieces:
         msg = "evidence: no pieces to put together; give at least one"
         raise InputError(msg)
@@ -298,12 +275,7 @@ def _measure(pieces: Iterable[Piece], centre: float) -> list[float]:
 
 
 def _choose_start(pieces: Sequence[Piece]) -> float:
-    """Give the piece's time that the likelihood of all is highest at.
-
-    A moment counts once, an observation as often as it was repeated. Where two are equally wrong by
-    each other, what ran of this launch is believed before what ran of other sizes. What nobody has
-    seen run, a model's time or one of other sizes' samples, is no start where something ran.
-    """
+    """Give the piece's time that the likelihood of all is highest at."""
     counts: dict[tuple[str, str], int] = {}
     for one in pieces:
         key = (one.basis, one.moment)

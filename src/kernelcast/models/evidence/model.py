@@ -62,11 +62,10 @@ class PlainVariance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedErrors:
-    """What pieces that rest on samples have in common, as shares of their variance.
+    """What pieces that rest on samples have in common, as shares of their variance."""
 
-    Unless learned: on the shipped rows, errors of sets of one moment correlate by 0.57 to 0.62,
-    those of two moments of a launch by 0.27 to 0.33, on each of four devices.
-    """
+    # Unless learned: on the shipped rows, errors of sets of one moment correlate by 0.57 to 0.62,
+    # those of two moments of a launch by 0.27 to 0.33, on each of four devices.
 
     launch: float = 0.3
     """Common to moments of one launch."""
@@ -107,12 +106,7 @@ class EvidenceModel:
         age_s: float = 0.0,
         launch_log_seconds: float | None = None,
     ) -> Piece:
-        """Make a piece of samples of a moment.
-
-        `past` holds `judge_samples` of other launches of the kernel that were measured as a whole.
-        All samples of a launch share what has changed since `age_s`. `launch_log_seconds` is what
-        all moments say: by its own time, the slower of two short ones would be the surer one.
-        """
+        """Make a piece of samples of a moment."""
         form = self._find(moment.form)
         variance = form.variance(moment.signs)
         log_seconds = moment.log_seconds - form.bias
@@ -158,12 +152,7 @@ class EvidenceModel:
         moments: int = 1,
         repeats: int = 1,
     ) -> Piece:
-        """Make a piece of whole runs of this very launch.
-
-        `noise` is half the 10-90 % spread of its runs over their median; of one run, the device's.
-        Of `repeats` observations, `moments` are apart in time and tell what the next run will
-        differ by.
-        """
+        """Make a piece of whole runs of this very launch."""
         settings = self.sizes
         of_next = settings.usual_noise if moments == 1 else noise
         variance = noise_variance(settings, noise) / moments + noise_variance(settings, of_next)
@@ -205,11 +194,7 @@ class EvidenceModel:
         )
 
     def weigh_estimates(self, answer: SizeAnswer) -> Piece:
-        """Make a piece of what sizes say that were estimated by samples only.
-
-        What the sampler gets wrong of the kernel, it gets wrong at each of them; it shares that
-        with samples of this launch.
-        """
+        """Make a piece of what sizes say that were estimated by samples only."""
         common = self.shared.kernel * median(
             one.variance(one.centre) for one in self.forms.values()
         )
@@ -223,10 +208,7 @@ class EvidenceModel:
         )
 
     def weigh_plain(self, kind: Kind, log_seconds: float, doubt: float = 0.0) -> Piece | None:
-        """Make a piece of a model's time; None of an unknown kind.
-
-        A doubt is by how much more than usual it may be off: 90 % intervals become so much wider.
-        """
+        """Make a piece of a model's time; a doubt widens its 90 % interval by so much."""
         found = self.plain.get(kind)
         if found is None or not math.isfinite(log_seconds):
             return None
@@ -260,11 +242,7 @@ class EvidenceModel:
         return move(fused, *self.find_correction(said, values))
 
     def surround(self, fused: FusedEstimate, coverage: float) -> Interval:
-        """Put an interval around an estimate: conformal, calibrated on unseen kernels.
-
-        Variance that no calibration has seen, of short launches or beyond all that was calibrated
-        with, as of a size far from the known ones, counts as that of a normal error.
-        """
+        """Put an interval around an estimate: conformal, calibrated on unseen kernels."""
         pairs = zip(fused.pieces, fused.weights, strict=True)
         unseen = sum(weight * math.sqrt(one.uncalibrated_variance) for one, weight in pairs) ** 2
         variance = max(fused.variance - unseen, _LEAST_VARIANCE)
@@ -321,13 +299,7 @@ def move(fused: FusedEstimate, factor: float, distance: float) -> FusedEstimate:
 
 
 def name_situation(pieces: Sequence[Piece]) -> str:
-    """Name what an estimate rests on: its measured kinds, or the others where there are none.
-
-    Examples
-    --------
-    >>> name_situation([Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.1)])
-    'samples'
-    """
+    """Name what an estimate rests on: its measured kinds, or the others where there are none."""
     kinds = {one.kind for one in pieces}
     return "+".join(kind for kind in _LEADING if kind in kinds) or "+".join(sorted(kinds))
 

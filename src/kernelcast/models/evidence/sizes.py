@@ -62,65 +62,32 @@ _LEANINGS = {"time_sd": 0.5, "time_reach_s": 1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSettings:
-    """How much sizes differ; standard deviations of logarithms of times.
+    """How much sizes differ; standard deviations of logarithms of times."""
 
-    Parameters
-    ----------
-    size_sd, size_reach : float
-        Of what fades with the distance in ln work, and the distance at which it has faded by e.
-    time_sd, time_reach_s : float
-        Of what fades with the time between measurements, and how fast.
-    slope_sd : float
-        Of the slope of ln time over ln work, about 1.
-    noise_sd, noise_share : float
-        Of a measurement: a constant, and a share of the runs' own noise.
-    crossing_sd : float
-        Added where the working set lies on the other side of a cache's size.
-    gain : float
-        Another measure of work is taken if it errs less than so much of the plainest one's error
-        on the kernel's own sizes, each left out.
-    usual_noise : float
-        Noise of the runs of a launch that is not known yet.
-    scale : float
-        Factor of all variances.
-    """
-
-    size_sd: float = 0.03
-    size_reach: float = 1.0
-    time_sd: float = 0.2
+    size_sd: float = 0.03  # of what fades with the distance in ln work
+    size_reach: float = 1.0  # distance at which it has faded by e
+    time_sd: float = 0.2  # of what fades with the time between measurements
     time_reach_s: float = 1500.0
-    slope_sd: float = 0.02
-    noise_sd: float = 0.02
-    noise_share: float = 0.6
-    crossing_sd: float = 0.05
+    slope_sd: float = 0.02  # of the slope of ln time over ln work, about 1
+    noise_sd: float = 0.02  # of a measurement: a constant
+    noise_share: float = 0.6  # and a share of the runs' own noise
+    crossing_sd: float = 0.05  # added where a cache's size lies between the working sets
+    # Another measure of work is taken if it errs less than so much of the plainest one's error on
+    # the kernel's own sizes, each left out.
     gain: float = 0.3
-    usual_noise: float = 0.04
-    scale: float = 1.0
+    usual_noise: float = 0.04  # of the runs of a launch that is not known yet
+    scale: float = 1.0  # factor of all variances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSize:
-    """A launch of the kernel whose time is known.
+    """A launch of the kernel whose time is known."""
 
-    Parameters
-    ----------
-    log_work : tuple of float
-        Natural logarithms of `MEASURES`; NaN where one but the first is not known.
-    log_seconds : float
-        Natural logarithm of its time in seconds.
-    noise : float
-        Half the 10-90 % spread of its runs over their median, or the standard deviation of an
-        estimate's logarithm.
-    at_s : float
-        When it was measured, in seconds of any clock that all sizes share.
-    working_set_bytes : float
-        Bytes that it touches; NaN where they are not known.
-    """
-
-    log_work: tuple[float, ...]
+    log_work: tuple[float, ...]  # of `MEASURES`; NaN where one but the first is not known
     log_seconds: float
+    # Half the 10-90 % spread of runs over their median, or the deviation of an estimate.
     noise: float
-    at_s: float
+    at_s: float  # when it was measured, by a clock that all sizes share
     working_set_bytes: float = math.nan
 
     def __post_init__(self) -> None:
@@ -136,32 +103,17 @@ class KnownSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeAnswer:
-    """What other sizes say.
-
-    Parameters
-    ----------
-    log_seconds, variance : float
-        Natural logarithm of the time in seconds, and its variance.
-    measure : str
-        The measure of work that it was scaled by.
-    sizes : int
-        How many sizes are known.
-    boundary : str
-        Cache whose size lies between the working set and those of all known sizes; empty if none.
-    """
+    """What other sizes say."""
 
     log_seconds: float
     variance: float
-    measure: str
+    measure: str  # of work, that it was scaled by
     sizes: int
-    boundary: str = ""
+    boundary: str = ""  # cache whose size lies between the working set and all known ones
 
 
 class SizeTable(NamedTuple):
-    """Sizes of a kernel, ready to be asked; made by `tabulate_sizes`.
-
-    Launches are asked for one by one, and for so few numbers NumPy's calls take longer.
-    """
+    """Sizes of a kernel, ready to be asked; made by `tabulate_sizes`."""
 
     terms: tuple[float, ...]
     """Of the settings: variance of a size and its reach, of time and its reach, of the slope, of a
@@ -341,14 +293,7 @@ def compare_caches(
 
 
 def find_boundary(working_set_bytes: float, caches: Sequence[tuple[str, float, bool]]) -> str:
-    """Name a cache whose size lies between a working set and all those that are known.
-
-    Examples
-    --------
-    >>> caches = compare_caches([10e6, 20e6], {"L2": 1e6, "L3": 32e6})
-    >>> find_boundary(40e6, caches), find_boundary(30e6, caches)
-    ('L3', '')
-    """
+    """Name a cache whose size lies between a working set and all those that are known."""
     for name, size, fits in caches:
         if working_set_bytes > size if fits else working_set_bytes <= size:
             return name
@@ -425,10 +370,7 @@ def _stack(kernels: Sequence[Sequence[KnownSize]]) -> tuple[Numbers, Numbers, Nu
 
 
 def measure_work(features: Mapping[str, float]) -> tuple[tuple[float, ...], float]:
-    """Give the logarithms of measures of work, NaN where one is not known, and bytes touched.
-
-    The measures are `kernelcast.models.evidence.sizes.MEASURES`.
-    """
+    """Give the logarithms of measures of work, NaN where one is not known, and bytes touched."""
     items = features["static.work_items_count"]
     moved = [features.get(f"counters.global_{kind}_bytes_per_work_item", math.nan)
              for kind in ("load", "store")]  # fmt: skip

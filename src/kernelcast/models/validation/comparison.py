@@ -60,13 +60,7 @@ class Bootstrap:
 def find_interval(
     values: Numbers, clusters: npt.NDArray[np.intp], plan: Bootstrap
 ) -> tuple[float, float] | None:
-    """Give the interval of the mean over rows.
-
-    Examples
-    --------
-    >>> find_interval(np.array([0.5, 0.5, 0.5]), np.array([0, 0, 1]), Bootstrap(resamples=10))
-    (0.5, 0.5)
-    """
+    """Give the interval of the mean over rows."""
     counts = np.bincount(clusters).astype(np.float64)
     if len(counts) < 2:
         return None

@@ -79,18 +79,7 @@ class MethodComparison:
 def compare_errors(
     launches: pd.DataFrame, methods: Sequence[str], *, notes: Sequence[str] = ()
 ) -> MethodComparison:
-    """Compare methods by their times of the same launches.
-
-    Examples
-    --------
-    >>> launches = pd.DataFrame({
-    ...     "kernel": [f"k{place}" for place in range(8)], "device": "d", "measured_s": 1.0,
-    ...     "near_s": 1.01, "far_s": [1.1, 1.2, 1.3, 1.1, 1.2, 1.3, 1.1, 1.2],
-    ... })
-    >>> found = compare_errors(launches, ("far", "near")).pairs.iloc[0]
-    >>> int(found["second_wins"]), found["nearer"], float(found["p"])
-    (8, 'near', 0.0078125)
-    """
+    """Compare methods by their times of the same launches."""
     rows = _prepare(launches, methods)
     known = rows[[f"{one}_error" for one in methods]].notna().sum(axis=1)
     if not (known >= 2).any():
@@ -221,16 +210,7 @@ def _test(families: pd.DataFrame) -> float:
 
 
 def correct_holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values of several tests so that all of them together err as seldom as one would.
-
-    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-    Statistics 6, 1979. NaN stands for a test that could not be made, and counts for none.
-
-    Examples
-    --------
-    >>> correct_holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
+    """Correct p-values of several tests so that all of them together err as seldom as one would."""
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p)[: np.count_nonzero(np.isfinite(p))]
     steps = p[order] * np.arange(len(order), 0, -1)
@@ -241,10 +221,7 @@ def correct_holm(p_values: Sequence[float]) -> list[float]:
 def _grow_rules(
     rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
-    """Find for which launches which method is nearer, and how well that does on other families.
-
-    None where families are too few, or one method is nearer everywhere.
-    """
+    """Find for which launches which method is nearer, and how well that does on other families."""
     from sklearn.model_selection import GroupKFold
 
     first, second = pair

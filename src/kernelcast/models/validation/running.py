@@ -83,11 +83,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class _SharedRows:
-    """What all fits are given.
-
-    joblib maps the features into its processes, and has a Dask cluster hold once what can be
-    referred to weakly and says that it is large.
-    """
+    """What all fits are given."""
 
     table: TrainingTable
     groups: Texts

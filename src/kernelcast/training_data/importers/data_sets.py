@@ -115,19 +115,7 @@ def make_foreign(
     values: Mapping[str, Any], features: Mapping[str, float | None], schema: FeatureSchema,
     *, identity: Sequence[str] = (), device_id: str = "",
 ) -> Observation:  # fmt: skip
-    """Make an observation of a foreign row; there is no source text to hash, so names are hashed.
-
-    Parameters
-    ----------
-    values : mapping
-        By columns of the store; kernel, device, seconds and parameters at least.
-    features : mapping of str to float or None
-        By name; what is None or not finite counts as absent.
-    identity : sequence of str
-        What is hashed; suite, application and kernel unless given.
-    device_id : str
-        ``imported-`` and the device's name unless given.
-    """
+    """Make an observation of a foreign row: names are hashed, for there is no source text."""
     names = [values.get("suite", ""), values.get("application", ""), values["kernel"]]
     parameters = sorted(values["parameters"].items())
     finite = {
@@ -185,13 +173,7 @@ def read_column_names(path: Path) -> frozenset[str]:
 
 
 def make_grid(groups: Sequence[int], local: Sequence[int]) -> NDRange:
-    """Make an index space of a CUDA grid and block; trailing dimensions of one are left out.
-
-    Examples
-    --------
-    >>> make_grid((4, 2, 1), (32, 1, 1)).global_size
-    (128, 2)
-    """
+    """Make an index space of a CUDA grid and block; trailing dimensions of one are left out."""
     dimensions = max([1, *(i + 1 for i in range(len(groups)) if max(groups[i], local[i]) > 1)])
     sizes = [int(g) * int(n) for g, n in zip(groups, local, strict=True)]
     return NDRange(
@@ -216,24 +198,12 @@ GRID_FEATURES = (
 
 
 def make_slug(text: str) -> str:
-    """Make a name of small letters, digits and dashes.
-
-    Examples
-    --------
-    >>> make_slug("NVIDIA V100-SXM2-16GB (LLNL Lassen)")
-    'nvidia-v100-sxm2-16gb-llnl-lassen'
-    """
+    """Make a name of small letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def name_counter(counter: str) -> str:
-    """Name a counter of nvprof as a feature.
-
-    Examples
-    --------
-    >>> name_counter("issued_ipc"), name_counter("shared_load")
-    ('counters.nvprof_issued_ipc_ratio', 'counters.nvprof_shared_load_count')
-    """
+    """Name a counter of nvprof as a feature."""
     unit = "ratio" if any(word in counter for word in _RATIOS) else "count"
     return f"counters.nvprof_{counter}_{unit}"
 

@@ -100,10 +100,7 @@ def read_tuning(files: TuningFiles) -> TuningResults:
 
 
 def find_tuning_files(results: Path) -> TuningFiles:
-    """Find the T1 file of a tuner's results: ``NAME.t1.json`` beside ``NAME.json``, if it is there.
-
-    It has to say the device, and the unit of times where the results do not.
-    """
+    """Find the T1 file of a tuner's results: ``NAME.t1.json`` beside ``NAME.json``, if any."""
     problem = results.with_suffix(f".t1{JSON_ENDING}")
     return TuningFiles(results=results, problem=problem if problem.is_file() else None)
 

@@ -19,20 +19,7 @@ _SQLITE_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
 
 def parse_url(place: str | Path) -> sa.URL:
-    """Turn a path or URL into SQLAlchemy's.
-
-    Parameters
-    ----------
-    place : str or Path
-        A file for SQLite, ``sqlite:///file`` or ``postgresql://user@host/database``.
-
-    Examples
-    --------
-    >>> parse_url("postgresql://me@host/kernels").drivername
-    'postgresql+psycopg'
-    >>> parse_url("rows.sqlite").render_as_string()
-    'sqlite:///rows.sqlite'
-    """
+    """Turn a path or URL into SQLAlchemy's."""
     if "://" not in str(place):
         return sa.URL.create("sqlite", database=str(place))
     try:

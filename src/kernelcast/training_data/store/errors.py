@@ -43,13 +43,7 @@ class StoreError(KernelcastError):
 
 @contextmanager
 def speak_plainly(where: str) -> Iterator[None]:
-    """Turn a database's errors into ours while the block runs.
-
-    Parameters
-    ----------
-    where : str
-        What messages call the store; no password in it.
-    """
+    """Turn a database's errors into ours while the block runs."""
     try:
         yield
     except sa.exc.DBAPIError as error:
@@ -82,13 +76,7 @@ def read_sqlite_code(error: BaseException | None) -> int | None:
 
 
 def is_database(path: Path) -> bool:
-    """Tell whether a file is a SQLite database, or may become one: an empty file is empty tables.
-
-    Parameters
-    ----------
-    path : Path
-        The file; what is no file is no database.
-    """
+    """Tell whether a file is a SQLite database, or may become one, as an empty file may."""
     if not (path.is_file() and os.access(path, os.R_OK)):
         return False
     # Immutable: its first page is all that is wanted, without locks or a write-ahead log.

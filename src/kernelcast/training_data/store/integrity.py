@@ -17,17 +17,7 @@ _OUR_PREFIX = "service_"
 
 
 def find_damage(connection: sa.Connection) -> list[str]:
-    """Look for damage; reads all of the database.
-
-    SQLite's ``PRAGMA integrity_check`` looks at the whole file. PostgreSQL's extension amcheck
-    looks at our tables and their indexes where it is installed and may be used; without it, the
-    rows of each table are counted by the table and by its primary key.
-
-    Returns
-    -------
-    list of str
-        What is damaged, in the database's words; at most 20 of them.
-    """
+    """Look for damage; reads all of the database."""
     if connection.dialect.name == "sqlite":
         return _find_sqlite_damage(connection)
     found: list[str] = []

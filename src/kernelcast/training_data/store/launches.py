@@ -23,10 +23,7 @@ _EVER: Final = -(2**62)
 def list_newest(
     store: Store, wanted: Selection, *, most: int, kernel: str | None = None
 ) -> list[sa.Row[Any]]:
-    """Give launches with such observations, with their labels, that were measured last first.
-
-    What is imported today may have been measured years ago: it comes after what was seen today.
-    """
+    """Give launches with such observations, with their labels, that were measured last first."""
     newest = _query_time(wanted, most=1).label("newest_us")
     order = (newest.desc().nulls_last(), LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key)
     query = sa.select(LAUNCHES, newest).order_by(*order).limit(most)
@@ -36,15 +33,7 @@ def list_newest(
 
 
 def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> list[sa.Row[Any]]:
-    """Sum up the newest observations of launches; those without any are left out.
-
-    Returns
-    -------
-    list of Row
-        With `launch_key`; `observations`, how many were summed up; `seconds`, their median;
-        `low_s` and `high_s`, their 10 % and 90 % quantile; `noise`, the mean of their own;
-        `measured_at_us` of the newest.
-    """
+    """Sum up the newest observations of launches; those without any are left out."""
     newest = _query_newest(keys, wanted, SUMMED).subquery()
     place = sa.func.row_number().over(partition_by=newest.c.launch_key, order_by=newest.c.seconds)
     count = sa.func.count().over(partition_by=newest.c.launch_key)
@@ -67,15 +56,7 @@ def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> lis
 def read_newest_times(
     store: Store, keys: Sequence[str], wanted: Selection, *, most: int
 ) -> list[sa.Row[Any]]:
-    """Give the newest times of each launch, oldest of them first.
-
-    Those of one moment are all given, be they more than `most`.
-
-    Returns
-    -------
-    list of Row
-        With `launch_key`, `measured_at_us`, `seconds`, `noise` and `run_count`.
-    """
+    """Give the newest times of each launch, oldest of them first."""
     newest = _query_newest(keys, wanted, most).subquery()
     order = (newest.c.launch_key, newest.c.measured_at_us.asc().nulls_first(), newest.c.seconds)
     return store.select(sa.select(newest).order_by(*order))
@@ -122,11 +103,7 @@ def find_sizes(store: Store, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.CompoundSelect[Any]:
-    """Make the query for the newest rows of each launch; all of the last row's moment are there.
-
-    A window over all rows of a launch would read all of them: the time of the last row that counts
-    is looked up first, and bounds what is read.
-    """
+    """Make the query for the newest rows of each launch; all of the last row's moment are there."""
     held = OBSERVATIONS.c
     conditions = list_conditions(wanted, OBSERVATIONS)
     bounds = _query_bounds(keys, wanted, most).subquery("bounds")

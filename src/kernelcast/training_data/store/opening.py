@@ -26,35 +26,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def open_store(place: str | Path, *, must_exist: bool = False) -> Store:
-    """Open a store of observations; make it where there is none.
-
-    Parameters
-    ----------
-    place : str or Path
-        A file for SQLite, or a URL such as ``postgresql://user@host/database``.
-    must_exist : bool
-        Whether to refuse a file that is not there instead of making it.
-
-    Returns
-    -------
-    Store
-        May be used by several threads; other processes open their own.
-
-    Raises
-    ------
-    InputError
-        If the place is no file or URL that a store can be at, or nothing is there.
-    StoreError
-        If the database does not answer, holds something else, or was written by a newer version.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_store(Path(folder) / "rows.sqlite") as store:
-    ...         store.count()
-    0
-    """
+    """Open a store of observations; make it where there is none."""
     url = parse_url(place)
     where = url.render_as_string(hide_password=True)
     if url.get_backend_name() == "sqlite":
@@ -174,13 +146,7 @@ FOR EACH ROW EXECUTE FUNCTION mark_launches()
 
 
 def migrate(engine: sa.Engine, where: str) -> Path | None:
-    """Make the tables, or bring older ones up to date, in one transaction.
-
-    Returns
-    -------
-    Path or None
-        Copy of the older SQLite file, where there was one.
-    """
+    """Make the tables, or bring older ones up to date, in one transaction."""
     with engine.connect() as connection:
         found = _read_version(connection, where)
     if found == HEAD:
@@ -303,10 +269,7 @@ def read_version(connection: sa.Connection, version_table: str) -> str | None:
 
 
 def lock_versions(connection: sa.Connection, key: int) -> None:
-    """Let one process change versions at a time, until the transaction ends.
-
-    A writer's transaction of SQLite is a lock already.
-    """
+    """Let one process change versions at a time, until the transaction ends."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
 

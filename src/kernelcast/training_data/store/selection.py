@@ -15,13 +15,7 @@ _CARE = frozenset({ObservationFlag.CONTAMINATED, ObservationFlag.OUTLIER,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Conditions on observations; an empty one holds for all, several hold together.
-
-    Examples
-    --------
-    >>> Selection(kernels=("triad",), least_seconds=0.1).kernels
-    ('triad',)
-    """
+    """Conditions on observations; an empty one holds for all, several hold together."""
 
     keys: tuple[str, ...] = ()
     measurements: tuple[str, ...] = ()

@@ -37,19 +37,7 @@ _KEY_LETTERS = 64
 class Store:
     """A store of observations; `kernelcast.training_data.store.open_store` opens one.
 
-    Parameters
-    ----------
-    url : sqlalchemy.URL
-        Of the database.
-    where : str
-        What messages call it; no password in it.
-    engine : Engine or None
-        Connections to it.
-
-    Notes
-    -----
-    Threads share one store. It may be pickled, and used after a fork: every process has
-    connections of its own. Every writing call is one transaction: all of it is kept, or nothing.
+    Threads share one; it may be pickled and used after a fork. Every writing call is a transaction.
     """
 
     def __init__(self, *, url: sa.URL, where: str, engine: sa.Engine | None = None) -> None:
@@ -81,13 +69,7 @@ class Store:
         self._engine.dispose()
 
     def add(self, observation: Observation, *, replace: bool = False) -> bool:
-        """Add one observation; see `add_many`.
-
-        Returns
-        -------
-        bool
-            Whether it was not there.
-        """
+        """Add one observation; see `add_many`."""
         return self.add_many([observation], replace=replace).added == 1
 
     def add_many(
@@ -97,41 +79,14 @@ class Store:
         replace: bool = False,
         check: Callable[[AddedRows], None] = lambda _: None,
     ) -> AddedRows:
-        """Add observations in one transaction: an error leaves none of them.
-
-        Parameters
-        ----------
-        observations : iterable of Observation
-            Any number; they are not held in memory.
-        replace : bool
-            What becomes of those whose key is there: by default they stay as they were, so that
-            a repeated collection changes nothing.
-        check : callable
-            Is told what is about to be kept; whatever it raises leaves none of them.
-
-        Returns
-        -------
-        AddedRows
-            How many were new.
-
-        Raises
-        ------
-        StoreError
-            If the store cannot be written, or its disk is full.
-        """
+        """Add observations in one transaction: an error leaves none of them."""
         with self._write() as connection:
             rows = add_observations(connection, observations, replace=replace)
             check(rows)
             return rows
 
     def add_failures(self, failures: Iterable[FailureRecord]) -> AddedRows:
-        """Add failures in one transaction; the newest of equal ones stays.
-
-        Raises
-        ------
-        StoreError
-            If the store cannot be written.
-        """
+        """Add failures in one transaction; the newest of equal ones stays."""
         with self._write() as connection:
             return add_rows(
                 connection, FAILURES, [failure_to_row(one) for one in failures], replace=True
@@ -146,13 +101,7 @@ class Store:
             )
 
     def remove_selected(self, wanted: Selection) -> int:
-        """Remove the observations of a selection in one transaction; give how many there were.
-
-        Raises
-        ------
-        InputError
-            If nothing is selected by anything: that would be the whole store.
-        """
+        """Remove the observations of a selection in one transaction; give how many there were."""
         conditions = list_conditions(wanted, OBSERVATIONS)
         if not conditions:
             msg = f"{self.where}: every observation would be removed; say which are meant"
@@ -167,13 +116,7 @@ class Store:
             return connection.execute(wanted).rowcount
 
     def get(self, key: str) -> Observation:
-        """Give the observation of a key or of its unique beginning.
-
-        Raises
-        ------
-        InputError
-            If there is none, or several begin so.
-        """
+        """Give the observation of a key or of its unique beginning."""
         column = OBSERVATIONS.c.key
         is_whole = len(key) == _KEY_LETTERS  # found by the index; a beginning is looked for
         begins = column == key if is_whole else sa.func.substr(column, 1, len(key)) == key
@@ -233,13 +176,7 @@ class Store:
             return list(connection.execute(query).all())
 
     def find_damage(self) -> list[str]:
-        """Have the database look for damage in itself; see `store.integrity`.
-
-        Raises
-        ------
-        StoreError
-            If the store cannot be read at all.
-        """
+        """Have the database look for damage in itself; see `store.integrity`."""
         with self._read() as connection:
             return find_damage(connection)
 
@@ -251,17 +188,7 @@ class Store:
         ordered: bool = False,
         batch_rows: int = _BATCH_ROWS,
     ) -> Iterator[Sequence[sa.Row[Any]]]:
-        """Give rows of the observations' table in batches.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Which columns, all when left out.
-        ordered : bool
-            Whether in the order of their keys; else in any.
-        batch_rows : int
-            Most rows at a time.
-        """
+        """Give rows of the observations' table in batches."""
         names = OBSERVATIONS.c.keys() if columns is None else columns
         query = sa.select(*(OBSERVATIONS.c[name] for name in names))
         query = query.where(*list_conditions(wanted, OBSERVATIONS))
@@ -274,10 +201,7 @@ class Store:
     def read_newest(
         self, wanted: Selection, columns: Sequence[str], *, most: int
     ) -> list[sa.Row[Any]]:
-        """Give some columns of the rows that were measured last, the oldest of them first.
-
-        Rows without a time count as the oldest; rows of one time are in the order of their keys.
-        """
+        """Give some columns of the rows that were measured last, the oldest of them first."""
         return self.select(query_newest(wanted, columns, most=most))[::-1]
 
     @property
@@ -304,11 +228,7 @@ class Store:
 
 
 def query_newest(wanted: Selection, columns: Sequence[str], *, most: int) -> sa.Select[Any]:
-    """Make the query of `Store.read_newest`, newest first.
-
-    Of a kernel on a device an index has the rows in this order: databases end when they have
-    enough of them.
-    """
+    """Make the query of `Store.read_newest`, newest first."""
     held = OBSERVATIONS.c
     return (
         sa.select(*(held[name] for name in columns))

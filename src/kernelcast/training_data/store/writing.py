@@ -44,10 +44,7 @@ class AddedRows:
 
 
 def wait_for_turn(connection: sa.Connection) -> None:
-    """Let one writer work at a time, so that writers never wait for each other in a circle.
-
-    A writer's transaction of SQLite has its turn already when it begins.
-    """
+    """Let one writer work at a time, so that writers never wait for each other in a circle."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(PG_WRITER_LOCK)))
 
@@ -102,13 +99,7 @@ def add_schemas(connection: sa.Connection, schemas: Iterable[FeatureSchema]) -> 
 
 
 def split(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Split into lists of at most `size`.
-
-    Examples
-    --------
-    >>> list(split("abcde", 2))
-    [['a', 'b'], ['c', 'd'], ['e']]
-    """
+    """Split into lists of at most `size`."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
