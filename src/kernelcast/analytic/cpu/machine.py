@@ -56,6 +56,8 @@ class CpuCache:
                 f"{self.size_bytes} bytes",
                 f"whole sets of {self.ways} ways of {self.line_bytes} bytes",
             )
+        if self.is_victim and (self.is_inclusive or not self.writes_back):
+            self._refuse("a victim cache", "that it writes back and is not inclusive")
 
     @property
     def sets(self) -> int:
@@ -162,6 +164,11 @@ class CpuMachine:
         if not self.caches:
             msg = f"{self.name}: no caches; {_remedy('caches')}"
             raise InputError(msg)
+        if self.caches[0].is_victim:
+            msg = (
+                f"{self.name}: {self.caches[0].name} is a victim cache; expected a plain one first"
+            )
+            raise InputError(msg)
         for nearer, farther in pairwise(self.caches):
             if nearer.line_bytes != farther.line_bytes:
                 msg = (
@@ -169,6 +176,9 @@ class CpuMachine:
                     f"{farther.line_bytes} in {farther.name}; the models count lines of one size"
                 )
                 raise InputError(msg)
+            if farther.is_victim and nearer.is_victim:
+                msg = f"{self.name}: {farther.name} and {nearer.name} are both victim caches"
+                raise InputError(f"{msg}; expected a plain cache between them")
             if nearer.size_bytes > farther.size_bytes * farther.shared_by:
                 msg = (
                     f"{self.name}: {farther.name} ({farther.size_bytes} bytes) is smaller than "

@@ -1,39 +1,42 @@
-"""Cache traffic by simulation, in place of layer conditions (Kerncraft paper, section 2.4.1)."""
+"""Cache traffic of a loop nest by simulation (Kerncraft paper, section 2.4.1)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
+from operator import attrgetter
 
-from kernelcast.analytic.cpu.cache_simulator.hierarchy import (
-    CacheHierarchy,
-    CacheLevel,
-    CacheRole,
-)
-from kernelcast.analytic.cpu.layer_conditions.evaluation import note_decisions
-from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.expressions.loop_nest import LoopNest
-from kernelcast.records.cache_volumes import CacheVolumes
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.analytic.cpu.layer_conditions import find_work_bytes, note_decisions
+from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions.intervals import bound_values
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestLoop, unite
+from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
+from kernelcast.records.errors import InputError
+
+Integers = npt.NDArray[np.int64]
 
 _MOST_WAYS, _USUAL_WAYS = 64, 16
 """More ways than any cache has stand for an unknown number; such a cache is simulated with 16."""
+_WINDOW, _UNEVEN_WINDOW = 100_000, 10_000_000
+"""Iterations of the innermost loop that are counted, or as many as the nest has: one line of work
+more or less is 0.01 % of them. More where conditions on loop variables hold for a part of them."""
+_WARM_UP, _CHECKS = 2, 50
+"""Iterations at most before counting, per element that the caches have room for, and how often it
+is asked meanwhile whether these are full."""
+_CHUNK_ACCESSES = 1 << 16
+_PIECE = 1 << 14
+_SEED = 1
+"""Which iterations a condition on data holds in is drawn anew for each nest, the same each time."""
 
 
 class SimulatedVolumes:
     """Predicts cache traffic by running a nest's accesses through simulated caches.
 
     Slower than `LayerConditions`, and exact where those assume: any order of loops, any step,
-    sets and ways.
-
-    Parameters
-    ----------
-    nest : LoopNest
-        Loops and accesses; addresses may be any expression.
-    machine : CpuMachine
-        Caches.
-
-    Raises
-    ------
-    InputError
-        If the caches do not fit one behind the other.
+    sets and ways; addresses may be any expression.
     """
 
     name = "sim"
@@ -41,50 +44,299 @@ class SimulatedVolumes:
     def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
         self._nest = nest
         self._machine = machine
-        unknown = (
-            f"{cache.name}: {cache.ways} ways are taken for an unknown number; simulated with "
-            f"{_USUAL_WAYS}"
-            for cache in machine.caches
-            if cache.ways > _MOST_WAYS
+        self._notes = (
+            *nest.notes,
+            *note_decisions(nest),
+            *(
+                f"{cache.name}: {cache.ways} ways are taken for an unknown number; simulated with "
+                f"{_USUAL_WAYS}"
+                for cache in machine.caches
+                if cache.ways > _MOST_WAYS
+            ),
         )
-        self._notes = (*nest.notes, *note_decisions(nest), *unknown)
-        self.hierarchy()
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
-        """Predict the traffic of every level.
-
-        Raises
-        ------
-        InputError
-            If a constant is missing, a loop never runs, or the machine has not so many cores.
-        """
-        # numba takes half a second to import; layer conditions need not wait for it.
-        from kernelcast.analytic.cpu.cache_simulator.nest import simulate_nest
-
-        found = simulate_nest(self._nest, self.hierarchy(cores), constants)
-        return replace(found, notes=(*self._notes, *found.notes))
-
-    def hierarchy(self, cores: int = 1) -> CacheHierarchy:
-        """Describe the caches that one of so many busy cores has.
-
-        Raises
-        ------
-        InputError
-            If the machine has not so many cores, or its caches do not fit one behind the other.
-        """
-        levels = []
+        """Predict the traffic of every level for one of so many busy cores."""
+        caches = []
         for cache, size in zip(self._machine.caches, self._machine.shares(cores), strict=True):
             ways = _USUAL_WAYS if cache.ways > _MOST_WAYS else cache.ways
-            levels.append(
-                CacheLevel(
-                    name=cache.name,
-                    size_bytes=size - size % (ways * cache.line_bytes),
-                    ways=ways,
-                    line_bytes=cache.line_bytes,
-                    role=CacheRole.VICTIM if cache.is_victim else CacheRole.CACHE,
-                    writes_back=cache.writes_back,
-                    writes_allocate=cache.writes_allocate,
-                    is_inclusive=cache.is_inclusive,
-                )
+            whole = size - size % (ways * cache.line_bytes)
+            caches.append(replace(cache, ways=ways, size_bytes=whole))
+        found = simulate_nest(self._nest, caches, constants)
+        return replace(found, notes=(*self._notes, *found.notes))
+
+
+def simulate_nest(
+    nest: LoopNest, caches: Sequence[CpuCache], constants: Mapping[str, int]
+) -> CacheVolumes:
+    """Count what a nest moves through caches once they are warm.
+
+    The nest runs from its beginning until all caches are full, and on; what it has yet to touch
+    then is not in them. If it ends before, or is about to, all of it has passed the caches once:
+    it begins again, at the edge of its arrays. The count starts where the lowest store, else the
+    lowest load, begins a cache line.
+    """
+    # numba takes half a second to import; layer conditions need not wait for it.
+    from kernelcast.analytic.cpu.cache_engine import Simulator
+
+    line_bytes = caches[0].line_bytes
+    run = NestAddresses(nest, constants, alignment_bytes=line_bytes)
+    simulator = Simulator(caches)
+    per_line = line_bytes / run.find_work_bytes(line_bytes)
+    window = min(_UNEVEN_WINDOW if run.is_uneven else _WINDOW, run.total)
+    capacity = sum(one.size_bytes for one in caches) // int(run.kinds[:, 1].min())
+    chunk = max(1, _CHUNK_ACCESSES // len(run.kinds))
+
+    def advance(iterations: int) -> int:
+        done = 0
+        while done < iterations and run.has_more:
+            addresses, kinds, passed = run.take(min(chunk, iterations - done))
+            if addresses.size:
+                simulator.feed(addresses, kinds)
+            done += passed
+        return done
+
+    done = 0
+    while done < _WARM_UP * capacity and run.has_more and not simulator.is_full:
+        done += advance(-(-capacity // _CHECKS))
+    if done + window > run.total:
+        advance(window)  # to the end: there is too little left to count
+    notes = []
+    if run.has_more and not simulator.is_full:
+        notes.append(f"counted after {done} iterations, before the caches were full")
+    if run.is_uneven and window < run.total:
+        notes.append(
+            f"counted in {window} of {run.total} iterations: conditions may hold more often or "
+            "less in the others"
+        )
+    if not run.has_more:
+        run.rewind()
+    advance(run.count_before_line(line_bytes))
+    simulator.reset_counts()
+    lines = advance(window) / per_line
+    names = [*(one.name for one in caches), MEMORY]
+    kinds = ("loads", "hits", "misses", "stores", "evicts")
+    return CacheVolumes(
+        predictor=SimulatedVolumes.name,
+        levels=tuple(
+            LevelVolume(
+                name=name, **{kind: one / lines for kind, one in zip(kinds, counts, strict=True)}
             )
-        return CacheHierarchy(levels=tuple(levels))
+            for name, counts in zip(names, simulator.counts, strict=True)
+        ),
+        line_bytes=line_bytes,
+        iterations=per_line,
+        notes=tuple(notes),
+    )
+
+
+class NestAddresses:
+    """The addresses that a nest's iterations touch, in order.
+
+    Arrays lie one behind the other in the order of their names, whatever the order of their
+    declarations, each at the next multiple of the alignment; the first begins at address 0.
+    Scalars are in registers. An iteration reads array by array in the order of declarations, then
+    writes: which read comes first is the compiler's choice, not that of who wrote the sum.
+    """
+
+    def __init__(
+        self, nest: LoopNest, constants: Mapping[str, int], *, alignment_bytes: int = 1
+    ) -> None:
+        if not nest.loops or not nest.accesses:
+            msg = f"{nest.name}: {len(nest.loops)} loops, {len(nest.accesses)} accesses; give some"
+            raise InputError(msg)
+        self._loops = nest.loops
+        self._symbols = [Symbol(SymbolKind.LOOP, loop.name) for loop in nest.loops]
+        self._scalars = nest.bind_constants(constants)
+        self._taken = nest.taken
+        self.total = self._count()
+        if not self.total:
+            given = sorted(f"{name}={value}" for name, value in self._scalars.items())
+            given_text = ", ".join(given) or "its bounds"
+            msg = f"{nest.name}: the loops never run for {given_text}; give larger sizes"
+            raise InputError(msg)
+        places = {array.name: at for at, array in enumerate(nest.arrays)}
+        unknown = sorted({one.array for one in nest.accesses} - set(places))
+        if unknown:
+            msg = f"{nest.name}: arrays {', '.join(unknown)} are accessed but not declared"
+            raise InputError(msg)
+        accesses = sorted(nest.accesses, key=lambda one: (one.is_store, places[one.array]))
+        self.kinds = np.array([(one.is_store, one.bytes) for one in accesses], dtype=np.int64)
+        starts = self._place_arrays(nest, alignment_bytes)
+        offsets = [one.offset_bytes.substitute(self._scalars) for one in accesses]
+        # Accesses that move alike are evaluated once.
+        self._moving = list(dict.fromkeys(one - one.constant_term for one in offsets))
+        self._groups = [self._moving.index(one - one.constant_term) for one in offsets]
+        self._shifts = [
+            one.constant_term + starts[access.array]
+            for one, access in zip(offsets, accesses, strict=True)
+        ]
+        self._conditions = [
+            (unite(one.condition) if self._taken is None else one.condition).substitute(
+                self._scalars
+            )
+            for one in (accesses if nest.has_branches else ())
+        ]
+        self.is_uneven = any(set(self._symbols) & one.symbols() for one in self._conditions)
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Go back to the first iteration."""
+        self._chance = np.random.default_rng(_SEED)
+        self._points = self._walk(len(self._loops), {}, 1)
+        self._held: dict[Symbol, Integers] = {}
+        self._left = 0
+        self._refill()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the end of the nest is not reached yet."""
+        return self._left > 0
+
+    def find_work_bytes(self, line_bytes: int) -> int:
+        """Find the bytes of results per iteration."""
+        inner = self._symbols[-1]
+        moves = []
+        for group, (is_store, size) in zip(self._groups, self.kinds.tolist(), strict=True):
+            parts = self._moving[group].split(inner)
+            stride = None if parts is None else parts[1].constant_value
+            step = size if stride is None else abs(stride * self._loops[-1].step)
+            moves.append((bool(is_store), step))
+        return find_work_bytes(moves, line_bytes) or int(self.kinds[:, 1].max())
+
+    def count_before_line(self, line_bytes: int) -> int:
+        """Count the iterations before one whose lowest store, else load, begins a cache line."""
+        columns = {name: values[:line_bytes] for name, values in self._held.items()}
+        addresses = self._evaluate(columns, min(line_bytes, self._left))
+        chosen = self.kinds[:, 0] == self.kinds[:, 0].max()
+        lowest = addresses[:, chosen].argmin(axis=1)
+        sizes = self.kinds[chosen, 1][lowest]
+        begins = addresses[:, chosen].min(axis=1) % line_bytes < sizes
+        return int(begins.argmax()) if begins.any() else len(begins)
+
+    def take(self, iterations: int) -> tuple[Integers, Integers, int]:
+        """List addresses and kinds of what the next iterations execute, and count these.
+
+        There are fewer at the end of the nest.
+        """
+        columns, done = self._take_columns(iterations)
+        addresses = self._evaluate(columns, done).ravel()
+        if not self._conditions:
+            return addresses, self.kinds, done
+        for one in sorted(frozenset().union(*(one.symbols() for one in self._conditions)), key=str):
+            if one not in columns:
+                columns[one] = (self._chance.random(done) < (self._taken or 0.0)).astype(np.int64)
+        executed = np.empty((done, len(self._conditions)), dtype=np.bool_)
+        for at, condition in enumerate(self._conditions):
+            executed[:, at] = condition.evaluate(columns)
+        kept = executed.ravel()
+        return addresses[kept], np.tile(self.kinds, (done, 1))[kept], done
+
+    def _evaluate(self, columns: Mapping[Symbol, Integers], count: int) -> Integers:
+        bases = [
+            np.broadcast_to(np.asarray(one.evaluate(columns), dtype=np.int64), count)
+            for one in self._moving
+        ]
+        addresses = np.empty((count, len(self._groups)), dtype=np.int64)
+        for at, (group, shift) in enumerate(zip(self._groups, self._shifts, strict=True)):
+            np.add(bases[group], shift, out=addresses[:, at])
+        return addresses
+
+    def _take_columns(self, iterations: int) -> tuple[dict[Symbol, Integers], int]:
+        """Take the loops' variables in the next iterations."""
+        parts, done = [], 0
+        while done < iterations and self._left:
+            part = min(iterations - done, self._left)
+            parts.append({name: values[:part] for name, values in self._held.items()})
+            self._held = {name: values[part:] for name, values in self._held.items()}
+            self._left -= part
+            done += part
+            self._refill()
+        if len(parts) == 1:
+            return parts[0], done
+        names = self._symbols if parts else ()
+        return {name: np.concatenate([one[name] for one in parts]) for name in names}, done
+
+    def _refill(self) -> None:
+        if not self._left:
+            self._held = next(self._points, {})
+            self._left = len(self._held[self._symbols[-1]]) if self._held else 0
+
+    def _walk(
+        self, depth: int, outer: dict[Symbol, Integers], count: int
+    ) -> Iterator[dict[Symbol, Integers]]:
+        """List the iterations of the outermost loops, `depth` of them, in pieces."""
+        at = len(outer)
+        if at == depth:
+            yield outer
+            return
+        starts, trips = self._bound(self._loops[at], outer, count)
+        ends = np.cumsum(trips)
+        for begin in range(0, int(ends[-1]), _PIECE):
+            chosen = np.arange(begin, min(begin + _PIECE, int(ends[-1])))
+            whose = np.searchsorted(ends, chosen, side="right")
+            inside = {name: values[whose] for name, values in outer.items()}
+            steps = chosen - (ends - trips)[whose]
+            inside[self._symbols[at]] = starts[whose] + self._loops[at].step * steps
+            yield from self._walk(depth, inside, len(chosen))
+
+    def _bound(
+        self, loop: NestLoop, outer: Mapping[Symbol, Integers], count: int
+    ) -> tuple[Integers, Integers]:
+        """Evaluate where a loop starts, and how often it runs, in each of `count` iterations."""
+        known: dict[Symbol, Value] = {**self._scalars, **outer}
+        start, stop = (
+            np.broadcast_to(np.asarray(one.evaluate(known), dtype=np.int64), count)
+            for one in (loop.start, loop.stop)
+        )
+        towards = 1 if loop.step > 0 else -1
+        return start, np.maximum(0, (stop - start + loop.step - towards) // loop.step)
+
+    def _count(self) -> int:
+        """Count all iterations: of a box at once, else row by row."""
+        if all(one.start.is_parameter and one.stop.is_parameter for one in self._loops):
+            return prod(int(self._bound(one, {}, 1)[1][0]) for one in self._loops)
+        last = self._loops[-1]
+        rows = self._walk(len(self._loops) - 1, {}, 1)
+        return sum(
+            int(self._bound(last, one, len(next(iter(one.values()))))[1].sum()) for one in rows
+        )
+
+    def _place_arrays(self, nest: LoopNest, alignment_bytes: int) -> dict[str, int]:
+        """Place arrays: the address that each one's offsets count from."""
+        starts: dict[str, int] = {}
+        end = 0
+        for array in sorted(nest.arrays, key=attrgetter("name")):
+            low, high = 0, 1
+            if array.dimensions:
+                sizes = (int(one.evaluate(self._scalars)) for one in array.dimensions)
+                high = array.element_bytes * prod(sizes)
+                if high < 1:
+                    msg = f"array {array.name} has {high} bytes; give sizes of at least 1"
+                    raise InputError(msg)
+            else:
+                for one in nest.accesses:
+                    if one.array == array.name:
+                        least, most = self._find_extent(one)
+                        low, high = min(low, least), max(high, most + one.bytes)
+            start = -(-end // alignment_bytes) * alignment_bytes
+            starts[array.name] = start - low
+            end = start + high - low
+        return starts
+
+    def _find_extent(self, access: NestAccess) -> tuple[int, int]:
+        """Find between which addresses an access to an array of unknown size stays."""
+        ranges = {symbol: (value, value) for symbol, value in self._scalars.items()}
+        try:
+            for loop, own in zip(self._loops, self._symbols, strict=True):
+                towards = 1 if loop.step > 0 else -1
+                start, stop = bound_values(loop.start, ranges), bound_values(loop.stop, ranges)
+                ends = (*start, *(one - towards for one in stop))
+                ranges[own] = min(ends), max(ends)
+            return bound_values(access.offset_bytes, ranges)
+        except EvaluationError as error:
+            msg = (
+                f"{access.text or access.array}: how far the pointer reaches is not known "
+                f"({error}); declare the array with its dimensions"
+            )
+            raise InputError(msg) from error

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheHierarchy, CacheLevel
-from kernelcast.analytic.cpu.cache_simulator.nest import simulate_nest
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine, StreamRates
+from kernelcast.analytic.cpu.simulated import simulate_nest
 from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest
 from support.reference_nests import make_nest
@@ -87,9 +86,7 @@ def test_agrees_with_a_simulated_cache(name: str) -> None:
     inner = Symbol(SymbolKind.LOOP, nest.loops[-1].name)
     moved = tuple(one for one in nest.accesses if inner in one.offset_bytes.symbols())
     for level, size in zip(volumes.levels, SIZES, strict=False):
-        cache = CacheLevel(name="L1", size_bytes=size, ways=size // 64)
-        simulated = simulate_nest(
-            replace(nest, accesses=moved), CacheHierarchy(levels=(cache,)), constants
-        ).levels[0]
+        cache = CpuCache(name="L1", size_bytes=size, line_bytes=64, ways=size // 64)
+        simulated = simulate_nest(replace(nest, accesses=moved), [cache], constants).levels[0]
         assert level.misses == pytest.approx(simulated.misses, rel=0.06, abs=0.06)
         assert level.evicts == pytest.approx(simulated.evicts, rel=0.06, abs=0.06)

@@ -1,85 +1,428 @@
-"""Simulation as a cache predictor: machines as hierarchies, in the place of layer conditions."""
+"""Simulated caches: against a slow model in plain Python, and in the place of layer conditions."""
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from kernelcast.analytic.cpu.cache_simulator.hierarchy import CacheRole
+from kernelcast.analytic.cpu import simulated
+from kernelcast.analytic.cpu.cache_engine import Simulator
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
-from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.analytic.cpu.simulated import SimulatedVolumes
-from kernelcast.records.cache_volumes import CacheVolumes
+from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
+from kernelcast.analytic.cpu.simulated import NestAddresses, SimulatedVolumes, simulate_nest
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.errors import InputError
+from kernelcast.records.operations import OperationCounts
 from support.machines import IVY_BRIDGE
-from support.reference_nests import make_nest
 
-FIVE_POINTS = make_nest(
-    [("j", "1", "M - 1", 1), ("i", "1", "N - 1", 1)], {"a": ["M", "N"], "b": ["M", "N"]},
-    [("a", "j, i-1"), ("a", "j, i+1"), ("a", "j-1, i"), ("a", "j+1, i")], [("b", "j, i")],
+KINDS = ("loads", "hits", "misses", "stores", "evicts")
+
+
+def zeros() -> dict[str, int]:
+    """Give counts to begin with."""
+    return dict.fromkeys(KINDS, 0)
+
+
+@dataclass
+class Way:
+    """A line in its place."""
+
+    line: int
+    used: int
+    dirty: bool
+
+
+@dataclass
+class SlowCache:
+    """One level; `behind` loads and stores, the last one's is memory."""
+
+    level: CpuCache
+    behind: Any
+    clock: list[int]
+    in_front: list["SlowCache"] = field(default_factory=list)
+    victim: "SlowCache | None" = None
+    sets: dict[int, list[Way | None]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=zeros)
+
+    def ways(self, line: int) -> list[Way | None]:
+        """Give the set of a line."""
+        return self.sets.setdefault(line % self.level.sets, [None] * self.level.ways)
+
+    def find(self, line: int) -> Way | None:
+        """Give the way of a line."""
+        return next((way for way in self.ways(line) if way and way.line == line), None)
+
+    def drop(self, line: int) -> bool:
+        """Take a line out; tell whether it was modified."""
+        held, ways = self.find(line), self.ways(line)
+        if held is not None:
+            ways[ways.index(held)] = None
+        return held is not None and held.dirty
+
+    def touch(self, line: int) -> None:
+        """Note a use."""
+        self.clock[0] += 1
+        held = self.find(line)
+        assert held is not None
+        held.used = self.clock[0]
+
+    def load(self, line: int) -> None:
+        """Read a part of a line."""
+        self.counts["loads"] += 1
+        if self.find(line):
+            self.counts["hits"] += 1
+            self.touch(line)
+            return
+        self.counts["misses"] += 1
+        self.fetch(line, dirty=False)
+
+    def fetch(self, line: int, *, dirty: bool) -> None:
+        """Bring a line in."""
+        if self.victim is not None and self.victim.find(line):
+            self.victim.counts["loads"] += 1
+            self.victim.counts["hits"] += 1
+            dirty |= self.victim.drop(line)
+        else:
+            (self.victim or self).behind.load(line)
+        self.insert(line, dirty=dirty)
+
+    def insert(self, line: int, *, dirty: bool) -> None:
+        """Put a line in, and send another one on."""
+        ways = self.ways(line)
+        at = ways.index(None) if None in ways else min(
+            range(len(ways)), key=lambda one: ways[one].used  # type: ignore[union-attr]
+        )  # fmt: skip
+        old, ways[at] = ways[at], Way(line, 0, dirty)
+        self.touch(line)
+        if old is None:
+            return
+        if self.level.is_inclusive:
+            for cache in self.in_front:
+                old.dirty |= cache.drop(old.line)
+        if self.victim is not None or old.dirty:
+            self.counts["evicts"] += 1
+            (self.victim or self.behind).take(old.line, dirty=old.dirty)
+
+    def store(self, line: int, *, is_evicted: bool = False) -> None:
+        """Write a part of a line, or a whole one that the level in front evicts."""
+        held = self.find(line)
+        self.counts["stores"] += 1
+        if held:
+            self.touch(line)
+            held.dirty = self.level.writes_back
+        elif self.level.writes_allocate and not self.level.is_victim:
+            self.counts["loads"] += 1
+            self.counts["misses"] += 1
+            self.fetch(line, dirty=self.level.writes_back)
+        if not self.level.writes_back or not self.find(line):
+            self.counts["evicts"] += 1
+            if is_evicted:
+                self.behind.take(line, dirty=True)
+            else:
+                self.behind.store(line)
+
+    def take(self, line: int, *, dirty: bool) -> None:
+        """Take an evicted line in."""
+        held, level = self.find(line), self.level
+        if not held and not (level.writes_back and (level.is_victim or level.writes_allocate)):
+            self.store(line, is_evicted=True)
+            return
+        self.counts["stores"] += 1
+        if not held:
+            self.insert(line, dirty=dirty)
+        elif level.writes_back:
+            held.dirty |= dirty
+        else:
+            self.counts["evicts"] += 1
+            self.behind.take(line, dirty=dirty)
+
+
+class SlowMemory:
+    """What lies behind the last cache."""
+
+    def __init__(self) -> None:
+        self.counts = zeros()
+
+    def load(self, _: int) -> None:
+        """Read a line."""
+        self.counts["loads"] += 1
+        self.counts["hits"] += 1
+
+    def store(self, _: int) -> None:
+        """Write a part of a line."""
+        self.counts["stores"] += 1
+
+    def take(self, _: int, *, dirty: bool) -> None:
+        """Take an evicted line in."""
+        self.counts["stores"] += 1
+
+
+def run_slowly(levels: tuple[CpuCache, ...], accesses: list[tuple[int, bool]]) -> list[list[int]]:
+    """Run a stream through the slow model; give the counts of each level."""
+    clock = [0]
+    caches: list[Any] = [SlowMemory()]
+    for level in reversed(levels):
+        cache = SlowCache(level, caches[0], clock)
+        if isinstance(caches[0], SlowCache) and caches[0].level.is_victim:
+            cache.victim = caches[0]
+        caches.insert(0, cache)
+    for at, cache in enumerate(caches[:-1]):
+        cache.in_front = caches[:at]
+    for address, is_store in accesses:
+        (caches[0].store if is_store else caches[0].load)(address // 16)
+    return [[cache.counts[kind] for kind in KINDS] for cache in caches]
+
+
+@st.composite
+def hierarchies(draw: st.DrawFn) -> tuple[CpuCache, ...]:
+    """Draw up to three levels of lines of 16 bytes."""
+    levels: list[CpuCache] = []
+    for at in range(draw(st.integers(1, 3))):
+        is_victim = bool(levels) and not levels[-1].is_victim and draw(st.booleans())
+        ways = draw(st.sampled_from((1, 2, 4)))
+        levels.append(
+            CpuCache(
+                name=f"L{at + 1}",
+                size_bytes=16 * ways * draw(st.sampled_from((1, 2, 3, 4))),
+                ways=ways,
+                line_bytes=16,
+                is_victim=is_victim,
+                writes_back=is_victim or draw(st.booleans()),
+                writes_allocate=draw(st.booleans()),
+                is_inclusive=not is_victim and draw(st.booleans()),
+            )
+        )
+    return tuple(levels)
+
+
+PASSES_EVICTED_LINES_ON = tuple(
+    CpuCache(
+        name=f"L{number}", size_bytes=16, ways=1, line_bytes=16, writes_back=number != 2,
+        writes_allocate=number != 2,
+    )
+    for number in (1, 2, 3)
 )  # fmt: skip
+
+
+@settings(max_examples=250, deadline=None)
+@example(levels=PASSES_EVICTED_LINES_ON, accesses=[(0, True), (1, False)], cut=1)
+@given(
+    levels=hierarchies(),
+    accesses=st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=1, max_size=150),
+    cut=st.integers(0, 150),
+)
+def test_counts_are_those_of_a_slow_model(
+    levels: tuple[CpuCache, ...], accesses: list[tuple[int, bool]], cut: int
+) -> None:
+    """Every way to write counts what a plain model counts, wherever the stream is cut."""
+    accesses = [(line * 16, is_store) for line, is_store in accesses]
+    simulator = Simulator(levels)
+    for part in (accesses[:cut], accesses[cut:]):
+        if part:
+            simulator.feed(
+                np.array([address for address, _ in part]),
+                np.array([(is_store, 4) for _, is_store in part], dtype=np.int64),
+            )
+    assert simulator.counts == run_slowly(levels, accesses)
+
+
+def test_an_access_across_lines_touches_both() -> None:
+    """Bytes of two lines are two loads."""
+    simulator = Simulator([CpuCache(name="L1", size_bytes=256, ways=2, line_bytes=64)])
+    simulator.feed(np.array([60]), np.array([[0, 8]]))
+    assert simulator.counts[0][:3] == [2, 0, 2]
+
+
+CASES = Path(__file__).parents[4] / "../shared/reference/kerncraft/cases.json"
+SKYLAKE = (
+    CpuCache(name="L1", size_bytes=32768, ways=8, line_bytes=64),
+    CpuCache(name="L2", size_bytes=1048576, ways=16, line_bytes=64),
+    CpuCache(name="L3", size_bytes=28835840, ways=11, line_bytes=64, is_victim=True),
+)
+MACHINES = {"IvyBridgeEP_E5-2690v2": IVY_BRIDGE.caches, "SkylakeSP_Gold-6148": SKYLAKE}
+I, J = (  # noqa: E741 - the loops' own names
+    Expr.symbol(Symbol(SymbolKind.LOOP, name)) for name in "ij"
+)
+N, M = (Expr.symbol(Symbol(SymbolKind.SCALAR, name)) for name in "NM")
+
+
+def make_nest(
+    loops: list[tuple[Any, ...]],
+    arrays: dict[str, tuple[Any, ...]],
+    accesses: list[tuple[Any, ...]],
+    **constants: int,
+) -> LoopNest:
+    """Make a nest of eight-byte accesses."""
+    return LoopNest(
+        name="nest",
+        loops=tuple(
+            NestLoop(name=name, start=Expr.of(start), stop=Expr.of(stop), step=step)
+            for name, start, stop, step in loops
+        ),
+        arrays=tuple(
+            NestArray(name=name, element_bytes=8, dimensions=tuple(map(Expr.of, sizes)))
+            for name, sizes in arrays.items()
+        ),
+        accesses=tuple(
+            NestAccess(array=array, offset_bytes=Expr.of(offset), is_store=is_store, bytes=8)
+            for array, offset, is_store in accesses
+        ),
+        executed=OperationCounts(operations={}, memory={}),
+        constants=constants,
+    )
+
+
+HERE = 8 * (J * N + I)
+FIVE_POINTS = make_nest(
+    [("j", 1, M - 1, 1), ("i", 1, N - 1, 1)],
+    {"a": (M, N), "b": (M, N)},
+    [("a", HERE - 8, False), ("a", HERE + 8, False), ("a", HERE - 8 * N, False),
+     ("a", HERE + 8 * N, False), ("b", HERE, True)],
+)  # fmt: skip
+bounds = st.tuples(st.integers(-3, 3), st.integers(-2, 2))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    outer=st.tuples(st.integers(0, 4), st.integers(-4, 6), st.sampled_from((-2, -1, 1, 3))),
+    start=bounds, stop=bounds, step=st.sampled_from((-3, -1, 1, 2)), chunk=st.integers(1, 7),
+)  # fmt: skip
+def test_triangles_and_any_step_run_as_in_c(
+    outer: tuple[int, int, int], start: tuple[int, int], stop: tuple[int, int], step: int,
+    chunk: int,
+) -> None:  # fmt: skip
+    """Iterations come in C's order, however they are cut into chunks."""
+    expected = [
+        8 * (100 + 10 * j + i)
+        for j in range(*outer)
+        for i in range(start[0] + start[1] * j, stop[0] + stop[1] * j, step)
+    ]
+    nest = make_nest(
+        [("j", *outer), ("i", start[0] + start[1] * J, stop[0] + stop[1] * J, step)],
+        {"a": (1000,)}, [("a", 8 * (100 + 10 * J + I), False)],
+    )  # fmt: skip
+    if not expected:
+        with pytest.raises(InputError, match="never run"):
+            NestAddresses(nest, {})
+        return
+    addresses = NestAddresses(nest, {})
+    assert addresses.total == len(expected)
+    found: list[int] = []
+    while addresses.has_more:
+        found += addresses.take(chunk)[0].tolist()
+    assert found == expected
+
+
+def test_arrays_lie_behind_one_another_and_are_read_before_writes() -> None:
+    """By name, however they are declared, at multiples of the alignment; pointers fully."""
+    nest = make_nest(
+        [("i", 2, 5, 1)], {"c": (3,), "p": (), "a": (9,)},
+        [("c", 8 * I, True), ("p", 8 * I, False), ("a", 8 * I, False), ("c", 8 * I - 8, False)],
+    )  # fmt: skip
+    addresses, kinds, _ = NestAddresses(nest, {}).take(1)
+    assert addresses.tolist() == [72 + 8, 72 + 24 + 16, 16, 72 + 16]
+    assert kinds[:, 0].tolist() == [0, 0, 0, 1]
+    aligned, _, _ = NestAddresses(nest, {}, alignment_bytes=64).take(1)
+    assert aligned.tolist() == [128 + 8, 192 + 16, 16, 128 + 16]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case for case in json.loads(CASES.read_text())["cases"]
+        if case["kernel"] == "2d-5pt" and "SIM" in case and case["defines"]["N"] in (100, 2000)
+    ],
+    ids=lambda case: f"{case['machine'][:3]}-{case['defines']['N']}",
+)  # fmt: skip
+def test_volumes_are_the_reference_simulators(case: dict[str, Any]) -> None:
+    """Traffic of the 5-point stencil is within 2 % at every boundary, in each direction."""
+    found = simulate_nest(FIVE_POINTS, MACHINES[case["machine"]], case["defines"])
+    for at, level in enumerate(found.levels):
+        for key in KINDS:
+            assert getattr(level, key) == pytest.approx(case["SIM"][key][at], rel=0.02, abs=1e-9)
+
+
+def test_a_stream_loads_each_line_once() -> None:
+    """A copy longer than all caches: 2 lines in, 1 out, at each level, exactly."""
+    nest = make_nest(
+        [("i", 0, N, 1)], {"a": (N,), "b": (N,)},
+        [("b", 8 * I, False), ("a", 8 * I, True)], N=4_000_000,
+    )  # fmt: skip
+    found = simulate_nest(nest, IVY_BRIDGE.caches, {})
+    assert found.iterations == 8
+    assert [one.lines for one in found.transfers()] == [3, 3, 3]
+
+
+def test_a_cold_count_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the effort ends before the caches are full, a note tells."""
+    sizes = {"N": 2000, "M": 2000}
+    assert simulate_nest(FIVE_POINTS, IVY_BRIDGE.caches, sizes).notes == ()
+    monkeypatch.setattr(simulated, "_WARM_UP", 0.1)
+    [note] = simulate_nest(FIVE_POINTS, IVY_BRIDGE.caches, sizes).notes
+    assert "before the caches were full" in note
+
+
+@pytest.mark.parametrize("shift", range(8))
+def test_counts_begin_with_a_line(shift: int) -> None:
+    """Wherever a loop begins, whole lines are counted: one miss and one write-back for each."""
+    nest = make_nest([("i", shift, N, 1)], {"a": (N,)}, [("a", 8 * I, True)])
+    level = CpuCache(name="L1", size_bytes=4096, ways=8, line_bytes=64)
+    found = simulate_nest(nest, [level], {"N": 200_000})
+    assert (found.levels[0].misses, found.levels[0].evicts) == (1, 1)
+
+
+def test_what_cannot_be_simulated_is_named() -> None:
+    """What lacks a value, or cannot be a bound, is an error that names it."""
+    for sizes, said in (({"N": 100}, "-D M"), ({"N": 100, "M": 1}, "never run for M=1, N=100")):
+        with pytest.raises(InputError, match=said):
+            SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE).predict(sizes)
+    undeclared = make_nest([("i", 0, 9, 1)], {}, [("a", 8 * I, False)])
+    with pytest.raises(InputError, match="a are accessed but not declared"):
+        NestAddresses(undeclared, {})
 
 
 def change_cache(name: str, **changes: object) -> CpuMachine:
     """Give the Ivy Bridge with another cache of a name."""
-    caches = tuple(
-        replace(one, **changes) if one.name == name else one for one in IVY_BRIDGE.caches
+    caches = (
+        replace(one, **changes) if one.name == name else one  # type: ignore[arg-type]
+        for one in IVY_BRIDGE.caches
     )
-    return replace(IVY_BRIDGE, caches=caches)
+    return replace(IVY_BRIDGE, caches=tuple(caches))
 
 
-def misses(found: CacheVolumes) -> list[float]:
-    """Give the lines that each cache misses."""
-    return [one.misses for one in found.levels[:-1]]
-
-
-@pytest.mark.parametrize("columns", [200, 3000])
-def test_agrees_with_layer_conditions(columns: int) -> None:
-    """Where layer conditions hold, the simulation says the same, but for the edges of rows."""
-    predictors: list[SimulatedVolumes | LayerConditions] = [
-        SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE), LayerConditions(FIVE_POINTS, IVY_BRIDGE),
-    ]  # fmt: skip
-    sizes = {"M": 60_000_000 // columns, "N": columns}
-    simulated, conditions = (one.predict(sizes) for one in predictors)
-    assert [one.name for one in predictors] == ["sim", "lc"]
-    assert misses(simulated) == pytest.approx(misses(conditions), rel=0.02)
-
-
-def test_busy_cores_share_caches() -> None:
-    """Ten cores have a tenth of the shared cache each: three planes of rows no longer stay."""
-    predictor = SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE)
+def test_stands_in_for_layer_conditions_and_shares_caches() -> None:
+    """Both agree where they must; of ten cores each has a tenth of the shared cache."""
     sizes = {"M": 200, "N": 200_000}
-    alone, together = (misses(predictor.predict(sizes, cores)) for cores in (1, 10))
-    assert alone[-1] == pytest.approx(2, rel=0.02)
-    assert together[-1] == pytest.approx(4, rel=0.02)
-    with pytest.raises(InputError, match="11 cores"):
-        predictor.predict(sizes, 11)
-
-
-def test_describes_the_machine() -> None:
-    """Role, write policy, inclusion and geometry of a cache are those of the machine."""
-    machine = change_cache("L3", is_victim=True, writes_allocate=False)
-    predictor = SimulatedVolumes(FIVE_POINTS, machine)
-    nearest, _, last = predictor.hierarchy().levels
-    assert (nearest.role, last.role) == (CacheRole.CACHE, CacheRole.VICTIM)
-    assert (nearest.sets, nearest.ways, nearest.writes_back) == (64, 8, True)
-    through = change_cache("L1", writes_back=False, writes_allocate=False)
-    described = SimulatedVolumes(FIVE_POINTS, through).hierarchy().levels[0]
-    assert (described.writes_back, described.writes_allocate) == (False, False)
-    inclusive = change_cache("L2", is_inclusive=True)
-    assert SimulatedVolumes(FIVE_POINTS, inclusive).hierarchy().levels[1].is_inclusive
+    simulation = SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE)
+    for cores in (1, 10):
+        found, expected = (
+            [level.misses for level in one.predict(sizes, cores).levels[:-1]]
+            for one in (simulation, LayerConditions(FIVE_POINTS, IVY_BRIDGE))
+        )
+        assert found == pytest.approx(expected, rel=0.02)
+        assert found[-1] == pytest.approx(2 if cores == 1 else 4, rel=0.02)
 
 
 def test_unknown_associativity_is_bounded() -> None:
     """A cache described as fully associative, for want of a number, gets ways and a note."""
     cache = IVY_BRIDGE.caches[2]
     machine = change_cache("L3", ways=cache.size_bytes // cache.line_bytes)
-    predictor = SimulatedVolumes(FIVE_POINTS, machine)
-    assert predictor.hierarchy().levels[2].ways == 16
-    [note] = predictor.predict({"M": 300, "N": 300}).notes
+    [note] = SimulatedVolumes(FIVE_POINTS, machine).predict({"M": 300, "N": 300}).notes
     assert "L3" in note
 
 
-def test_missing_constant_is_named() -> None:
-    """A size without a value is an error that names it."""
-    with pytest.raises(InputError, match="-D N"):
-        SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE).predict({"M": 100})
+def test_misplaced_victim_caches_are_refused() -> None:
+    """One in front of all, two behind each other, or one that is inclusive."""
+    with pytest.raises(InputError, match="a plain one first"):
+        change_cache("L1", is_victim=True)
+    caches = [replace(one, is_victim=one.name != "L1") for one in IVY_BRIDGE.caches]
+    with pytest.raises(InputError, match="both victim caches"):
+        replace(IVY_BRIDGE, caches=tuple(caches))
+    with pytest.raises(InputError, match="not inclusive"):
+        change_cache("L3", is_victim=True, is_inclusive=True)

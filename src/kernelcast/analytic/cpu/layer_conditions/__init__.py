@@ -5,8 +5,8 @@ traffic changes, `advise_blocking` says how to keep it low.
 """
 
 from kernelcast.analytic.cpu.layer_conditions.blocking import BlockingAdvice, advise_blocking
-from kernelcast.analytic.cpu.layer_conditions.evaluation import LayerConditions
-from kernelcast.analytic.cpu.layer_conditions.streams import ReuseProfile
+from kernelcast.analytic.cpu.layer_conditions.evaluation import LayerConditions, note_decisions
+from kernelcast.analytic.cpu.layer_conditions.streams import ReuseProfile, find_work_bytes
 from kernelcast.analytic.cpu.layer_conditions.transitions import (
     ALL_ARRAYS,
     Transition,
@@ -20,5 +20,7 @@ __all__ = [
     "ReuseProfile",
     "Transition",
     "advise_blocking",
+    "find_work_bytes",
     "list_transitions",
+    "note_decisions",
 ]

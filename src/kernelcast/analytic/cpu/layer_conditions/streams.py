@@ -141,25 +141,31 @@ def profile_nest(nest: BoundNest, line_bytes: int) -> ReuseProfile:
             is_filled = any(0 < abs(outer) <= line_bytes for outer in one.strides[:-1])
             rank = 0 if stride <= line_bytes or is_filled else one.offset % stride // line_bytes
             chains[one.array, one.strides, rank, _find_turns(nest, one)].append(one)
+    moves = [(one.is_store, abs(one.strides[-1])) for one in nest.accesses]
+    work = find_work_bytes(moves, line_bytes)
     return ReuseProfile(
         streams=tuple(
             stream for chain in chains.values() for stream in _list_streams(nest, chain, line_bytes)
         ),
         line_bytes=line_bytes,
         total_bytes=sum(nest.array_bytes.values()),
-        iterations=line_bytes / _find_work_bytes(nest, line_bytes),
+        iterations=line_bytes
+        / (work or max((one.bytes for one in nest.accesses), default=line_bytes)),
         space=nest.space,
     )
 
 
-def _find_work_bytes(nest: BoundNest, line_bytes: int) -> int:
-    """Find the bytes of results per iteration: of what is stored, else of what is loaded."""
-    moving = [one for one in nest.accesses if one.strides[-1]]
-    for chosen in ([one for one in moving if one.is_store], moving):
-        dense = [abs(one.strides[-1]) for one in chosen if abs(one.strides[-1]) <= line_bytes]
-        if chosen:
+def find_work_bytes(moves: Sequence[tuple[bool, int]], line_bytes: int) -> int:
+    """Find the bytes of results per iteration: of what is stored, else of what is loaded.
+
+    `moves` says of each access whether it writes, and by how many bytes the innermost loop moves
+    it; more than a line make whole lines. 0 if it moves none.
+    """
+    for chosen in ([step for is_store, step in moves if is_store], [step for _, step in moves]):
+        dense = [step for step in chosen if 0 < step <= line_bytes]
+        if any(chosen):
             return max(dense, default=line_bytes)
-    return max((one.bytes for one in nest.accesses), default=line_bytes)
+    return 0
 
 
 def _find_turns(nest: BoundNest, access: BoundAccess) -> tuple[int, ...]:
