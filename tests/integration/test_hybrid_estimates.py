@@ -9,7 +9,7 @@ from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering import gathering
-from kernelcast.predictor.answering.identity import identify_launch
+from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask

@@ -5,7 +5,7 @@ from functools import cache
 from kernelcast.workers import BESIDE, WarmChildren
 
 _LISTING = "kernelcast.launches.device_tasks"
-_SAMPLING = "kernelcast.predictor.answering.child_tasks"
+_SAMPLING = "kernelcast.predictor.answering.measuring"
 
 
 @cache

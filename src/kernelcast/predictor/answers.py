@@ -9,7 +9,6 @@ from typing import Final
 
 from kernelcast.models.evidence.fusion import FusedEstimate, Piece, fuse
 from kernelcast.models.evidence.model import CORRECTED
-from kernelcast.predictor.answering.checking import add_expected, check_history
 from kernelcast.predictor.answering.composing import (
     NOTHING,
     Basis,
@@ -20,16 +19,22 @@ from kernelcast.predictor.answering.composing import (
     explain_unsampled,
     refuse_unsampled,
 )
-from kernelcast.predictor.answering.evidence import EvidenceMaker, Foretell, measure_launch
-from kernelcast.predictor.answering.further_models import add_models, answer_statically
-from kernelcast.predictor.answering.identity import name_asked
+from kernelcast.predictor.answering.evidence import (
+    EvidenceMaker,
+    Foretell,
+    add_expected,
+    add_models,
+    answer_statically,
+    check_history,
+    measure_launch,
+)
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, know_estimate
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.launch_request import LaunchRequest
+from kernelcast.predictor.answering.launch_request import LaunchRequest, name_asked
 from kernelcast.predictor.answering.learned import KnownCorrection, Learned, ask, list_sizes
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.plausibility import expect
-from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.policy import BUSY, Policy, hold
 from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.predictor.answering.tasks import (
     MOST_MOMENTS,
@@ -37,7 +42,6 @@ from kernelcast.predictor.answering.tasks import (
     EstimateTask,
     append_moments,
 )
-from kernelcast.predictor.answering.time_limit import BUSY, hold
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.known_launches import Answer, KnownLaunch, KnownLaunches
 from kernelcast.records.analytic_estimate import AnalyticEstimate

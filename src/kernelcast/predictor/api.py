@@ -11,8 +11,12 @@ from kernelcast.launches.settings import (
     DEFAULT_TIMEOUT_S,
     EstimateSettings,
 )
+from kernelcast.predictor.answering.launch_request import (
+    check_device_ids,
+    check_number,
+    check_problem_path,
+)
 from kernelcast.predictor.estimates import estimate_on_devices, find_devices
-from kernelcast.predictor.given import check_device_ids, check_number, check_problem_path
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.contention import DEFAULT_COVERAGE

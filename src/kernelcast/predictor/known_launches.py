@@ -10,8 +10,8 @@ from cachetools import LRUCache
 from kernelcast.launches.recordings import Recording
 from kernelcast.models.evidence.fusion import Piece
 from kernelcast.predictor.answering.composing import Basis, Remembered
-from kernelcast.predictor.answering.identity import AskedName
 from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.launch_request import AskedName
 from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate

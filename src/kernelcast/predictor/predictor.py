@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Self
 
 from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.predictor.answering.launch_history import LaunchHistory
+from kernelcast.predictor.answering.launch_request import (
+    RequestReader,
+    check_device_ids,
+    check_identity,
+)
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.policy import MethodChoice, Policy, TimeLimit
 from kernelcast.predictor.answering.processes import ReportProgress
-from kernelcast.predictor.answering.time_limit import TimeLimit
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.answers import Answers
-from kernelcast.predictor.given import check_device_ids, check_identity
-from kernelcast.predictor.hurried import HurriedAnswers, HurriedLaunch
+from kernelcast.predictor.background import AskedLaunch, Asker, Refiner
 from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,
@@ -26,10 +29,8 @@ from kernelcast.predictor.launch_estimates import (
     choose_fastest,
     compare_estimates,
 )
-from kernelcast.predictor.launch_requests import Pair, RequestReader
 from kernelcast.predictor.observing import Observer
 from kernelcast.predictor.predictor_options import PredictorOptions
-from kernelcast.predictor.refining import Refiner
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
@@ -116,7 +117,7 @@ class Predictor:
         self._refiner = Refiner(self._answers) if refines else None
         if self._refiner is not None:
             self._answers.note_asked = self._refiner.note
-        self._hurried = HurriedAnswers(self._reader, self._answers)
+        self._asker = Asker(self._reader, self._answers, options.end_children)
         self._observer = Observer(self._answers, self._memory)
         self._recheck_s = 0.0
 
@@ -186,34 +187,38 @@ class Predictor:
         self._look_for_models()
         limit = self._limit(policy, within_s, in_background)
         if limit is not None:
-            [one] = self._hurry(
+            [one] = self._asker.hurry(
                 limit,
+                policy,
                 lambda: [(launch, device)],
-                [launch],
-                policy=policy,
+                is_live=self._reader.is_live(launch),
                 report=report,
                 remembers=remembers,
             )
-            estimate = one.conclude(limit)
-            if keep is not None and one.known is not None and one.request is not None:
-                keep(self._answers.make_answer(one.known, one.request))
-            elif keep is not None:
-                refine = self._make_later(launch, device, policy)
-                keep(Answer(estimate=estimate, recording=None, refine=refine))
-            return estimate
-        if remembers and keep is None and isinstance(launch, Problem):
-            known_answer = self._answers.recall(launch, device)
-            if known_answer is not None:
-                return self._answers.as_now(known_answer)
-        request = self._reader.read(
-            launch, device, policy=policy, report=report, remembers=remembers
-        )
-        known = self._answers.ask(request)
+        else:
+            if remembers and keep is None and isinstance(launch, Problem):
+                known_answer = self._answers.recall(launch, device)
+                if known_answer is not None:
+                    return self._answers.as_now(known_answer)
+            one = AskedLaunch(launch, device)
+            self._asker.answer(one, policy, report, remembers=remembers)
+        estimate = one.conclude(limit)
         if keep is None:
-            return self._answers.require(known, request)
-        answer = self._answers.make_answer(known, request)
-        keep(answer)
-        return answer.estimate
+            return estimate
+        if one.known is not None and one.request is not None:
+            answer = self._answers.make_answer(one.known, one.request)
+            keep(answer)
+            return estimate if limit is not None else answer.estimate
+        patient = replace(policy, settings=replace(policy.settings, within_s=None))
+
+        def refine() -> Answer:
+            found: list[Answer] = []
+            self.estimate(launch, device, policy=patient, keep=found.append)
+            return found[0]
+
+        is_live = self._reader.is_live(launch)  # its objects may be gone by then
+        keep(Answer(estimate=estimate, recording=None, refine=None if is_live else refine))
+        return estimate
 
     async def aestimate(
         self,
@@ -259,11 +264,16 @@ class Predictor:
         limit = self._limit(self._policy, within_s, in_background)
         if limit is not None:
             launches = [*launches]
-            asked = self._hurry(limit, lambda: self._reader.list_pairs(launches, devices), launches)
+            asked = self._asker.hurry(
+                limit,
+                self._policy,
+                lambda: self._reader.list_pairs(launches, devices),
+                is_live=any(map(self._reader.is_live, launches)),
+            )
         else:
-            asked = [HurriedLaunch(*pair) for pair in self._reader.list_pairs(launches, devices)]
+            asked = [AskedLaunch(*pair) for pair in self._reader.list_pairs(launches, devices)]
             for one in asked:
-                self._ask(one)
+                self._asker.answer(one, self._policy)
         find_machine = cache(find_sound_machine)
         return [_weigh(one, limit, find_machine) for one in asked]
 
@@ -385,7 +395,7 @@ class Predictor:
         ObservationLostError
             If the store has not taken all within the time.
         """
-        self._hurried.stop()
+        self._asker.stop()
         if self._refiner is not None:
             self._refiner.stop()
         try:
@@ -393,7 +403,7 @@ class Predictor:
         finally:
             self._memory.close()
             self._options.end_children()
-            self._hurried.close()
+            self._asker.close()
             if self._refiner is not None:
                 self._refiner.close()
 
@@ -424,57 +434,6 @@ class Predictor:
         goes_on = self._refiner is not None if in_background is None else in_background
         return TimeLimit(settings.within_s, goes_on=goes_on)
 
-    def _hurry(
-        self,
-        limit: TimeLimit,
-        list_pairs: Callable[[], Sequence[Pair]],
-        launches: Iterable[object],
-        *,
-        policy: Policy | None = None,
-        report: ReportProgress = lambda _: None,
-        remembers: bool = True,
-    ) -> list[HurriedLaunch]:
-        """Ask in the time that the caller waits."""
-        policy = policy or self._policy
-        settings = replace(policy.settings, within_s=limit.within_s)
-        try:
-            return self._hurried.ask(
-                limit,
-                replace(policy, settings=settings),
-                list_pairs,
-                is_live=any(map(self._reader.is_live, launches)),
-                report=report,
-                remembers=remembers,
-            )
-        except KeyboardInterrupt:
-            self._options.end_children()  # one at work must not go on
-            raise
-
-    def _make_later(
-        self, launch: "Problem | Launch", device: str | DeviceDescription | None, policy: Policy
-    ) -> Callable[[], Answer] | None:
-        """Give what samples a launch that was not sampled in time; live objects may be gone."""
-        if self._reader.is_live(launch):
-            return None
-        patient = replace(policy, settings=replace(policy.settings, within_s=None))
-
-        def refine() -> Answer:
-            found: list[Answer] = []
-            self.estimate(launch, device, policy=patient, keep=found.append)
-            return found[0]
-
-        return refine
-
-    def _ask(self, one: HurriedLaunch) -> None:
-        """Answer a launch without a time limit; an error is its answer."""
-        try:
-            one.request = self._reader.read(one.launch, one.device, policy=self._policy)
-            one.known = self._answers.ask(one.request)
-            one.best = self._answers.require(one.known, one.request)
-            one.is_last_word = True
-        except KernelcastError as error:
-            one.error = error
-
     def _look_for_models(self) -> None:
         """Have answers made anew for which another version of a model is to be used."""
         now_s = self._options.clock()
@@ -489,7 +448,7 @@ class Predictor:
 
 
 def _weigh(
-    one: HurriedLaunch,
+    one: AskedLaunch,
     limit: TimeLimit | None,
     find_machine: Callable[[str], MachineDescription | None],
 ) -> LaunchEstimate:

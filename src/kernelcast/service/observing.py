@@ -19,8 +19,8 @@ from kernelcast.collection.data_editing import (
     find_observations,
 )
 from kernelcast.launches.data_store import Selection, open_data_store
-from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.launch_history import Judge
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import (

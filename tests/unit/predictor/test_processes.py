@@ -28,8 +28,6 @@ from dataclasses import replace
 
 import kernelcast.launches.source_work as source_work
 import kernelcast.predictor.answering.measuring as measuring
-import kernelcast.sampling.discovery as discovery
-import kernelcast.sampling.session as session
 from kernelcast.records.errors import KernelRunError, SignatureError
 from kernelcast.sampling.core_turns import TURNS
 from support.fake_executor import FakeExecutor
@@ -78,9 +76,9 @@ def count_problem(problem, _):
 
 source_work.count_problem = count_problem
 measuring.run_estimate = run_estimate
-discovery.find_devices = lambda: []
-discovery.choose_device = lambda device_id, _: (device_id,)
-session.open_session = lambda device_id, folder: device_id
+measuring.find_devices_once = lambda: []
+measuring.choose_device = lambda device_id, _: (device_id,)
+measuring.open_session = lambda device_id, folder: device_id
 """
 
 

@@ -6,16 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import fmean
+from typing import Final
 
 from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.own_machine import find_sound_machine
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
-from kernelcast.models.evidence.model import BUILT_IN, SAMPLER, EvidenceModel, find_uncalibrated
+from kernelcast.models.evidence.model import (
+    BUILT_IN,
+    SAMPLER,
+    EvidenceModel,
+    find_normal_quantile,
+    find_uncalibrated,
+)
 from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment
 from kernelcast.models.evidence.sizes import measure_work
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
-from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.kernel_sizes import (
     KernelSizes,
     Work,
@@ -23,15 +29,32 @@ from kernelcast.predictor.answering.kernel_sizes import (
     name_kernel,
 )
 from kernelcast.predictor.answering.launch_history import NOT_BELIEVED, LaunchHistory
-from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
+from kernelcast.predictor.answering.plausibility import (
+    MODEL,
+    Expected,
+    Floor,
+    Plausible,
+    bound_launch,
+    bound_traffic,
+    doubt_launch,
+)
+from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.processes import Executor
+from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts, LaunchRow, ModelTask
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.explanation import Tier
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import ModelFacts, Tier
+from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.records.training_table import TrainingTable, make_table
+from kernelcast.training.registry import name_model
+from kernelcast.training.settings import STATIC_MODEL
 
 FEWEST_SIZES = 3
 """Observed sizes without which a launch is always sampled: of fewer, none tells which is wrong."""
@@ -280,3 +303,141 @@ def _expect(fused: FusedEstimate, model: EvidenceModel, number: int) -> Piece:
         basis=SAMPLER,
         basis_variance=model.shared.launch * variance + unseen,
     )
+
+
+_TIMEOUT_S: Final = 10.0
+# As `plausibility.expect` takes it for the interval that the model has where its errors are not
+# known: a factor of 3.
+_MODEL_FACTOR: Final = 9.0
+
+
+def check_history(
+    history: LaunchHistory, problem: Problem, device: DeviceDescription, executor: Executor
+) -> None:
+    """Have a history set aside what cannot be."""
+    if history.is_empty:
+        return
+    machine = find_sound_machine(device.id)
+    floors = [history.known.floor, bound_launch(device, problem.ndrange)]
+    expected = history.known.expected
+    suspect_s = bound_traffic(problem.buffer_bytes, device, machine).seconds
+    least_s = history.find_least(max(one.seconds for one in floors))
+    if least_s < suspect_s and not any(one.holds(least_s) for one in expected):
+        floor, found = _ask(problem, device, machine, executor)
+        floors.append(floor)
+        expected = expected or found
+    floor = max(floors, key=lambda one: one.seconds)
+    known = Plausible(floor=floor, launch=doubt_launch(machine), expected=expected)
+    history.hold_against(known)
+
+
+def _ask(
+    problem: Problem,
+    device: DeviceDescription,
+    machine: MachineDescription | None,
+    executor: Executor,
+) -> tuple[Floor, tuple[Expected, ...]]:
+    """Find out what a launch moves, and what the analytic model says of it."""
+    task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
+    try:
+        found = executor.model(task, timeout_s=_TIMEOUT_S, report=lambda _: None)
+    except KernelcastError:
+        return Floor(), ()
+    floor = bound_traffic(found.touched_bytes, device, machine)
+    if found.analytic is None:
+        return floor, ()
+    seconds = found.analytic.seconds
+    return floor, (Expected(seconds=seconds, factor=_MODEL_FACTOR, source=MODEL),)
+
+
+def add_expected(history: LaunchHistory, one: Expected) -> None:
+    """Have a history set aside what contradicts an estimate; the last of a kind counts."""
+    known = history.known
+    others = [other for other in known.expected if other.source != one.source]
+    history.hold_against(replace(known, expected=(one, *others)))
+
+
+_PEAKS = ("cache_bytes", "bandwidth_bytes_per_s", "flops_per_s")
+_PLAIN = ("linear_s", "linear_error", "two_point_s", "sampling_s", "work_groups", "compute_units")
+
+
+def add_models(
+    trained_models: TrainedModels,
+    estimate: Estimate,
+    outcome: EstimateOutcome,
+    methods: MethodChoice,
+) -> Estimate:
+    """Put other models of the registry side by side; those without an answer are left out."""
+    row = outcome.row
+    if row is None or not methods.models:
+        return estimate
+    estimates_s, failures = dict(estimate.estimates_s), []
+    for name in methods.models:
+        stored, reasons = trained_models.find(estimate.device_id, row.vector.schema, name)
+        if stored is None:
+            why = "; ".join(reasons)
+            failures += [f"{name} does not stand beside the answer: {why}"] if why else []
+            continue
+        try:
+            table = tabulate(row, stored.schema)
+            seconds = float(stored.model.predict(table)[0])
+        except (KernelcastError, ValueError, ArithmeticError, IndexError):
+            continue
+        if math.isfinite(seconds) and seconds > 0:
+            estimates_s[name] = seconds
+    return replace(estimate, estimates_s=estimates_s, warnings=(*estimate.warnings, *failures))
+
+
+def answer_statically(
+    trained_models: TrainedModels, basis: Basis, values: Mapping[str, float]
+) -> Basis:
+    """Have the user's model of rows without samples answer, whose interval is calibrated."""
+    estimate, failure = basis.estimate, ""
+    stored, reasons = trained_models.find(estimate.device_id, None, STATIC_MODEL)
+    if stored is None:
+        failure = "; ".join(reasons)
+    else:
+        row = [values.get(name, math.nan) for name in stored.schema.names]
+        groups = {"work_groups": [values.get("static.work_groups_count", math.nan)]}
+        try:
+            table = make_table(stored.schema, [row], groups)
+            found = stored.model.forecast(table, estimate.coverage)
+        except KernelcastError as error:
+            failure = str(error)
+    if stored is None or failure:
+        told = f"the model {STATIC_MODEL} does not answer: {failure}"
+        return replace(basis, estimate=replace(estimate, warnings=(*estimate.warnings, told)))
+    width = math.log(found.high[0] / found.seconds[0])
+    piece = Piece(
+        kind=Kind.LEARNED,
+        log_seconds=math.log(found.seconds[0]),
+        variance=(width / find_normal_quantile(estimate.coverage)) ** 2,
+        note="a model of rows without samples",
+    )
+    facts = ModelFacts(
+        name=name_model(STATIC_MODEL, estimate.device_id),
+        version="",
+        place="",
+        schema_id=stored.schema.id,
+        data_digest=str(stored.model.facts.get("data_digest", "")),
+        rows=int(str(stored.model.facts["rows"])),
+    )
+    return replace(
+        basis,
+        estimate=replace(estimate, in_domain=bool(found.in_domain[0])),
+        pieces=(piece,),
+        learned=replace(basis.learned, facts=facts),
+    )
+
+
+def tabulate(row: LaunchRow, schema: FeatureSchema) -> TrainingTable:
+    """Make the table of one launch that models take."""
+    known = row.vector.as_dict()
+    features = [[known.get(name, math.nan) for name in schema.names]]
+    columns = {name: [_number(getattr(row, name))] for name in _PLAIN}
+    columns |= {name: [_number(getattr(row.peaks, name))] for name in _PEAKS}
+    return make_table(schema, features, columns)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

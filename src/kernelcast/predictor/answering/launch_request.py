@@ -1,18 +1,95 @@
 """What is asked: one launch on one device, and what its answer may be made of."""
 
+import sys
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
+from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machines import find_stand_in
-from kernelcast.predictor.answering.identity import INSTRUCTIONS, AskedName, identify_launch
-from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
-from kernelcast.predictor.answering.time_limit import TimeLimit
+from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import Tier
-from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.launch_identity import (
+    DeviceIdentity,
+    KernelIdentity,
+    LaunchIdentity,
+    digest_arguments,
+)
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.device_ids import match_device_id
+
+if TYPE_CHECKING:
+    from kernelcast.launches.live import Launch
+
+INSTRUCTIONS = "instructions"
+"""Parameter of an identity: how many a launch executes by its source, see `count_work`."""
+FileStamps = tuple[tuple[str, int, int], ...]
+"""Path, time of the last change in nanoseconds, and size of each file of a buffer's content."""
+
+
+def identify_launch(
+    problem: Problem,
+    device: DeviceDescription,
+    *,
+    seed: int,
+    parameters: Mapping[str, int | float | str] | None = None,
+) -> LaunchIdentity:
+    """Say what a launch is: source, options, index space, arguments, device and driver."""
+    return LaunchIdentity(
+        kernel=_name_kernel(problem.kernel.name, problem.kernel.digest),
+        device=_name_device(device.id, device.name, device.platform, device.driver),
+        ndrange=problem.ndrange,
+        arguments_digest=digest_arguments(problem.arguments, seed=seed),
+        parameters=dict(parameters or {}),
+    )
+
+
+@lru_cache(maxsize=256)
+def _name_kernel(name: str, digest: str) -> KernelIdentity:
+    return KernelIdentity(name=name, digest=digest)
+
+
+@lru_cache(maxsize=64)
+def _name_device(device_id: str, name: str, platform: str, driver: str) -> DeviceIdentity:
+    return DeviceIdentity(id=device_id, name=name, platform=platform, driver=driver)
+
+
+def stamp_files(problem: Problem) -> FileStamps:
+    """Give what tells that a file of a buffer's content has changed; empty for most problems."""
+    found = []
+    for argument in problem.arguments:
+        if isinstance(argument, BufferArgument) and argument.path is not None:
+            try:
+                status = argument.path.stat()
+            except OSError:
+                found.append((str(argument.path), 0, 0))
+            else:
+                found.append((str(argument.path), status.st_mtime_ns, status.st_size))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedName:
+    """What a problem is found under by the very object that a caller gives."""
+
+    key: Hashable
+    problem: Problem
+    """It is held, so that its place in memory names nothing else."""
+    files: FileStamps
+
+
+def name_asked(problem: Problem, device: object) -> AskedName:
+    device_id = device if isinstance(device, str) else getattr(device, "id", None)
+    return AskedName((id(problem), device_id), problem, stamp_files(problem))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +178,187 @@ class LaunchRequest:
             problem=replace(self.problem, ndrange=outcome.estimate.ndrange),
             device=ran if ran.id == self.device.id else self.device,
         )
+
+
+def check_problem(given: object) -> Problem:
+    """Give a problem back; refuse anything else, as a path, the usual mistake."""
+    if isinstance(given, Problem):
+        return given
+    what = f"the path {str(given)!r}" if isinstance(given, str | Path) else type(given).__name__
+    msg = (
+        f"problem: {what} given; give a Problem, which kernelcast.read_problem(path) reads, or a "
+        "kernelcast.Launch of pyopencl objects"
+    )
+    raise InputError(msg)
+
+
+def list_launches(given: object, is_live: Callable[[object], bool]) -> list[Any]:
+    """Give the launches of a caller; one alone is no sequence of them."""
+    if isinstance(given, str | Path) or not isinstance(given, Iterable):
+        what = repr(str(given)) if isinstance(given, str | Path) else type(given).__name__
+        msg = f"launches: {what} given; give a sequence of Problem, such as [problem]"
+        raise InputError(msg)
+    return [one if is_live(one) else check_problem(one) for one in given]
+
+
+def check_problem_path(given: object) -> None:
+    """Refuse what is no path; a problem that was read already is the usual mistake."""
+    if not isinstance(given, str | Path):
+        msg = (
+            f"problem file: {type(given).__name__} given; give the path of a YAML file. "
+            "kernelcast.Predictor().estimate(problem, device) takes a Problem"
+        )
+        raise InputError(msg)
+
+
+def check_device(given: object) -> str | DeviceDescription:
+    """Give an id or a description of a device back; refuse anything else."""
+    if isinstance(given, str | DeviceDescription):
+        return given
+    msg = (
+        f"device: {type(given).__name__} given; give an id, or its beginning, as "
+        "`kernelcast devices` lists them"
+    )
+    raise InputError(msg)
+
+
+def check_device_ids(given: object) -> None:
+    """Refuse one id where several are meant: its letters would be taken for ids."""
+    if isinstance(given, str | DeviceDescription):
+        name = given if isinstance(given, str) else given.id
+        msg = f"devices: {name!r} given; give a sequence, such as [{name!r}]"
+        raise InputError(msg)
+
+
+def check_identity(given: object) -> LaunchIdentity:
+    """Give an identity back; refuse anything else that no launch could be observed by."""
+    if isinstance(given, LaunchIdentity):
+        return given
+    msg = (
+        f"launch: {type(given).__name__} given; give the Estimate that the predictor has "
+        "answered, its identity, or a kernelcast.Launch"
+    )
+    raise InputError(msg)
+
+
+def check_number(name: str, given: object) -> None:
+    if not isinstance(given, Real):
+        msg = f"{name}: {type(given).__name__} given; give a number"
+        raise InputError(msg)
+
+
+_LIVE = "kernelcast.launches.live"
+Pair: TypeAlias = "tuple[Problem | Launch, str | DeviceDescription | None]"
+
+
+class RequestReader:
+    """Reads what callers ask for; threads share one."""
+
+    def __init__(
+        self, executor: Executor, devices: Sequence[str | DeviceDescription] | None = None
+    ) -> None:
+        self._executor = executor
+        self._wanted = devices or ()
+        self._devices: dict[str, DeviceDescription] = {}
+        self._lock = threading.Lock()
+
+    def devices(self) -> tuple[DeviceDescription, ...]:
+        """Describe the devices that are asked; drivers are asked once."""
+        with self._lock:
+            if not self._devices:
+                found = [one for one in self._wanted if isinstance(one, DeviceDescription)]
+                ids = [one for one in self._wanted if isinstance(one, str)]
+                if ids or not found:
+                    found += choose_devices(ids, getattr(self._executor, "children", None))
+                self._devices = {one.id: one for one in found}
+            return tuple(self._devices.values())
+
+    def replace_device(self, device: DeviceDescription) -> None:
+        """Take another description of a device, whose driver has changed."""
+        with self._lock:
+            if device.id in self._devices:
+                self._devices[device.id] = device
+
+    def list_pairs(
+        self,
+        launches: "Iterable[Problem | Launch]",
+        devices: Sequence[str | DeviceDescription] | None = None,
+    ) -> list[Pair]:
+        """List launches and their devices, devices within launches; live ones have one already."""
+        check_device_ids(devices)
+        listed = list_launches(launches, self.is_live)
+        is_any_problem = any(isinstance(one, Problem) for one in listed)
+        given = self.devices() if devices is None and is_any_problem else devices or ()
+        chosen = [self._describe(one) for one in given]
+        return [
+            (one, device) for one in listed for device in ([None] if self.is_live(one) else chosen)
+        ]
+
+    def read(
+        self,
+        launch: "Problem | Launch",
+        device: str | DeviceDescription | None = None,
+        *,
+        policy: Policy,
+        report: ReportProgress = lambda _: None,
+        remembers: bool = True,
+    ) -> LaunchRequest:
+        if not self.is_live(launch):
+            return LaunchRequest(
+                problem=check_problem(launch),
+                device=self._describe(check_device(device)),
+                policy=policy,
+                executor=self._executor,
+                report=report,
+                name=name_asked(check_problem(launch), device),
+                remembers=remembers,
+            )
+        # Source analysis and a driver: callers with live objects have loaded the one already.
+        from kernelcast.launches.live import describe_live
+        from kernelcast.predictor.answering.live_objects import LiveObjects
+
+        live = describe_live(launch)
+        _check_named(device, live.device)
+        return LaunchRequest(
+            problem=live.problem,
+            device=live.device,
+            policy=policy,
+            executor=LiveObjects(live),
+            report=report,
+            is_live=True,
+            remembers=remembers,
+        )
+
+    def sketch(
+        self, launch: "Problem | Launch", device: str | DeviceDescription | None, *, policy: Policy
+    ) -> LaunchRequest:
+        """Read one launch without asking its device, which may be busy, for anything."""
+        if not self.is_live(launch):
+            return self.read(launch, device, policy=policy)
+        from kernelcast.predictor.answering.live_objects import LiveObjects, sketch_live
+
+        problem, found = sketch_live(launch)
+        _check_named(device, found)
+        return LaunchRequest(
+            problem=problem, device=found, policy=policy, executor=LiveObjects(), is_live=True
+        )
+
+    @staticmethod
+    def is_live(given: object) -> "TypeGuard[Launch]":
+        """Tell a launch of live objects, which needs the module that makes it."""
+        module = sys.modules.get(_LIVE)
+        return module is not None and isinstance(given, module.Launch)
+
+    def _describe(self, device: str | DeviceDescription) -> DeviceDescription:
+        if isinstance(device, DeviceDescription):
+            return device
+        known = {one.id: one for one in self.devices()}
+        return known[match_device_id(device, known)]
+
+
+def _check_named(device: str | DeviceDescription | None, own: DeviceDescription) -> None:
+    """Refuse another device than that of a launch's queue."""
+    named = device.id if isinstance(device, DeviceDescription) else device
+    if named is not None and not own.id.startswith(named):
+        msg = f"device {named}: the launch's queue is on {own.id}; leave the device out"
+        raise InputError(msg)

@@ -1,14 +1,19 @@
 """Samples a launch on a device and gathers what learned models need; runs in a child process."""
 
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import partial
-from typing import Protocol
+from functools import cache, lru_cache, partial
+from importlib import import_module
+from typing import Final, Protocol, Self
 
+from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sampled import SampledSource
+from kernelcast.features.wait_loops import find_wait_loop
+from kernelcast.launches.data_folder import kept_folder
 from kernelcast.launches.estimation import (
     LaunchSampling,
     ReportProgress,
@@ -19,7 +24,6 @@ from kernelcast.launches.live import find_reach
 from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.recordings import Recording
 from kernelcast.launches.source_check import refuse_misfits, refuse_overruns, refuse_persistent
-from kernelcast.predictor.answering.hang_watch import GiveUp, HangWatch, WatchedLaunch
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -31,20 +35,135 @@ from kernelcast.predictor.answering.tasks import (
 )
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access, BufferArgument
-from kernelcast.records.errors import KernelcastError, NoAnswerYetError
+from kernelcast.records.contention import Contention
+from kernelcast.records.errors import (
+    EstimateTimeoutError,
+    InputError,
+    KernelcastError,
+    NoAnswerYetError,
+)
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import NDRange
+from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, join_moments
-from kernelcast.sampling.backend import Sampled
+from kernelcast.sampling.backend import PreparedLaunch, Sampled
+from kernelcast.sampling.contents import draw_ahead
+from kernelcast.sampling.core_turns import TURNS
 from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.discovery import choose_device, find_devices_once
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.problems import prepared_problem
-from kernelcast.sampling.session import DeviceSession
+from kernelcast.sampling.problems import list_recipes, prepared_problem
+from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.deaths import BUILDING, COUNTING
+from kernelcast.workers.task import Reporter
+
+GiveUp = Callable[[KernelcastError], None]
+"""Ends the process, with an error as its answer."""
+
+_LEAST_S: Final = 10.0
+"""What any launch may take. Samples are made to last some milliseconds."""
+_TIMES: Final = 1000.0
+"""How many times as long as the longest before it a launch may take, beyond that."""
+_LOOK_S: Final = 1.0
+
+
+class HangWatch:
+    """Looks once a second whether a launch takes longer than it can."""
+
+    def __init__(self, kernel: Kernel, device_id: str, give_up: GiveUp) -> None:
+        self._device_id = device_id
+        self._give_up = give_up
+        self._waits = _find_wait(kernel)
+        self._longest_s: float | None = None
+        self._begun_s: float | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    @contextmanager
+    def launching(self) -> Iterator[None]:
+        started_s = self._begun_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self._begun_s = None
+            self._longest_s = max(self._longest_s or 0.0, time.monotonic() - started_s)
+
+    def find_limit(self) -> tuple[float, str] | None:
+        """Say what the next launch may take, in seconds, and why; None without evidence."""
+        if self._waits:
+            return _LEAST_S, f"{self._waits}, and it may wait for ever"
+        if self._longest_s is None:
+            return None
+        limit_s = _LEAST_S + _TIMES * self._longest_s
+        return limit_s, f"none before it took longer than {self._longest_s:.2g} s"
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_LOOK_S):
+            begun_s, limit = self._begun_s, self.find_limit()
+            if begun_s is None or limit is None or time.monotonic() - begun_s < limit[0]:
+                continue
+            msg = (
+                f"{self._device_id}: a launch of some sampled work-groups has not ended within "
+                f"{limit[0]:.3g} s: {limit[1]}. Its process was stopped"
+            )
+            self._give_up(EstimateTimeoutError(msg))
+            return
+
+
+class WatchedLaunch:
+    """A `PreparedLaunch` that is watched while its work-groups run."""
+
+    def __init__(
+        self, launch: PreparedLaunch, watch: HangWatch | None, check: Callable[[], None]
+    ) -> None:
+        self._launch, self._check = launch, check
+        self._launching = nullcontext if watch is None else watch.launching
+        self.kernel_digest = launch.kernel_digest
+        self.device = launch.device
+        self.ndrange = launch.ndrange
+        self.saturation = launch.saturation
+        self.launch_overhead_s = launch.launch_overhead_s
+
+    def warm_up(self, box: GroupBox) -> None:
+        self._check()
+        with self._launching():
+            self._launch.warm_up(box)
+
+    def settle(self, *, keeps_contents: bool = False) -> None:
+        """Settle the real device."""
+        self._check()
+        self._launch.settle(keeps_contents=keeps_contents)
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        self._check()
+        with self._launching():
+            return self._launch.time_boxes(boxes)
+
+    def measure_contention(self) -> Contention | None:
+        """Ask the real device."""
+        return self._launch.measure_contention()
+
+    def time_whole(self) -> float:
+        """Time the whole launch, which may take as long as it does."""
+        return self._launch.time_whole()
+
+
+@lru_cache(maxsize=64)
+def _find_wait(kernel: Kernel) -> str:
+    try:
+        return str(find_wait_loop(analyse(kernel)) or "")
+    except (InputError, RecursionError):
+        return ""
 
 
 class Hold(Protocol):
@@ -345,3 +464,42 @@ def make_row(
         compute_units=estimate.compute_units,
         peaks=facts.peaks,
     )
+
+
+_opening = threading.Lock()
+
+
+def sample_on_device(task: EstimateTask, report: Reporter) -> EstimateOutcome:
+    """Predict one problem on one device; the sampled answer is given before features are made."""
+    report("opening the device")
+    with TURNS.preparing():
+        draw_ahead(list_recipes(task.problem, seed=task.settings.seed).values())
+        session = _open(task.device_id)
+    return run_estimate(session, task, keep=report.give, report=report, give_up=report.give_up)
+
+
+def make_ready(wanted: str) -> None:
+    """Find the devices, and open one before it is asked; an id that fits none opens none."""
+    with suppress(KernelcastError):
+        devices = find_devices_once()
+        description, _ = choose_device(wanted, devices) if wanted else devices[0]
+        _open(description.id)
+
+
+def make_ready_fully(device_id: str) -> None:
+    """Open a device and find out all that a sampling wants to know of it; import what it needs."""
+    import_module("kernelcast.features.access")
+    import_module("kernelcast.predictor.answering.gathering")
+    session = _open(device_id)
+    with session.lock, session.turns.measuring():
+        session.try_out()
+
+
+def _open(device_id: str) -> DeviceSession:
+    with _opening:  # who is asked while it gets ready waits
+        return _open_once(device_id)
+
+
+@cache
+def _open_once(device_id: str) -> DeviceSession:
+    return open_session(*choose_device(device_id, find_devices_once()), kept_folder())

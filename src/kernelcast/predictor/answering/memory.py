@@ -12,9 +12,9 @@ from cachetools import LRUCache
 
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.own_machine import find_sound_machine
-from kernelcast.predictor.answering.identity import INSTRUCTIONS
 from kernelcast.predictor.answering.kernel_sizes import SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
 from kernelcast.predictor.answering.plausibility import Expected, Plausible, doubt_launch
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange

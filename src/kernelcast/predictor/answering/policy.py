@@ -1,9 +1,14 @@
 """What may be used for an answer: what may run, which evidence and methods, how long."""
 
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, NoAnswerYetError
 from kernelcast.records.explanation import Tier
 
 BESIDE = ("two_point", "pooled_rate")
@@ -58,3 +63,60 @@ class Policy:
     methods: MethodChoice = field(default_factory=MethodChoice)
     timeout_s: float = DEFAULT_TIMEOUT_S
     spares_samples: bool = False
+
+
+BUSY = "waiting for another estimate on the device"
+_LOOK_S = 0.05
+Lock: TypeAlias = "threading.Lock | threading.RLock"
+
+
+class TimeLimit:
+    """Counts the time that a caller waits, from now on."""
+
+    def __init__(self, within_s: float, *, goes_on: bool = False) -> None:
+        self.within_s, self.goes_on = within_s, goes_on
+        self._ends_s = time.monotonic() + within_s
+        self._stage = "describing the launch"
+        self._is_stopped = False
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self._ends_s - time.monotonic())
+
+    @property
+    def work_ends_s(self) -> float | None:
+        """`time.monotonic` at which work ends; None where it goes on."""
+        return None if self.goes_on else self._ends_s
+
+    def stop(self) -> None:
+        """End the work at its next step, whatever was asked for."""
+        self._is_stopped = True
+
+    def note(self, stage: str) -> None:
+        """Take note of the stage that begins."""
+        is_over = self._is_stopped or not threading.main_thread().is_alive()
+        if is_over or (not self.goes_on and not self.left_s):
+            raise NoAnswerYetError(self.explain())
+        self._stage = stage
+
+    def explain(self) -> str:
+        """Say why there are no samples."""
+        return f"{self.within_s:g} s were over at the stage: {self._stage}"
+
+    @contextmanager
+    def hold(self, lock: Lock, stage: str) -> Iterator[None]:
+        """Hold a lock, for which no one waits longer than for the answer."""
+        wait_s = 0.0
+        while not lock.acquire(timeout=wait_s):
+            self.note(stage)
+            wait_s = _LOOK_S if self.goes_on else min(_LOOK_S, self.left_s)
+        try:
+            self.note("beginning to sample")
+            yield
+        finally:
+            lock.release()
+
+
+def hold(lock: Lock, limit: TimeLimit | None, stage: str) -> AbstractContextManager[object]:
+    """Hold a lock as `TimeLimit.hold` does; without a limit, wait for it."""
+    return lock if limit is None else limit.hold(lock, stage)

@@ -35,7 +35,7 @@ from kernelcast.workers import (
 
 ReportProgress = Callable[[str], None]
 _log = logging.getLogger("kernelcast.progress")
-_CHILD: Final = "kernelcast.predictor.answering.child_tasks"
+_CHILD: Final = "kernelcast.predictor.answering.measuring"
 _SAMPLE: Final = Task(
     entry=f"{_CHILD}:sample_on_device",
     returns=EstimateOutcome,

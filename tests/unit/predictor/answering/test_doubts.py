@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.predictor.answering.checking import check_history
+from kernelcast.predictor.answering.evidence import check_history
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.plausibility import (

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from kernelcast.predictor.answering import hang_watch
-from kernelcast.predictor.answering.hang_watch import HangWatch
+from kernelcast.predictor.answering import measuring
+from kernelcast.predictor.answering.measuring import HangWatch
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.workers.child_main import _ChannelReporter
@@ -21,8 +21,8 @@ _PLAIN = Kernel(name="k", source="kernel void k(global int *f) { *f = 1; }")
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for ten seconds."""
-    monkeypatch.setattr(hang_watch, "_LEAST_S", 0.2)
-    monkeypatch.setattr(hang_watch, "_LOOK_S", 0.02)
+    monkeypatch.setattr(measuring, "_LEAST_S", 0.2)
+    monkeypatch.setattr(measuring, "_LOOK_S", 0.02)
 
 
 def _watch(kernel: Kernel, first_s: float | None, hangs_s: float) -> str:
@@ -57,7 +57,7 @@ def test_a_launch_much_longer_than_those_before_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A thousand times as long, and ten seconds more; less than that is uneven work."""
-    monkeypatch.setattr(hang_watch, "_TIMES", 10.0)
+    monkeypatch.setattr(measuring, "_TIMES", 10.0)
     assert "none before it took longer than" in _watch(_PLAIN, 0.01, 60)
     assert _watch(_PLAIN, 0.1, 0.6) == ""
 

@@ -1,0 +1,278 @@
+"""What a predictor does in threads: answers in the time that a caller waits, and further samples.
+
+Moments err for the most part independently of each other (ADR 0032), so that each further one makes
+an answer better. What a refinement takes, its host time included, is followed by a pause of many
+times as long.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kernelcast.predictor.answering.composing import explain_unsampled
+from kernelcast.predictor.answering.launch_request import LaunchRequest, Pair, RequestReader
+from kernelcast.predictor.answering.policy import Policy, TimeLimit
+from kernelcast.predictor.answering.processes import ReportProgress
+from kernelcast.predictor.answers import Answers, is_open
+from kernelcast.predictor.known_launches import KnownLaunch
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import KernelcastError, NoAnswerYetError
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.problem import Problem
+
+if TYPE_CHECKING:
+    from kernelcast.launches.live import Launch
+
+SHARE: Final = 0.02
+"""Of the time, which refinements take at most."""
+APART_S: Final = 1.0
+"""After the launch was asked for, and between two refinements at least."""
+_MOST_WAITING: Final = 256
+_ENDS_S: Final = 10.0
+_DESCRIBING: Final = "describing the launch; the device may be busy with others"
+
+
+class Refiner:
+    """Samples again in a thread of its own, which begins when a launch is first noted."""
+
+    def __init__(self, answers: Answers, *, share: float = SHARE, apart_s: float = APART_S) -> None:
+        self._answers = answers
+        self._share, self._apart_s = share, apart_s
+        self._waiting: OrderedDict[int, tuple[LaunchRequest, KnownLaunch]] = OrderedDict()
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def note(self, request: LaunchRequest, known: KnownLaunch) -> None:
+        """Take a launch that somebody has asked for and that was sampled."""
+        settings = request.policy.settings
+        if request.is_live or settings.measure or not settings.samples or not is_open(known):
+            return
+        with self._changed:
+            if self._is_closed:
+                return
+            self._waiting[id(known)] = request, known
+            if len(self._waiting) > _MOST_WAITING:
+                self._waiting.popitem(last=False)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="kernelcast-refining",
+                                                daemon=True)  # fmt: skip
+                self._thread.start()
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        with self._changed:
+            self._is_closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wait for what is at work; it ends soon once its process has."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join(timeout=_ENDS_S)
+
+    def _run(self) -> None:
+        pause_s = self._apart_s
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed or bool(self._waiting))
+                self._changed.wait_for(lambda: self._is_closed, timeout=pause_s)
+                if self._is_closed:
+                    return
+                if not self._waiting:
+                    continue
+                _, (request, known) = self._waiting.popitem(last=False)
+            started_s = time.monotonic()
+            is_done = self._refine(request, known)
+            passed_s = time.monotonic() - started_s
+            pause_s = max(self._apart_s, passed_s * (1.0 / self._share - 1.0))
+            if not is_done:
+                self.note(request, known)
+
+    def _refine(self, request: LaunchRequest, known: KnownLaunch) -> bool:
+        """Sample a launch once more; tell whether it needs no more of it."""
+        outcome = known.outcome
+        if outcome is None or not is_open(known):  # noted again while the last was taken
+            return True
+        busy = self._answers.lock_of(request.device.id)
+        if not busy.acquire(blocking=False):
+            return False
+        try:
+            more = self._answers.sample_once(request, outcome)
+        except KernelcastError:  # who asks again is told
+            return True
+        finally:
+            busy.release()
+        with known.lock:
+            if known.outcome is outcome:  # it was not sampled anew meanwhile
+                known.take_samples(more)
+        return not is_open(known)
+
+
+@dataclass(slots=True, eq=False)
+class AskedLaunch:
+    """One launch on one device, and what is known of it so far."""
+
+    launch: "Problem | Launch"
+    device: str | DeviceDescription | None
+    request: LaunchRequest | None = None
+    """The launch as it was read."""
+    known: KnownLaunch | None = None
+    """The launch with its samples, where there are any."""
+    best: Estimate | None = None
+    """What is answered if time is over."""
+    is_last_word: bool = False
+    """Whether nothing better is to be found."""
+    error: Exception | None = None
+    """Why there is no answer."""
+
+    def conclude(self, limit: TimeLimit | None) -> Estimate:
+        """Give the answer that there is, or raise what kept it."""
+        if self.error is not None:
+            raise self.error
+        is_last_word, best = self.is_last_word, self.best  # in this order: a thread sets them
+        why = "" if limit is None else limit.explain()
+        if best is not None:
+            return best if is_last_word else explain_unsampled(best, why)
+        where = f"{self.request.device.id}: " if self.request else ""
+        msg = (
+            f"{where}{why}, and nothing else is known of the launch; allow more time, "
+            "or ask again: what was built is kept"
+        )
+        raise NoAnswerYetError(msg)
+
+
+class Asker:
+    """Answers at once, or in a thread for callers who wait so long and no longer."""
+
+    def __init__(
+        self, reader: RequestReader, answers: Answers, end_children: Callable[[], None]
+    ) -> None:
+        self._reader, self._answers = reader, answers
+        self._end_children = end_children
+        self._lock = threading.Lock()
+        self._running: dict[threading.Thread, TimeLimit] = {}
+
+    def answer(
+        self,
+        one: AskedLaunch,
+        policy: Policy,
+        report: ReportProgress = lambda _: None,
+        limit: TimeLimit | None = None,
+        *,
+        remembers: bool = True,
+    ) -> None:
+        """Answer a launch, however long that takes; what it raises is its answer."""
+        try:
+            request = one.request = self._reader.read(
+                one.launch, one.device, policy=policy, report=report, remembers=remembers
+            )
+            known = one.known = self._answers.ask(
+                request if limit is None else request.hurry(limit, remembers=remembers)
+            )
+            one.best = known.answer or one.best
+            one.is_last_word = known.answer is not None
+            one.best = self._answers.require(known, request)
+            one.is_last_word = True
+        except NoAnswerYetError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
+            one.error = error
+
+    def hurry(
+        self,
+        limit: TimeLimit,
+        policy: Policy,
+        list_pairs: Callable[[], Iterable[Pair]],
+        *,
+        is_live: bool,
+        report: ReportProgress = lambda _: None,
+        remembers: bool = True,
+    ) -> list[AskedLaunch]:
+        """Find out of launches what time allows: what is known first, samples then.
+
+        Where drivers work in this process (`is_live`), it must not end meanwhile.
+        """
+        policy = replace(policy, settings=replace(policy.settings, within_s=limit.within_s))
+        asked: list[AskedLaunch] = []
+        failures: list[Exception] = []
+        is_done = threading.Event()
+
+        def work() -> None:
+            try:
+                asked.extend([AskedLaunch(*one) for one in list_pairs()])
+                for one in asked:
+                    limit.note(_DESCRIBING)
+                    self._foretell(one, limit, policy, remembers=remembers)
+                for one in asked:
+                    if not one.is_last_word:
+                        limit.note(_DESCRIBING)
+                        self.answer(one, policy, report, limit, remembers=remembers)
+            except NoAnswerYetError:
+                pass
+            except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
+                failures.append(error)
+            finally:
+                is_done.set()
+                with self._lock:
+                    del self._running[threading.current_thread()]
+
+        run = copy_context().run  # it works for the same caller
+        thread = threading.Thread(
+            target=run, args=(work,), name="kernelcast-asking", daemon=not is_live
+        )
+        with self._lock:
+            self._running[thread] = limit
+        thread.start()
+        try:
+            is_done.wait(limit.left_s)
+        except BaseException:  # Ctrl-C
+            limit.stop()
+            self._end_children()  # one at work must not go on
+            raise
+        if failures:
+            raise failures[0]
+        if not asked and not is_done.is_set():
+            raise NoAnswerYetError(limit.explain())
+        return asked
+
+    def stop(self) -> None:
+        """Have all work end at its next step."""
+        with self._lock:
+            for one in self._running.values():
+                one.stop()
+
+    def close(self) -> None:
+        """Wait until all work has ended."""
+        self.stop()
+        with self._lock:
+            threads = [*self._running]
+        for one in threads:
+            one.join(_ENDS_S)
+
+    def _foretell(
+        self, one: AskedLaunch, limit: TimeLimit, policy: Policy, *, remembers: bool
+    ) -> None:
+        """Find out what is known of a launch of which nothing is run."""
+        answers = self._answers
+        try:
+            request = self._reader.sketch(one.launch, one.device, policy=policy)
+            one.request = request = request.hurry(limit, remembers=remembers)
+            if remembers and isinstance(one.launch, Problem):
+                one.best = answers.recall(one.launch, one.device)
+                one.is_last_word = one.best is not None
+            if not one.is_last_word:
+                best, is_last_word = answers.foretell_launch(request)
+                one.best, one.is_last_word = best or one.best, is_last_word
+            if one.is_last_word and one.best is not None:
+                one.best = answers.as_now(one.best)
+        except NoAnswerYetError:
+            raise
+        except KernelcastError:  # reading it once more says what is wrong with it
+            pass
