@@ -167,8 +167,7 @@ def _draw(argument: BufferArgument, count: int, rng: np.random.Generator) -> Arr
         return rng.standard_normal(count, dtype=np.float32).astype(dtype)
     complaint = argument.complain_about_range()
     if complaint:
-        msg = f"uniform buffer of {argument.element}: {complaint}"
-        raise InputError(msg)
+        raise InputError(f"uniform buffer of {argument.element}: {complaint}")
     low, high = argument.uniform_range
     if dtype.kind == "f":
         unit = rng.random(count, dtype=np.float64 if dtype.itemsize == 8 else np.float32)
@@ -199,9 +198,8 @@ def _load(argument: BufferArgument, mapping: Literal["r"] | None = None) -> Arra
     if content.dtype.names and content.dtype.itemsize == argument.element.bytes:
         content = np.ascontiguousarray(content).view(dtype)  # structures as their bytes
     if content.dtype != dtype or content.size != np.prod(shape):
-        msg = (
+        raise InputError(
             f"{path}: holds {content.size} values of {content.dtype}, "
             f"the buffer wants {int(np.prod(shape))} of {dtype}"
         )
-        raise InputError(msg)
     return content if mapping else np.ascontiguousarray(content).reshape(shape)

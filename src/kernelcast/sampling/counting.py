@@ -83,11 +83,10 @@ class CountingLaunch(OpenCLLaunch):
             size_bytes = int(np.prod(shape)) * 8
             most = min(1 << 30, self.device.max_allocation_bytes)
             if size_bytes > most:
-                msg = (
+                raise DeviceLimitError(
                     f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each need "
                     f"{size_bytes:,} bytes, more than {most:,}; record fewer work-groups"
                 )
-                raise DeviceLimitError(msg)
             results.append(np.empty(shape, dtype=np.uint64))
             built.set_arg(first + 2, np.uint32(capacity))
         flags = cl.mem_flags.READ_WRITE

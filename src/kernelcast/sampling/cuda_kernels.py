@@ -212,11 +212,10 @@ class Kernel(CudaObject):
         ]
         grid = [extent // each for extent, each in zip(size, local, strict=True)]
         if any(count > _MOST_GROUPS_BEYOND_AXIS_0 for count in grid[1:]):
-            msg = (
+            raise DeviceLimitError(
                 f"{queue.device.name}: {grid} work-groups; beyond axis 0, CUDA devices run at most "
                 f"{_MOST_GROUPS_BEYOND_AXIS_0:,} along an axis: put the longest axis first"
             )
-            raise DeviceLimitError(msg)
         ones = (1,) * (3 - ndrange.dimensions)
         zeros = (0,) * len(ones)
         self.program.tell(queue, (

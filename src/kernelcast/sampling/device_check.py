@@ -159,8 +159,7 @@ def try_device(
         program = build() if build else build_program(context, device, TRIAL_SOURCE, ())
         return _try(description, context, device, program)
     except (cl.Error, KernelcastError) as error:
-        msg = f"{description.id}: {error}"
-        raise BrokenDeviceError(msg) from error
+        raise BrokenDeviceError(f"{description.id}: {error}") from error
 
 
 class TrialTimes(NamedTuple):
@@ -243,8 +242,7 @@ def _try(
         last = run(steps)
     cl.enqueue_copy(queue, out, buffer)
     if not np.allclose(out, 2.0, rtol=1e-4):
-        msg = f"the device computes wrongly: {out[:3]} where 2.0 was expected"
-        raise BrokenDeviceError(msg)
+        raise BrokenDeviceError(f"the device computes wrongly: {out[:3]} where 2.0 was expected")
 
     cores = None
     if description.kind is DeviceKind.CPU and hasattr(os, "sched_getaffinity"):  # Linux

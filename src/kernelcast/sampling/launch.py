@@ -202,9 +202,8 @@ def explained_errors(kernel: Kernel, device: DeviceDescription) -> Iterator[None
         raise DeviceLimitError(msg) from error
     except cl.Error as error:
         if error.code == cl.status_code.INVALID_WORK_GROUP_SIZE:
-            msg = (
+            raise DeviceLimitError(
                 f"{device.id}: the driver refuses the local size for kernel {kernel.name}: {error}"
-            )
-            raise DeviceLimitError(msg) from error
+            ) from error
         msg = f"{device.id}: kernel {kernel.name} could not be run: {error}"
         raise KernelRunError(msg) from error

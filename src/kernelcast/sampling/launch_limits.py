@@ -40,24 +40,21 @@ def check_launch(
     # The kernel's own limit (WORK_GROUP_SIZE) is left to the driver: rusticl's says 32 and then
     # runs 1,024.
     if ndrange.work_group_size > device.max_work_group_size:
-        msg = (
+        raise DeviceLimitError(
             f"{device.id}: local size {local} makes work-groups of {ndrange.work_group_size} "
             f"work-items; the device allows at most {device.max_work_group_size}"
         )
-        raise DeviceLimitError(msg)
     required, local_bytes = session.ask_limits(compiled, kernel)
     if any(required) and required[: len(local)] != local:
-        msg = (
+        raise DeviceLimitError(
             f"{device.id}: local size {local} given, kernel {kernel.name} requires "
             f"{required[: len(local)]} (reqd_work_group_size); give that one or none"
         )
-        raise DeviceLimitError(msg)
     if local_bytes > device.local_memory_bytes:
-        msg = (
+        raise DeviceLimitError(
             f"{device.id}: kernel {kernel.name} declares {local_bytes:,} bytes of local memory, a "
             f"compute unit has {device.local_memory_bytes:,}"
         )
-        raise DeviceLimitError(msg)
     _check_remainder(device, kernel, ndrange)
 
 
@@ -78,11 +75,10 @@ def _check_remainder(device: DeviceDescription, kernel: Kernel, ndrange: NDRange
     ):
         if size % local:
             padded = -(-size // local) * local
-            msg = (
+            raise DeviceLimitError(
                 f"{device.id}: axis {axis}: local size {local} does not divide global size "
                 f"{size}, and {why}; pad the global size to {padded} and guard the kernel"
             )
-            raise DeviceLimitError(msg)
 
 
 def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> NDRange:
@@ -103,11 +99,10 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
         local_size = _read_choice(session, ndrange)
         session.chosen_local_sizes[ndrange.global_size] = local_size
     if any(size < 1 for size in local_size) or math.prod(local_size) > most:
-        msg = (
+        raise DeviceLimitError(
             f"{session.description.id}: the driver chose local size {local_size} where at most "
             f"{most} work-items are allowed; give a local_size"
         )
-        raise DeviceLimitError(msg)
     return replace(ndrange, local_size=local_size)
 
 

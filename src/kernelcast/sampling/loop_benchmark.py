@@ -145,11 +145,10 @@ def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopM
             msg = f"the loop did not end within {sampling.limit_s:g} s; give a smaller size"
             raise MeasurementError(msg) from error
     if done.returncode:
-        msg = (
+        raise MeasurementError(
             f"the loop ended with status {done.returncode}; an index may lie outside its array, "
             "or the arrays do not fit into memory"
         )
-        raise MeasurementError(msg)
     times = [float(word) for word in done.stdout.split()]
     return LoopMeasurement(wall_s=tuple(times[::2]), cpu_s=tuple(times[1::2]), compiler=compiler)
 
@@ -159,8 +158,7 @@ def compile_to_assembly(loop: LoopToRun) -> tuple[str, str]:
     compiler = _require_compiler(loop.compiler)
     target = _run([compiler, "-dumpmachine"]).stdout.strip()
     if not target.startswith("x86_64"):
-        msg = f"{compiler} compiles for {target}; loops are found in x86_64 code only"
-        raise InputError(msg)
+        raise InputError(f"{compiler} compiles for {target}; loops are found in x86_64 code only")
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
         made = _compile(loop, compiler, Path(folder), ["-S", "-fno-asynchronous-unwind-tables"])
         return compiler, made.read_text(encoding="utf-8")
@@ -179,8 +177,7 @@ def write_program(source: str) -> str:
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", source, flags=re.DOTALL)
     start = re.search(r"\b(?:for|while|do)\b", text)
     if start is None:
-        msg = "no loop in the listing; give declarations and one loop nest"
-        raise InputError(msg)
+        raise InputError("no loop in the listing; give declarations and one loop nest")
     before, loop = text[: start.start()], text[start.start() :].strip()
     directive = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
     arrays, fill, scalars, keep = [], [], [], []
@@ -206,11 +203,10 @@ def _read_declarations(statement: str) -> Iterator[tuple[str, str, str, str]]:
     words = re.split(r"[\[=]", parts[0])[0].split()
     kind = " ".join(word for word in words[:-1] if word not in _QUALIFIERS)
     if not kind:
-        msg = (
+        raise InputError(
             f"{' '.join(statement.split())!r} declares no array or scalar; only declarations may "
             "stand before the loop"
         )
-        raise InputError(msg)
     for part in (parts[0].strip().split(None, len(words) - 1)[-1], *parts[1:]):
         found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(\[[^=]*\])?\s*(?:=(.*))?", part, re.DOTALL)
         if found is None or (found[2] and found[3]):
@@ -223,8 +219,7 @@ def _require_compiler(wanted: str) -> str:
     found = find_compiler(wanted)
     if found is None:
         names = ", ".join(_COMPILERS)
-        msg = f"no C compiler is found: install gcc or clang; looked for $CC, {names}"
-        raise InputError(msg)
+        raise InputError(f"no C compiler is found: install gcc or clang; looked for $CC, {names}")
     return found
 
 
@@ -239,8 +234,7 @@ def _compile(loop: LoopToRun, compiler: str, folder: Path, more: Sequence[str] =
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line]
         complaint = (lines or [done.stderr.strip()])[0].replace(str(folder), "")
-        msg = f"{compiler} cannot compile the loop: {complaint}"
-        raise InputError(msg)
+        raise InputError(f"{compiler} cannot compile the loop: {complaint}")
     return made
 
 

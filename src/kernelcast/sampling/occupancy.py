@@ -193,13 +193,12 @@ def compute_p_sat(limits: UnitLimits, resources: KernelResources) -> OccupancyRe
     p_sat = counts[limiter]
     if p_sat == 0:
         registers = resources.registers_per_work_item
-        msg = (
+        raise DeviceLimitError(
             f"{limits.name}: a work-group of {resources.work_group_size} work-items with "
             f"{'unknown' if registers is None else registers} registers each and "
             f"{resources.local_memory_bytes} bytes of local memory does not fit into an empty "
             f"compute unit, limited by {limiter.value}; {_ADVICE[limiter]}"
         )
-        raise DeviceLimitError(msg)
     matters = {
         "registers_per_work_item": True,
         "scalar_registers_per_sub_group": limits.scalar_registers > 0,
@@ -249,11 +248,10 @@ def _count_by_registers(
 def _check_demands(limits: UnitLimits, resources: KernelResources, size: int) -> None:
     """Refuse demands that this device never grants."""
     if size not in limits.warp_sizes:
-        msg = (
+        raise DeviceLimitError(
             f"{limits.name}: sub-group size {size} given, the device has "
             f"{' or '.join(map(str, limits.warp_sizes))}; give one of these or None"
         )
-        raise DeviceLimitError(msg)
     for what, given, largest, advice in (
         ("the work-group size", resources.work_group_size, limits.max_work_group_size,
          "give a smaller local size"),

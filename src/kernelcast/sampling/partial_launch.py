@@ -57,12 +57,11 @@ class PartialLaunch:
         sizes = [one.bytes for one in arguments if isinstance(one, BufferArgument)]
         largest = max(sizes, default=0)
         if sum(sizes) > device.global_memory_bytes or largest > device.max_allocation_bytes:
-            msg = (
+            raise DeviceLimitError(
                 f"{device.id}: the buffers take {sum(sizes):,} bytes, the largest {largest:,}; the "
                 f"device has {device.global_memory_bytes:,} and allows "
                 f"{device.max_allocation_bytes:,} for one. Balance a smaller launch"
             )
-            raise DeviceLimitError(msg)
         self._held: list[KernelArgument] = []
         self._in_place: dict[int, npt.NDArray[Any]] = {}
         with explained_errors(kernel, device):
@@ -159,7 +158,6 @@ def open_place(device_id: str, compute_units: int | None = None) -> DeviceSessio
             # pyopencl types the list as properties only; counts stand in it too
             device = device.create_sub_devices([by_counts, compute_units, 0])[0]  # type: ignore[list-item]
         except cl.Error as error:
-            msg = f"{refused}: {error}"
-            raise DeviceLimitError(msg) from error
+            raise DeviceLimitError(f"{refused}: {error}") from error
         description = describe_device(device)
     return DeviceSession(description, cl.Context([device]), device)

@@ -39,8 +39,7 @@ def bind_to_cores(cores: Sequence[int], environment: MutableMapping[str, str] = 
     if not cores:
         return
     if sys.platform != "linux":
-        msg = "processes cannot be bound to cores on this system; leave the cores out"
-        raise InputError(msg)
+        raise InputError("processes cannot be bound to cores on this system; leave the cores out")
     try:
         os.sched_setaffinity(0, cores)
     except OSError as error:

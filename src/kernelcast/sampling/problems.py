@@ -151,11 +151,10 @@ def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) ->
         )  # fmt: skip
     except cl.Error as error:
         size = " x ".join(map(str, argument.size))
-        msg = (
+        raise DeviceLimitError(
             f"{session.description.id}: makes no {argument.type_name} of {size} pixels of "
             f"{argument.order} {argument.channel} ({error})"
-        )
-        raise DeviceLimitError(msg) from error
+        ) from error
 
 
 def make_sampler(session: DeviceSession, argument: SamplerArgument) -> cl.Sampler:
@@ -191,24 +190,21 @@ def check_problem(
     # Before a large host array is made in vain.
     for index, argument in enumerate(problem.arguments):
         if isinstance(argument, BufferArgument) and argument.bytes > device.max_allocation_bytes:
-            msg = (
+            raise DeviceLimitError(
                 f"{device.id}: argument {index} is a buffer of {argument.bytes:,} bytes, the "
                 f"device's largest is {device.max_allocation_bytes:,}; predict a smaller problem"
             )
-            raise DeviceLimitError(msg)
     if problem.buffer_bytes > device.global_memory_bytes:
-        msg = (
+        raise DeviceLimitError(
             f"{device.id}: the buffers take {problem.buffer_bytes:,} bytes together, the "
             f"device has {device.global_memory_bytes:,}; predict a smaller problem"
         )
-        raise DeviceLimitError(msg)
     local_bytes = sum(a.bytes for a in problem.arguments if isinstance(a, LocalArgument))
     if local_bytes > device.local_memory_bytes:
-        msg = (
+        raise DeviceLimitError(
             f"{device.id}: the local-memory arguments take {local_bytes:,} bytes, a compute "
             f"unit has {device.local_memory_bytes:,}"
         )
-        raise DeviceLimitError(msg)
     ndrange = choose_local_size(session, built.kernel, problem.ndrange)
     check_launch(session, built.kernel, kernel, ndrange)
     accesses = [

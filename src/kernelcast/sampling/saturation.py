@@ -75,12 +75,11 @@ def find_saturation(
         asked: Any = compiled
         reported: int = asked.count_active_work_groups(ndrange.work_group_size)
         if reported == 0:
-            msg = (
+            raise DeviceLimitError(
                 f"{session.description.id}: a work-group of {ndrange.work_group_size} work-items "
                 f"of kernel {kernel.name} does not fit into an empty compute unit; give a smaller "
                 "local size"
             )
-            raise DeviceLimitError(msg)
         with suppress(DeviceLimitError):
             computed = compute_for_kernel(session, compiled, kernel, ndrange)
         p_sat = Trait(value=reported, source=TraitSource.REPORTED)

@@ -227,12 +227,11 @@ class ScratchArguments(WrittenArguments):
                 f"{size_bytes / 2**20:,.0f} MiB"
                 for size_bytes in (held_bytes, self.copied_bytes, description.global_memory_bytes)
             )
-            msg = (
+            raise DeviceLimitError(
                 f"{description.id}: the buffers take {held} and copies of those that the kernel "
                 f"may write {copied} more, the device has {most}; declare `access: read` for "
                 "buffers that the kernel only reads, or predict a smaller problem"
             )
-            raise DeviceLimitError(msg)
 
     def _replace(self, argument: KernelArgument, parent: cl.Buffer | None) -> KernelArgument:
         """Give the copy that stands for an argument; arguments overlapping a copied one too."""

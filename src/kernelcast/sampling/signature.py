@@ -52,11 +52,10 @@ def check_arguments(
     do not fit."""
     for parameter in parameters:
         if _PIPE.search(parameter.type_name):
-            msg = (
+            raise SignatureError(
                 f"kernel {kernel_name}: argument {parameter}: pipes cannot be given; have the "
                 "kernel read and write buffers instead"
             )
-            raise SignatureError(msg)
     check_count(kernel_name, parameters, len(arguments))
     complaints = [
         complaint
@@ -64,8 +63,7 @@ def check_arguments(
         if parameter.is_known and (complaint := _complain(parameter, argument))
     ]
     if complaints:
-        msg = f"kernel {kernel_name}: " + "; ".join(complaints)
-        raise SignatureError(msg)
+        raise SignatureError(f"kernel {kernel_name}: " + "; ".join(complaints))
 
 
 def is_image(parameter: Parameter) -> bool:
@@ -75,11 +73,10 @@ def is_image(parameter: Parameter) -> bool:
 def check_count(kernel_name: str, parameters: Sequence[Parameter], given: int) -> None:
     if len(parameters) != given:
         signature = ", ".join(str(parameter) for parameter in parameters)
-        msg = (
+        raise SignatureError(
             f"kernel {kernel_name}: {given} arguments given, {len(parameters)} expected: "
             f"{signature or 'none'}"
         )
-        raise SignatureError(msg)
 
 
 def infer_access(parameter: Parameter, declared: Access | None) -> Access:

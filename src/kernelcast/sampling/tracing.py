@@ -74,11 +74,10 @@ class TracingLaunch(OpenCLLaunch):
         total = math.prod(counts)
         asked = min(total, 10_000) if work_groups is None else work_groups
         if not 1 <= asked <= _MOST_WORK_GROUPS:
-            msg = (
+            raise InputError(
                 f"{asked:,} work-groups to trace; give --work-groups of at least 1, at most "
                 f"{_MOST_WORK_GROUPS:,}"
             )
-            raise InputError(msg)
         return box_near(0, min(asked, total), counts)
 
     def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[_Marked | None, str]:

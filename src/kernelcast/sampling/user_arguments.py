@@ -43,11 +43,10 @@ _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.LocalMemory)
 def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was given
     is_one = isinstance(values, _NO_SEQUENCES) or find_memory(values) is not None
     if is_one or not isinstance(values, Iterable):
-        msg = (
+        raise SignatureError(
             f"arguments: {type(values).__name__} given; give a sequence of the kernel's arguments "
             "in order, such as (buffer, numpy.int32(5))"
         )
-        raise SignatureError(msg)
     return values if isinstance(values, Sequence) else tuple(values)
 
 
@@ -64,11 +63,10 @@ def take_argument(name: object, value: Any) -> KernelArgument:  # noqa: ANN401 -
         msg = f"argument {name}: an array of {what} given; give one that lies in a Buffer"
         raise SignatureError(msg)
     if was_released(memory):
-        msg = (
+        raise InputError(
             f"argument {name}: {given} given whose memory was released, by its release(); give one "
             "that is kept until the launch is answered"
         )
-        raise InputError(msg)
     # Another thread may release the caller's while we work.
     own = cast("cl.Buffer", cl.MemoryObject.from_int_ptr(memory.int_ptr))
     if not offset:
@@ -76,11 +74,10 @@ def take_argument(name: object, value: Any) -> KernelArgument:  # noqa: ANN401 -
     try:
         return own.get_sub_region(offset, own.size - offset)
     except cl.Error as error:
-        msg = (
+        raise SignatureError(
             f"argument {name}: an array that begins at byte {offset:,} of its buffer, where the "
             f"device lets no sub-buffer begin ({error}); give a copy of it (array.copy())"
-        )
-        raise SignatureError(msg) from error
+        ) from error
 
 
 def find_overlaps(
@@ -102,11 +99,10 @@ def find_overlaps(
     overlaps = compare_spans(spans)
     for place, ((other, _), *_) in overlaps.items():
         if spans[place][0] == _FORGOTTEN:
-            msg = (
+            raise InputError(
                 f"arguments {other} and {place}: parts that overlap given, of a buffer that was "
                 "released; keep that buffer as long as its parts are used"
             )
-            raise InputError(msg)
     return overlaps
 
 
@@ -165,18 +161,16 @@ class ArgumentPlace:
         """Describe a caller's argument; of structures and images, only what tells them apart."""
         parameter, element = self.parameter, self.element
         if isinstance(value, cl.SVMPointer):
-            msg = (
+            raise SignatureError(
                 f"argument {parameter}: shared virtual memory given; its content cannot be kept "
                 "unchanged while sampling. Give a pyopencl.Buffer"
             )
-            raise SignatureError(msg)
         is_image = isinstance(value, cl.MemoryObjectHolder) and not isinstance(value, cl.Buffer)
         if is_image and not parameter.is_const and not can_be_copied(value):
-            msg = (
+            raise SignatureError(
                 f"argument {parameter}: an image that the kernel may write, and that cannot be "
                 "copied; give a 2-D or 3-D image of its own memory, or a pyopencl.Buffer"
             )
-            raise SignatureError(msg)
         if self.types:
             fits = isinstance(value, self.types)
         elif isinstance(value, np.ndarray | np.void):  # lanes
@@ -187,8 +181,7 @@ class ArgumentPlace:
             )
         if not fits:
             given = type(value).__name__
-            msg = f"argument {parameter}: {given} given; give a {self.wanted}"
-            raise SignatureError(msg)
+            raise SignatureError(f"argument {parameter}: {given} given; give a {self.wanted}")
         check_context(parameter, value, session)
         if isinstance(value, cl.Buffer):
             return hold_buffer(session, value, element or _BYTE, is_decisive=self.is_decisive)
@@ -204,11 +197,10 @@ class ArgumentPlace:
         if isinstance(value, np.generic | np.ndarray | bytes):
             raw = value if isinstance(value, bytes) else value.tobytes()
             if parameter.value_bytes not in (0, len(raw)):
-                msg = (
+                raise SignatureError(
                     f"argument {parameter}: {len(raw)} bytes given; give all "
                     f"{parameter.value_bytes}"
                 )
-                raise SignatureError(msg)
         elif isinstance(value, cl.Image):
             raw = repr((value.format, value.width, value.height, value.depth)).encode()
         if element is not None and element.lanes > 1 and len(raw) == element.bytes:

@@ -87,11 +87,10 @@ def check_context(parameter: Parameter, value: object, session: DeviceSession) -
     else:
         return
     if own != session.context:  # a context that the driver has forgotten is not the session's
-        msg = (
+        raise InputError(
             f"argument {parameter}: a {type(value).__name__} of another context given; create it "
             "in the queue's context"
         )
-        raise InputError(msg)
 
 
 def _ask_context(
@@ -153,11 +152,10 @@ def read_kernel(
         reason = "holds no source, as programs made from binaries do"
         if program is None:
             reason = "is gone, and its source with it: keep the pyopencl.Program beside its kernel"
-        msg = (
+        raise InputError(
             f"kernel {name}: its program {reason}; or give the OpenCL C as source=..., and what it "
             "is built with as build_options=..."
         )
-        raise InputError(msg)
     if options is None:
         options = () if program is None else read_build_options(program, device)
     elif isinstance(options, str):
@@ -238,10 +236,9 @@ def read_event_times(given: object, device_id: str, queue: object = None) -> flo
     events = [one for one in listed if isinstance(one, cl.Event)]
     if len(events) < len(listed) or not events:
         what = next((type(x).__name__ for x in listed if not isinstance(x, cl.Event)), "no event")
-        msg = (
+        raise InputError(
             f"measured time: {what} given; give a number of seconds, or the launch's pyopencl.Event"
         )
-        raise InputError(msg)
     times = [_read_times(one, device_id, queue) for one in events]
     return (max(end for _, end in times) - min(start for start, _ in times)) * 1e-9
 
@@ -269,18 +266,16 @@ def _read_times(event: cl.Event, device_id: str, queue: object) -> tuple[int, in
         msg = f"event: the launch has failed, so it took no time to learn from ({error})"
         raise InputError(msg) from error
     if not own.properties & cl.command_queue_properties.PROFILING_ENABLE:
-        msg = (
+        raise InputError(
             "event: its queue keeps no times; make the queue with "
             "pyopencl.command_queue_properties.PROFILING_ENABLE, or give seconds"
         )
-        raise InputError(msg)
     if not session_of(own).uses_event_timer:
-        msg = (
+        raise EventTimesError(
             f"event: those of {device_id} tell wrong times, as the column timer of `kernelcast "
             "devices` says; finish the queue before and after the launch, and give the seconds "
             "between by the host's clock"
         )
-        raise EventTimesError(msg)
     try:
         return event.profile.start, event.profile.end
     except cl.Error as error:

@@ -431,8 +431,7 @@ def _add_bandwidths(
         with result.attempting(f"{name}/{size}"):
             rates[size] = measure(name, size)
     if not rates:
-        msg = "no working set could be read"
-        raise MeasurementError(msg)
+        raise MeasurementError("no working set could be read")
     axes = ("working set in bytes", "bytes per second, all compute units")
     result.draw(name, axes, rates, [*rates.values()])
     nearer = 0
@@ -447,8 +446,7 @@ def _add_bandwidths(
         copy, what = None, f"caches/{cache.name}/copy_bytes_per_s"
         with result.attempting(what):
             if not bench.is_cpu:
-                msg = "it is not known how many compute units share the cache"
-                raise MeasurementError(msg)
+                raise MeasurementError("it is not known how many compute units share the cache")
             # Work-groups of one compute unit run one after the other, so that all parts of a
             # shared cache count, and of an own one only the part at work, source and copy. Half of
             # the cache leaves room for what else is in it.

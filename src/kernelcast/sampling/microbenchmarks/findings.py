@@ -99,11 +99,10 @@ class Measured:
         """Make a trait of what it took beyond `baseline`, times `scale`; deviations add up."""
         value = self.median - baseline.median
         if value <= 0:
-            msg = (
+            raise MeasurementError(
                 f"{self.median:.3g} s with it and {baseline.median:.3g} s without: "
                 "the difference is below the noise"
             )
-            raise MeasurementError(msg)
         down = math.hypot(self.median - self.low, baseline.high - baseline.median)
         up = math.hypot(self.high - self.median, baseline.median - baseline.low)
         low, high = max(value - down, 0.0) * scale, (value + up) * scale
@@ -158,8 +157,7 @@ def check_result(found: Array, expected: Array, tolerance: float = 0.0) -> None:
         good = np.isclose(found.astype(np.float64), wanted, rtol=tolerance, atol=tolerance)
     if not np.all(good):
         where = int(np.argmin(good))
-        msg = (
+        raise MeasurementError(
             f"the kernel's result {where} is {found.flat[where]}, "
             f"not {expected.flat[where]}: its time means nothing"
         )
-        raise MeasurementError(msg)

@@ -57,8 +57,7 @@ def fit_levels(
         raise InputError(msg)
     is_good = np.all(np.diff(sizes_bytes) > 0) and sizes_bytes[0] > 0 and np.all(latencies_s > 0)
     if not (is_good and np.all(np.isfinite(latencies_s))):
-        msg = "sizes must increase, and sizes and latencies be positive and finite"
-        raise InputError(msg)
+        raise InputError("sizes must increase, and sizes and latencies be positive and finite")
     used = find_undisturbed(latencies_s)
     sizes, values = sizes_bytes[used], latencies_s[used]
     count = max(2, round(16 * math.log2(sizes[-1] / sizes[0])))  # 16 candidates per octave

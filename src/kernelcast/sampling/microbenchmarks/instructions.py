@@ -195,11 +195,10 @@ def check_steps(times_s: Sequence[float]) -> None:
     """Raise unless twice the steps in a loop's body take about twice the time."""
     single_s, double_s = times_s
     if double_s < 1.6 * single_s:
-        msg = (
+        raise MeasurementError(
             f"twice the steps per iteration take {double_s / single_s:.2f} times as long: "
             "the compiler may have folded them"
         )
-        raise MeasurementError(msg)
 
 
 def measure_instruction(bench: Bench, result: BenchmarkResult, *, kind: Instruction) -> None:

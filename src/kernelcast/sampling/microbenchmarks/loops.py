@@ -180,11 +180,10 @@ def count_cycles(bench: Bench, statement: str, *, size: int = 256) -> Trait[floa
 def judge_clock(added: Measured, steps: float, ratio: float) -> Trait[float]:
     """Read the clock if a step that multiplies takes twice as long as one that adds, within 6 %."""
     if abs(ratio - 2.0) > 0.12:
-        msg = (
+        raise MeasurementError(
             f"a step that multiplies takes {ratio:.2f} times one that adds, "
             "2.00 expected: latencies in cycles are not what they are taken for"
         )
-        raise MeasurementError(msg)
     return added.as_rate(2 * steps, "clock")
 
 
@@ -226,11 +225,10 @@ def infer_width(counts: Sequence[int], rates: Sequence[float]) -> int:
     """Infer how many work-items are executed in lock-step, from rates by agreeing neighbours."""
     best = max(rates)
     if best < 1.5 * rates[0]:
-        msg = (
+        raise MeasurementError(
             f"work-items that take different branches run at {rates[0] / best:.0%} of the rate of "
             "those that agree: they are not seen to be executed in lock-step"
         )
-        raise MeasurementError(msg)
     return min(count for count, rate in zip(counts, rates, strict=True) if rate >= 0.85 * best)
 
 
@@ -265,8 +263,7 @@ def measure_barriers(bench: Bench, result: BenchmarkResult) -> None:
         launch = Launch(8 * size * bench.units, size)
         with result.attempting("barrier_s" if size == usual else f"barrier/{size}"):
             if size > bench.description.max_work_group_size:
-                msg = f"the device has no work-groups of {size} work-items"
-                raise MeasurementError(msg)
+                raise MeasurementError(f"the device has no work-groups of {size} work-items")
             kernel = LoopKernel(bench, many, launch)
             baseline = LoopKernel(bench, one, launch)
             measured, iterations = bench.measure_loop(partial(kernel.time, launch))
@@ -353,11 +350,9 @@ def measure_launch(bench: Bench, result: BenchmarkResult) -> None:
 
     def wait_for_start() -> float:
         if not bench.session.uses_event_timer:
-            msg = "the device's profiling events disagree with the host clock"
-            raise MeasurementError(msg)
+            raise MeasurementError("the device's profiling events disagree with the host clock")
         if isinstance(queue, OtherDriver):
-            msg = "CUDA's events do not tell when a launch was queued"
-            raise MeasurementError(msg)
+            raise MeasurementError("CUDA's events do not tell when a launch was queued")
         event = cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
         queue.finish()
         return float(event.profile.start - event.profile.queued) * 1e-9

@@ -92,8 +92,7 @@ class StreamMemory:
         items = self._content.nbytes // (stream.element_bytes * stream.loads)
         items -= items % local_size
         if items == 0:
-            msg = f"{self._content.nbytes} bytes are too few for {stream.label}"
-            raise MeasurementError(msg)
+            raise MeasurementError(f"{self._content.nbytes} bytes are too few for {stream.label}")
 
         def run(key: int = 0) -> float:
             bench.set_args(kernel, self._array, found, stream.loads, key)
@@ -110,8 +109,7 @@ class StreamMemory:
         # Sums wrap around, as the kernel's do.
         sums = (np.sum(one, dtype=lane) for one in (written, wanted))
         if not (np.array_equal(written, wanted) if stream.is_copy else len(set(sums)) == 1):
-            msg = f"{stream.label} computes wrongly: its time means nothing"
-            raise MeasurementError(msg)
+            raise MeasurementError(f"{stream.label} computes wrongly: its time means nothing")
         return run, read_bytes * (2 if stream.is_copy else 1)
 
     def measure_best(
