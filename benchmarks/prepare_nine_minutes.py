@@ -46,7 +46,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices
-from kernelcast.sampling.occupancy import KernelResources, compute_p_sat, find_limits
+from kernelcast.sampling.occupancy import compute_p_sat, find_limits
 from kernelcast.sampling.session import open_session
 from kernelcast.training_data.applications import CorpusKernel, find_kernels, load_input_maker
 
@@ -209,13 +209,14 @@ def count_active(problem: Problem, processor: str) -> int:
     limits = find_limits("NVIDIA Corporation", "", (major, int(processor[3:]) % 10))
     assert limits is not None, processor
     given = (one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
-    resources = KernelResources(
+    p_sat, _ = compute_p_sat(
+        limits,
         work_group_size=problem.ndrange.work_group_size,
         registers_per_work_item=facts.registers,
         local_memory_bytes=facts.shared_bytes + sum(given),
         uses_barriers=facts.barriers > 0,
     )
-    return compute_p_sat(limits, resources).p_sat
+    return p_sat
 
 
 def plan_sizes(kernel: CorpusKernel, cache: Path, processor: str, units: int) -> dict[str, Any]:

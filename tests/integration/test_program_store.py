@@ -4,8 +4,7 @@ import pytest
 
 from kernelcast.records.errors import CompileError
 from kernelcast.records.kernel import Kernel
-from kernelcast.sampling.building import list_kernels
-from kernelcast.sampling.program_store import ProgramStore
+from kernelcast.sampling.building import ProgramStore, list_kernels
 from kernelcast.sampling.session import DeviceSession, session_in
 
 pytestmark = pytest.mark.device

@@ -96,45 +96,6 @@ class UnitLimits:
     itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelResources:
-    """What one launch of a kernel asks for; None stands for "not known"."""
-
-    work_group_size: int
-    """Work-items per work-group."""
-    registers_per_work_item: int | None = None
-    """32-bit registers per work-item: NVIDIA's registers, AMD's VGPRs (on CDNA 2 and later with the
-    accumulation VGPRs), on Intel the 32-bit values that live in the register file."""
-    local_memory_bytes: int = 0
-    """Local memory per work-group, static and passed as arguments."""
-    sub_group_size: int | None = None
-    """Work-items per warp, as the compiler chose."""
-    scalar_registers_per_sub_group: int | None = None
-    """SGPRs per wavefront; counts on AMD's GCN and CDNA only."""
-    uses_barriers: bool | None = None
-    """Whether the kernel waits at barriers; counts on Intel only."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OccupancyResult:
-    """How many work-groups of one launch are active at once per compute unit."""
-
-    p_sat: int
-    """Active work-groups per hardware unit."""
-    limiter: Limiter
-    """What keeps it from being more."""
-    occupancy: float
-    """Active over possible warps, in (0, 1]."""
-    assumed: tuple[str, ...] = ()
-    """Fields of `KernelResources` that were unknown and could have lowered the result."""
-    compute_units_sharing: int = 1
-    """As of `UnitLimits`."""
-
-    def count_active_work_groups(self, compute_units: int) -> int:
-        """Count the work-groups active at once on a device of so many OpenCL compute units."""
-        return self.p_sat * max(1, compute_units // self.compute_units_sharing)
-
-
 @cache
 def load_limits() -> dict[str, UnitLimits]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -168,62 +129,72 @@ def find_limits(
     return next((one for one in known if re.search(one.devices, name)), None)
 
 
-def compute_p_sat(limits: UnitLimits, resources: KernelResources) -> OccupancyResult:
-    """Compute ``p_sat = min(work-groups that fit by slots, warps, registers, local memory)`` and
-    ``occupancy = p_sat * warps_per_group / max_warps``; demands that are unknown are skipped, and
-    named in the result."""
-    size = resources.sub_group_size or limits.warp_sizes[0]
-    _check_demands(limits, resources, size)
-    warps = -(-resources.work_group_size // size)
+def compute_p_sat(
+    limits: UnitLimits,
+    *,
+    work_group_size: int,
+    registers_per_work_item: int | None = None,
+    local_memory_bytes: int = 0,
+    sub_group_size: int | None = None,
+    scalar_registers_per_sub_group: int | None = None,
+    uses_barriers: bool | None = None,
+) -> tuple[int, Limiter]:
+    """Compute ``p_sat = min(work-groups that fit by slots, warps, registers, local memory)``.
+
+    Registers are 32 bits wide, AMD's with the accumulation VGPRs; local memory is static and
+    passed. What is None is not known, and does not limit.
+    """
+    size = sub_group_size or limits.warp_sizes[0]
+    if size not in limits.warp_sizes:
+        raise DeviceLimitError(
+            f"{limits.name}: sub-group size {size} given, the device has "
+            f"{' or '.join(map(str, limits.warp_sizes))}; give one of these or None"
+        )
+    registers, scalars = registers_per_work_item, scalar_registers_per_sub_group
+    for what, given, largest, advice in (
+        ("the work-group size", work_group_size, limits.max_work_group_size,
+         "give a smaller local size"),
+        ("local memory per work-group, in bytes,", local_memory_bytes,
+         limits.work_group_local_bytes, "use less local memory"),
+        ("the number of registers per work-item", registers,
+         limits.max_registers, "give the number the compiler reports"),
+        ("the number of scalar registers per sub-group", scalars if limits.scalar_registers else 0,
+         limits.max_scalar_registers, "give the number the compiler reports"),
+    ):  # fmt: skip
+        if largest and given and given > largest:
+            raise DeviceLimitError(
+                f"{limits.name}: {what} is {given}, the device allows {largest}; {advice}"
+            )
+    warps = -(-work_group_size // size)
     slots = _round_up(warps, limits.warp_granule)
-    is_barrier_taken = resources.uses_barriers if limits.takes_barriers_if_used else warps > 1
     by_slots = limits.max_work_groups or limits.max_warps
-    if limits.barriers and is_barrier_taken:
+    if limits.barriers and (uses_barriers if limits.takes_barriers_if_used else warps > 1):
         by_slots = min(by_slots, limits.barriers)
     counts = {Limiter.WORK_GROUPS: by_slots, Limiter.WARPS: limits.max_warps // slots}
-    by_registers = _count_by_registers(limits, resources, size, slots)
+    by_registers = _count_by_registers(limits, registers, scalars, size, slots)
     if by_registers:
         counts[Limiter.REGISTERS] = min(by_registers)
-    used_bytes = resources.local_memory_bytes + limits.reserved_local_bytes
+    used_bytes = local_memory_bytes + limits.reserved_local_bytes
     if used_bytes:
         sizes = limits.local_sizes_bytes or (_round_up(used_bytes, limits.local_granule_bytes),)
         taken_bytes = next(one for one in sizes if one >= used_bytes)
         counts[Limiter.LOCAL_MEMORY] = limits.local_bytes // taken_bytes
     limiter = min(counts, key=counts.__getitem__)
-    p_sat = counts[limiter]
-    if p_sat == 0:
-        registers = resources.registers_per_work_item
+    if counts[limiter] == 0:
         raise DeviceLimitError(
-            f"{limits.name}: a work-group of {resources.work_group_size} work-items with "
+            f"{limits.name}: a work-group of {work_group_size} work-items with "
             f"{'unknown' if registers is None else registers} registers each and "
-            f"{resources.local_memory_bytes} bytes of local memory does not fit into an empty "
+            f"{local_memory_bytes} bytes of local memory does not fit into an empty "
             f"compute unit, limited by {limiter.value}; {_ADVICE[limiter]}"
         )
-    matters = {
-        "registers_per_work_item": True,
-        "scalar_registers_per_sub_group": limits.scalar_registers > 0,
-        "sub_group_size": len(limits.warp_sizes) > 1,
-        "uses_barriers": limits.takes_barriers_if_used and p_sat > limits.barriers,
-    }
-    return OccupancyResult(
-        p_sat=p_sat,
-        limiter=limiter,
-        occupancy=p_sat * warps / limits.max_warps,
-        assumed=tuple(
-            name for name, does in matters.items() if does and getattr(resources, name) is None
-        ),
-        compute_units_sharing=limits.compute_units_sharing,
-    )
+    return counts[limiter], limiter
 
 
 def _count_by_registers(
-    limits: UnitLimits, resources: KernelResources, size: int, warps: int
+    limits: UnitLimits, registers: int | None, scalars: int | None, size: int, warps: int
 ) -> list[int]:
     """Count the work-groups that each kind of registers allows, of those that are known."""
     counts = []
-    registers, scalars = (
-        resources.registers_per_work_item, resources.scalar_registers_per_sub_group
-    )  # fmt: skip
     granule, partitions = limits.register_granule, limits.register_partitions
     if registers is not None and limits.warp_registers:
         # A kernel that needs more is taken to be built for large registers where the architecture
@@ -243,29 +214,6 @@ def _count_by_registers(
         taken = _round_up(scalars, limits.scalar_register_granule)
         counts.append(limits.scalar_registers // taken * partitions // warps)
     return counts
-
-
-def _check_demands(limits: UnitLimits, resources: KernelResources, size: int) -> None:
-    """Refuse demands that this device never grants."""
-    if size not in limits.warp_sizes:
-        raise DeviceLimitError(
-            f"{limits.name}: sub-group size {size} given, the device has "
-            f"{' or '.join(map(str, limits.warp_sizes))}; give one of these or None"
-        )
-    for what, given, largest, advice in (
-        ("the work-group size", resources.work_group_size, limits.max_work_group_size,
-         "give a smaller local size"),
-        ("local memory per work-group, in bytes,", resources.local_memory_bytes,
-         limits.work_group_local_bytes, "use less local memory"),
-        ("the number of registers per work-item", resources.registers_per_work_item,
-         limits.max_registers, "give the number the compiler reports"),
-        ("the number of scalar registers per sub-group",
-         resources.scalar_registers_per_sub_group if limits.scalar_registers else None,
-         limits.max_scalar_registers, "give the number the compiler reports"),
-    ):  # fmt: skip
-        if largest and given and given > largest:
-            msg = f"{limits.name}: {what} is {given}, the device allows {largest}; {advice}"
-            raise DeviceLimitError(msg)
 
 
 def _round_up(value: int, unit: int) -> int:

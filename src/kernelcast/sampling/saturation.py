@@ -13,14 +13,9 @@ from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.compiled_code import read_compiler_statistics
+from kernelcast.sampling.compiler_facts import read_compiler_statistics
 from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
-from kernelcast.sampling.occupancy import (
-    KernelResources,
-    OccupancyResult,
-    compute_p_sat,
-    find_limits,
-)
+from kernelcast.sampling.occupancy import Limiter, compute_p_sat, find_limits
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.session import DeviceSession
 
@@ -69,7 +64,7 @@ def find_saturation(
         return found
     counted = _count_active(session, compiled, ndrange)
     measured = max(1, math.ceil(counted / units))
-    computed: OccupancyResult | None = None
+    computed: tuple[int, int, Limiter] | None = None
     if isinstance(compiled, OtherDriver):
         # What the rules say is only told beside it.
         asked: Any = compiled
@@ -85,24 +80,27 @@ def find_saturation(
         p_sat = Trait(value=reported, source=TraitSource.REPORTED)
         concurrency = reported * units
     elif computed := compute_for_kernel(session, compiled, kernel, ndrange):
-        p_sat = Trait(value=computed.p_sat, source=TraitSource.COMPUTED)
-        concurrency = computed.count_active_work_groups(units)
+        p_sat = Trait(value=computed[0], source=TraitSource.COMPUTED)
+        concurrency = computed[1]
     else:
         p_sat, concurrency = Trait(value=measured, source=TraitSource.MEASURED), counted
     found = session.saturation_points[key] = SaturationPoint(
         p_sat=p_sat,
         concurrency=concurrency,
-        computed=computed.p_sat if computed else None,
+        computed=computed[0] if computed else None,
         measured=measured,
-        limiter=computed.limiter if computed else None,
+        limiter=computed[2] if computed else None,
     )
     return found
 
 
 def compute_for_kernel(
     session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
-) -> OccupancyResult | None:
-    """Compute P_sat where the device's limits are published; None for CPUs and unknown devices."""
+) -> tuple[int, int, Limiter] | None:
+    """Compute P_sat, work-groups active at once on the device, and what limits, by public limits.
+
+    None for CPUs and unknown devices.
+    """
     device, description = session.device, session.description
     capability = None
     if "cl_nv_device_attribute_query" in device.extensions:  # PoCL's that it drives by CUDA too
@@ -116,19 +114,20 @@ def compute_for_kernel(
     info: Any = cl.kernel_work_group_info  # pyopencl types every answer as object
     told = read_compiler_statistics(session, kernel)
     preferred = info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE
-    return compute_p_sat(
+    p_sat, limiter = compute_p_sat(
         limits,
-        KernelResources(
-            work_group_size=ndrange.work_group_size,
-            local_memory_bytes=compiled.get_work_group_info(info.LOCAL_MEM_SIZE, device),
-            sub_group_size=None
-            if capability
-            else told.get("wavefront_size") or compiled.get_work_group_info(preferred, device),
-            uses_barriers=bool(_BARRIER.search(kernel.source)),
-            registers_per_work_item=told.get("registers_per_work_item"),
-            scalar_registers_per_sub_group=told.get("scalar_registers_per_sub_group"),
-        ),
+        work_group_size=ndrange.work_group_size,
+        local_memory_bytes=compiled.get_work_group_info(info.LOCAL_MEM_SIZE, device),
+        sub_group_size=None
+        if capability
+        else told.get("wavefront_size") or compiled.get_work_group_info(preferred, device),
+        uses_barriers=bool(_BARRIER.search(kernel.source)),
+        registers_per_work_item=told.get("registers_per_work_item"),
+        scalar_registers_per_sub_group=told.get("scalar_registers_per_sub_group"),
     )
+    # Intel's driver counts EUs, several of which make up the unit.
+    units = max(1, description.compute_units // limits.compute_units_sharing)
+    return p_sat, p_sat * units, limiter
 
 
 def _count_active(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, cast
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cachedmethod
 
 from kernelcast.records.contention import Contention
 from kernelcast.records.device import (
@@ -23,6 +23,8 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.building import (
     BuiltKernel,
+    BuiltProgram,
+    ProgramStore,
     read_kernel_source,
     take_kernel,
 )
@@ -47,7 +49,6 @@ from kernelcast.sampling.prelude import (
     needs_prelude,
     pass_sizes,
 )
-from kernelcast.sampling.program_store import BuiltProgram, ProgramStore
 from kernelcast.sampling.signature import Parameter
 
 _KERNELS_KEPT = 64
@@ -55,8 +56,6 @@ _PROGRAMS_KEPT = 32
 # A device that was busy so recently has not fallen asleep, in seconds.
 _STILL_AWAKE_S = 0.02
 _WHOLE = "as it is"
-_Text: TypeAlias = tuple[str, tuple[str, ...]]
-"""Source and build options."""
 
 
 class DeviceSession:
@@ -90,10 +89,10 @@ class DeviceSession:
         self._store = ProgramStore(folder and folder / "programs")
         self._folder = folder
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
-        self._programs: LRUCache[_Text, BuiltProgram] = LRUCache(_PROGRAMS_KEPT)
+        self._programs: LRUCache[Any, BuiltProgram] = LRUCache(_PROGRAMS_KEPT)
         self._refused: set[str] = set()
         """Kernels that cannot be told of the whole launch by arguments, by their digests."""
-        self._limits: LRUCache[str, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
+        self._limits: LRUCache[Any, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
 
     @cached_property
@@ -194,16 +193,13 @@ class DeviceSession:
             (kernel.digest, _WHOLE), lambda: take_kernel(program, kernel, parameters=parameters)
         )
 
+    @cachedmethod(lambda self: self._limits, key=lambda _, compiled, kernel: kernel.digest)
     def ask_limits(self, compiled: cl.Kernel, kernel: Kernel) -> tuple[tuple[int, ...], int]:
         """Give the local size that a kernel requires, zeros if none, and its local memory's bytes,
         with those of arguments as at the first time."""
-        found = self._limits.get(kernel.digest)
-        if found is None:
-            info = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
-            required = cast("list[int]", compiled.get_work_group_info(info, self.device))
-            local_bytes = self.probe.read_local_memory(compiled, self.device)
-            found = self._limits[kernel.digest] = (tuple(required), local_bytes)
-        return found
+        info = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
+        required = cast("list[int]", compiled.get_work_group_info(info, self.device))
+        return tuple(required), self.probe.read_local_memory(compiled, self.device)
 
     def window_kernel(self, kernel: Kernel, ndrange: NDRange) -> BuiltKernel:
         """Build, or find built, the kernel that runs boxes of `ndrange`: the unchanged one where it
@@ -228,32 +224,26 @@ class DeviceSession:
 
     def _take(self, source: str, kernel: Kernel) -> BuiltKernel:
         """Build, or find built, a kernel of a program; its signature is not read."""
-
-        def build() -> BuiltKernel:
-            return take_kernel(self.program(source, kernel.build_options), kernel, parameters=())
-
-        return self._remember((kernel.digest, source), build)
+        return self._remember(
+            (kernel.digest, source),
+            lambda: take_kernel(self.program(source, kernel.build_options), kernel, parameters=()),
+        )
 
     def program(self, source: str, options: tuple[str, ...]) -> cl.Program:
         return self._build(source, options).program
 
+    @cachedmethod(lambda self: self._programs)
     def _build(self, source: str, options: tuple[str, ...]) -> BuiltProgram:
-        key = (source, options)
-        built = self._programs.get(key)
-        if built is None:
-            started_s = time.perf_counter()
-            try:
-                built = self._store.build(self.context, self.device, source, options)
-            finally:
-                self.note_built(time.perf_counter() - started_s)
-            self._programs[key] = built
-        return built
+        started_s = time.perf_counter()
+        try:
+            return self._store.build(self.context, self.device, source, options)
+        finally:
+            self.note_built(time.perf_counter() - started_s)
 
     def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
         built = self._kernels.get(key)
         if built is None:
-            built = build()
-            self._kernels[key] = built
+            built = self._kernels[key] = build()
         return built
 
 

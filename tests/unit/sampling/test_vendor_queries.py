@@ -12,15 +12,15 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling import compiled_code, compiler_facts, saturation
-from kernelcast.sampling.clocks import list_clocks
-from kernelcast.sampling.compiled_code import (
+from kernelcast.sampling import compiler_facts, saturation
+from kernelcast.sampling.compiler_facts import (
     parse_build_log,
     parse_code_object,
     parse_ptx,
     read_compiler_statistics,
 )
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.tracing import list_clocks
 from support.builders import make_description
 
 KERNEL = Kernel(name="triad", source="kernel void triad() { barrier(CLK_LOCAL_MEM_FENCE); }")
@@ -156,8 +156,8 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
         sources.append((source, options))
         return "" if is_cached else log
 
-    monkeypatch.setattr(compiled_code, "build_program", _build)
-    monkeypatch.setattr(compiled_code, "read_build_log", lambda program, _: program)
+    monkeypatch.setattr(compiler_facts, "build_program", _build)
+    monkeypatch.setattr(compiler_facts, "read_build_log", lambda program, _: program)
     return sources
 
 
@@ -261,7 +261,7 @@ def make_session(extension: str, *, device_name: str, vendor: str, **answers: ob
     )  # fmt: skip
     return SimpleNamespace(
         device=device,
-        description=SimpleNamespace(name=device_name, extensions=(extension,)),
+        description=SimpleNamespace(name=device_name, extensions=(extension,), compute_units=1),
         whole_kernel=lambda _: SimpleNamespace(program=None),
     )
 
@@ -312,13 +312,12 @@ def test_registers_of_code_objects_limit_occupancy(
 ) -> None:
     """Computes P_sat on AMD's GPUs with the registers that the compiler took."""
     binary = write_code_object(describe("triad", vgprs=vgprs, wavefront=wavefront))
-    monkeypatch.setattr(compiled_code, "read_binary", lambda *_: binary)
+    monkeypatch.setattr(compiler_facts, "read_binary", lambda *_: binary)
     session = make_session(AMD, device_name=gfx, vendor="Advanced Micro Devices, Inc.")
     compiled: Any = Compiled(multiple=wavefront)
     found = saturation.compute_for_kernel(session, compiled, KERNEL, NDRANGE)
     assert found is not None
-    assert found.p_sat == p_sat
-    assert found.assumed == ()
+    assert found[0] == p_sat
 
 
 def test_what_fits_nowhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
