@@ -10,7 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import ANSWER_ID_BITS, AnswerRecord
-from kernelcast.service_state.database import Database, grow
+from kernelcast.service_state.database import Database, grow, name_global_size
 from kernelcast.service_state.tables import (
     ANSWERS,
     WEEK_KEYS,
@@ -26,6 +26,7 @@ _AT_ONCE: Final = 500
 _LARGEST_ERROR: Final = 1e6  # callers may report anything
 _COLUMNS = ANSWERS.c
 _FOUND = select_record(ANSWERS, AnswerRecord)
+_Condition = sa.ColumnElement[bool] | sa.TextClause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +170,7 @@ class AnswerTable:
     ) -> list[tuple[int | None, str]]:
         """List time (us) and key of observations, newest first, then those without a time."""
         held = OBSERVATIONS.c
-        query = sa.select(held.measured_at_us, held.key).where(*_select(wanted, global_size))
+        query = sa.select(held.measured_at_us, held.key).where(*self._select(wanted, global_size))
         dated = query.where(held.measured_at_us.is_not(None))
         dated = dated.order_by(held.measured_at_us.desc(), held.key.desc())
         undated = query.where(held.measured_at_us.is_(None)).order_by(held.key.desc())
@@ -192,7 +193,16 @@ class AnswerTable:
         """Count observations."""
         query = sa.select(sa.func.count()).select_from(OBSERVATIONS)
         with self._database.read() as connection:
-            return connection.scalar(query.where(*_select(wanted, global_size))) or 0
+            return connection.scalar(query.where(*self._select(wanted, global_size))) or 0
+
+    def _select(self, wanted: Selection, global_size: tuple[int, ...]) -> list[_Condition]:
+        found: list[_Condition] = [*list_conditions(wanted, OBSERVATIONS)]
+        if wanted.with_flags:  # hardly any have one: an index holds these alone
+            found.append(sa.text("observations.flags <> ''"))
+        if global_size:
+            size = name_global_size(self._database.engine.dialect)
+            found.append(sa.literal_column(size, sa.Text) == dump([list(global_size)])[:-1])
+        return found
 
     def _read(self, query: sa.Select[Any]) -> list[AnswerRecord]:
         with self._database.read() as connection:
@@ -244,18 +254,6 @@ class AnswerTable:
                 )
             )  # fmt: skip
         return compared
-
-
-_Condition = sa.ColumnElement[bool] | sa.TextClause
-
-
-def _select(wanted: Selection, global_size: tuple[int, ...]) -> list[_Condition]:
-    found: list[_Condition] = [*list_conditions(wanted, OBSERVATIONS)]
-    if wanted.with_flags:  # hardly any have one: an index holds these alone
-        found.append(sa.text("observations.flags <> ''"))
-    if global_size:
-        found.append(OBSERVATIONS.c.ndrange.startswith(dump([list(global_size)])[:-1] + ","))
-    return found
 
 
 def _cut(values: Sequence[Any]) -> list[Sequence[Any]]:

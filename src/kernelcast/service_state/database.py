@@ -36,6 +36,12 @@ class Database:
             yield connection
 
 
+def name_global_size(dialect: sa.Dialect) -> str:
+    """Write, as an index has it, the part of an observation's index space that is its size."""
+    find = {"sqlite": "instr", "postgresql": "strpos"}[dialect.name]
+    return f"substr(observations.ndrange, 1, {find}(observations.ndrange, ']'))"
+
+
 def count_change(connection: sa.Connection, name: str) -> None:
     """Note that something has changed, so that other processes look anew."""
     grow(connection, CHANGES, ("name",), ("number",), [{"name": name, "number": 1}])

@@ -6,7 +6,7 @@ from typing import Self
 import sqlalchemy as sa
 
 from kernelcast.service_state.answers import AnswerTable
-from kernelcast.service_state.database import Database
+from kernelcast.service_state.database import Database, name_global_size
 from kernelcast.service_state.jobs import JobTable
 from kernelcast.service_state.problems import ChangeTable, ProblemTable
 from kernelcast.service_state.tables import HEAD, METADATA, VERSION_TABLE
@@ -26,6 +26,8 @@ _INDEXES = (
     "ON observations (origin, measured_at_us, key)",
     "CREATE INDEX IF NOT EXISTS ix_observations_flagged ON observations (measured_at_us, key) "
     "WHERE flags <> ''",
+    "CREATE INDEX IF NOT EXISTS ix_observations_size "
+    "ON observations (({size}), measured_at_us, key)",
 )
 
 
@@ -104,5 +106,6 @@ def migrate(engine: sa.Engine, where: str) -> None:
         lock_versions(connection, _PG_LOCK)
         METADATA.create_all(connection)
         for statement in _INDEXES:
-            connection.exec_driver_sql(statement)
+            size = name_global_size(connection.dialect).replace("observations.", "")
+            connection.exec_driver_sql(statement.format(size=size))
         write_version(connection, VERSION_TABLE, HEAD)

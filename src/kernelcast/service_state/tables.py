@@ -19,7 +19,7 @@ from kernelcast.records.service_state import (
 )
 from kernelcast.training_data.store.schema import WHOLE, dump, dump_time, load_time
 
-HEAD = "0003"
+HEAD = "0004"
 """Newest version of the tables."""
 VERSION_TABLE = "kernelcast_service_version"
 METADATA = sa.MetaData()
