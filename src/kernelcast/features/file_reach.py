@@ -15,7 +15,9 @@ _DIRECTIVE: Final = re.compile(
     r"# (?:define|undef|(?:if|elif)(?:n?def)?|else|endif|error|warning"
     r"|pragma (?:OPENCL|unroll|nounroll|STDC|ivdep|clang loop))(?: |\Z)"
 )
-_OF_FILES: Final = re.compile(r"(?<!\S)# (include(?:_next)?|import|embed|line|pragma|ident)(?: |\Z)")
+_OF_FILES: Final = re.compile(
+    r"(?<!\S)# (include(?:_next)?|import|embed|line|pragma|ident)(?: |\Z)"
+)
 """Directives that can name files; not even a macro's body may look like one."""
 _PASTED: Final = (
     "asm", "_asm", "__asm", "__asm__", "_Pragma", "__FILE__", "__BASE_FILE__", "__FILE_NAME__",

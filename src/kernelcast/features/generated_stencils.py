@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.features.written_accesses.kernel import WrittenArray, WrittenKernel
+from kernelcast.features.written_accesses import WrittenArray, WrittenKernel
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.written_accesses.kernel import WrittenKernel, read_access, read_array
+from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import fold, model_launch
 from kernelcast.launches.modelling.access_file import WrittenLaunch

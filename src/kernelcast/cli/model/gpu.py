@@ -12,7 +12,7 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.features.written_accesses.kernel import WrittenKernel, read_access, read_array
+from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.access_file import WrittenLaunch
 from kernelcast.launches.modelling.folding import parse_fold

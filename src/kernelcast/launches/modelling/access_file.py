@@ -8,7 +8,7 @@ from typing import ClassVar
 import yaml
 
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.features.written_accesses.kernel import (
+from kernelcast.features.written_accesses import (
     WrittenArray,
     WrittenKernel,
     make_array,

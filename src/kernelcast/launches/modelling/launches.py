@@ -13,7 +13,7 @@ from kernelcast.features.counting.bindings import bind_scalars, choose_work_grou
 from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_unjumped, summarise
-from kernelcast.features.written_accesses.kernel import WrittenKernel
+from kernelcast.features.written_accesses import WrittenKernel
 from kernelcast.launches.modelling.simplifying import simplify_accesses
 from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.arguments import BufferArgument, LocalArgument

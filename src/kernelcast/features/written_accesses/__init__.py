@@ -1,1 +1,0 @@
-"""Accesses typed as text instead of extracted from OpenCL C."""
