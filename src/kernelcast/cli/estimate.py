@@ -64,9 +64,9 @@ def estimate(request: EstimateRequest) -> ExitStatus:
         )
     collected.complain()
     if request.record_file is not None and collected.recordings:
-        from kernelcast.launches.recordings import save_recordings
+        from kernelcast.launches.recordings import write_recordings
 
-        save_recordings(request.record_file, collected.recordings)
+        write_recordings(request.record_file, collected.recordings)
     if request.plot_file is not None and is_answered:
         from kernelcast.reports.drawing import save_figure
 

@@ -10,7 +10,7 @@ from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.errors import InputError, KernelRunError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.private_files import written_whole
+from kernelcast.records.private_files import write_output
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.sampling.sampler import is_even, rates_of
 from kernelcast.workers.decoding import structure
@@ -47,26 +47,14 @@ class RecordedAnswer:
     recording: Recording | None
 
 
-def save_recordings(path: Path, recordings: Sequence[Recording]) -> None:
-    """Write recordings so that the file is there whole or not at all."""
-    try:
-        if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
-            write_recordings(path, recordings)
-            return
-        with written_whole(path) as partial:
-            write_recordings(partial, recordings)
-    except OSError as error:
-        msg = f"{path}: the recording cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
-
-
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
+    """Write recordings so that the file is there whole or not at all."""
     content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
     text = json.dumps(
         content, indent=1,
         default=lambda value: sorted(value) if isinstance(value, frozenset) else value.isoformat(),
     )  # fmt: skip
-    path.write_text(f"{text}\n", encoding="utf-8")
+    write_output(path, f"{text}\n", "recording")
 
 
 def read_recordings(path: Path) -> list[Recording]:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from kernelcast.records.errors import InputError
+
 OWNER_ONLY_UMASK: Final = 0o077
 """Of a process all of whose files are its owner's alone."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -57,6 +59,21 @@ def written_whole(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_output(path: Path, text: str, what: str, *, mode: int | None = None) -> None:
+    """Write a user's file whole or not at all, else `InputError`; devices as they are."""
+    try:
+        if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
+            path.write_text(text, encoding="utf-8")
+            return
+        with written_whole(path) as partial:
+            partial.write_text(text, encoding="utf-8")
+            if mode is not None:
+                partial.chmod(mode)
+    except OSError as error:
+        msg = f"{path}: the {what} cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
 
 
 def write_private(path: Path, content: bytes) -> None:

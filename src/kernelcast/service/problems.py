@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cachetools import FIFOCache
 
-from kernelcast.launches.problem_file.inline import read_inline_problem
+from kernelcast.launches.problem_file.reader import read_inline_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.service.errors import ApiError

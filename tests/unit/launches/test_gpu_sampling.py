@@ -14,7 +14,7 @@ from kernelcast.launches.gpu_sampling import (
 )
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import model_launch
-from kernelcast.launches.recordings import read_recordings, save_recordings
+from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
@@ -129,7 +129,7 @@ def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.Mon
         is_lifted = any("L2 cache" in one for one in sampled.estimate.warnings)
         assert is_lifted == (rate_s < rate)
         file = tmp_path / "samples.json"
-        save_recordings(file, [record(launch, "copy", sampled.runs)])
+        write_recordings(file, [record(launch, "copy", sampled.runs)])
         [again] = read_recordings(file)
         replayed = estimate_runs(again, "copy", again.runs, sampled.estimate.coverage)
         assert replayed.estimate.interval == sampled.estimate.interval

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.launches.problem_file.inline import read_inline_problem
+from kernelcast.launches.problem_file.reader import read_inline_problem
 from kernelcast.records.errors import InputError
 from kernelcast.service.guard import check_options, check_problem, check_source
 from kernelcast.service.settings import Limits

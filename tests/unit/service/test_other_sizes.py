@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.launches.problem_file.inline import read_inline_problem
+from kernelcast.launches.problem_file.reader import read_inline_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.predictor.predictor import Predictor

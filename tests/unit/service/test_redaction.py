@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.launches.problem_file.inline import read_inline_problem
+from kernelcast.launches.problem_file.reader import read_inline_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import CompileError, KernelRunError, SignatureError
 from kernelcast.records.explanation import Explanation, Tier

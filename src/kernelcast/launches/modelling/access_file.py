@@ -16,9 +16,12 @@ from kernelcast.features.written_accesses import (
     read_array,
 )
 from kernelcast.launches.modelling.folding import parse_fold
-from kernelcast.launches.problem_file.located import Located, Number, list_keys, load
-from kernelcast.launches.problem_file.parts import (
+from kernelcast.launches.problem_file.located import (
+    Located,
+    Number,
     items_of,
+    list_keys,
+    load,
     pairs_of,
     read_ndrange,
     read_numbers,

@@ -25,7 +25,7 @@ from kernelcast.analytic.gpu.volumes import GpuVolumes
 from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import Configuration, configure, model_volumes
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
-from kernelcast.launches.problem_file.parts import read_text
+from kernelcast.launches.problem_file.located import read_text
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 

@@ -20,8 +20,16 @@ from kernelcast.analytic.scratchpad.kernel import (
 from kernelcast.analytic.scratchpad.model import ScratchpadTerms
 from kernelcast.analytic.scratchpad.what_if import CpeSweep, DoubleBuffering, GranularityStep
 from kernelcast.launches.machine_file import MachineEntry
-from kernelcast.launches.problem_file.located import Located, Number, list_keys, load
-from kernelcast.launches.problem_file.parts import list_of, pairs_of, read_numbers, read_text
+from kernelcast.launches.problem_file.located import (
+    Located,
+    Number,
+    list_keys,
+    list_of,
+    load,
+    pairs_of,
+    read_numbers,
+    read_text,
+)
 from kernelcast.records.errors import MachineFileError, UnknownMachineError
 
 KEYS = ("name", "active_cpes", "parameters", "dma", "gload", "compute", "average_ilp")

@@ -1,15 +1,21 @@
-"""Reads a problem file into a `Problem` (format: docs/reference/problem-files.md)."""
+"""Reads problem files (format: docs/reference/problem-files.md), and problems that came as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, ClassVar, NoReturn
+
+from yaml.representer import SafeRepresenter
 
 from kernelcast.launches.problem_file.arguments import read_argument
-from kernelcast.launches.problem_file.located import Located, Number, load
-from kernelcast.launches.problem_file.parts import (
+from kernelcast.launches.problem_file.located import (
+    Located,
+    Number,
     check_names,
     items_of,
     list_of,
+    load,
     pairs_of,
     read_ndrange,
     read_text,
@@ -23,6 +29,13 @@ KEYS = (
     "parameters", "restrictions", "args",
 )  # fmt: skip
 REQUIRED = ("kernel", "global_size", "args")
+_PLACE = Path("problem")
+_DEEPEST = 6
+_MOST_VALUES = 20_000
+_TOO_MUCH = (
+    f"problem: holds more than {_MOST_VALUES:,} values, or lists inside lists more than "
+    f"{_DEEPEST} deep; a problem needs lists in mappings in one list, no more"
+)
 
 
 def read_problem(
@@ -83,31 +96,14 @@ class ProblemTemplate:
         """List all combinations of parameters that no restriction forbids, the last one fastest."""
         entries = list_parameters(self.root)
         check_names(self.root, self.overrides, entries)
-        for names in self._combine(list(entries.items()), {}):
-            if all(one.holds() for one in self._restrictions(names)):
+        section = self.root.mapping(KEYS).get("restrictions")
+        for names in combine_values(entries, self.overrides):
+            if all(one.holds() for one in list_of(section and replace(section, names=names))):
                 yield names
 
     def make(self, parameters: Mapping[str, Number]) -> Problem:
         root = replace(self.root, names=parameters)
         return _read_whole(root, self.path, self.path.parent)
-
-    def _combine(
-        self, entries: Sequence[tuple[str, Located]], known: Mapping[str, Number]
-    ) -> Iterator[dict[str, Number]]:
-        if not entries:
-            yield dict(known)
-            return
-        (name, value), *rest = entries
-        here = replace(value, names=known)
-        values = read_values(here)
-        if name in self.overrides:
-            values = [self.overrides[name]]
-        for one in values:
-            yield from self._combine(rest, {**known, name: one})
-
-    def _restrictions(self, names: Mapping[str, Number]) -> list[Located]:
-        section = self.root.mapping(KEYS).get("restrictions")
-        return list_of(section and replace(section, names=names))
 
 
 def read_template(
@@ -140,13 +136,8 @@ def _load_with_parameters(path: Path, overrides: Mapping[str, Number]) -> Locate
 
 def name_values(root: Located, overrides: Mapping[str, Number]) -> dict[str, Number]:
     """Read the parameters; the first value of a list is the one in use (`collect` sweeps all)."""
-    names: dict[str, Number] = {}
     entries = list_parameters(root)
-    for name, value in entries.items():
-        known = replace(value, names=names)
-        names[name] = read_values(known, only_first=True)[0]
-        if name in overrides:
-            names[name] = overrides[name]
+    names = next(combine_values(entries, overrides))
     check_names(root, overrides, entries)
     return names
 
@@ -155,11 +146,29 @@ def list_parameters(root: Located) -> dict[str, Located]:
     return pairs_of(root.mapping(KEYS).get("parameters"))
 
 
-def read_values(value: Located, *, only_first: bool = False) -> list[Number]:
-    values = value.items() if value.is_list else [value]
-    if not values:
-        value.fail("expected at least one number, found an empty list")
-    return [one.number() for one in (values[:1] if only_first else values)]
+def combine_values(
+    entries: Mapping[str, Located], overrides: Mapping[str, Number]
+) -> Iterator[dict[str, Number]]:
+    """Combine the values of parameters, each of which may be computed from those before it."""
+    combined: Iterator[dict[str, Number]] = iter([{}])
+    for name, value in entries.items():
+        combined = _extend(combined, name, value, overrides)
+    return combined
+
+
+def _extend(
+    combined: Iterable[dict[str, Number]],
+    name: str,
+    value: Located,
+    overrides: Mapping[str, Number],
+) -> Iterator[dict[str, Number]]:
+    for names in combined:
+        here = replace(value, names=names)
+        values = [one.number() for one in (here.items() if here.is_list else [here])]
+        if not values:
+            here.fail("expected at least one number, found an empty list")
+        for one in [overrides[name]] if name in overrides else values:
+            yield {**names, name: one}
 
 
 def read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> Kernel:
@@ -174,8 +183,12 @@ def read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> Ke
         source = "\n".join(read_text(one, "kernel source") for one in paths)
         source_name = " + ".join(one.name for one in paths)
         if includes_files(source, build_options):
+            # Folders of included files begin where the problem file lies, as all its paths.
             build_options = (
-                *(_place_folder(one, path.parent) for one in build_options),
+                *(
+                    f"-I{path.parent / one[2:]}" if one.startswith("-I") and one != "-I" else one
+                    for one in build_options
+                ),
                 *dict.fromkeys(f"-I{one.parent}" for one in paths),
             )
     else:
@@ -187,7 +200,59 @@ def read_kernel(root: Located, entries: Mapping[str, Located], path: Path) -> Ke
         )
 
 
-def _place_folder(option: str, folder: Path) -> str:
-    """Have a folder of included files begin where the problem file lies, as all its paths."""
-    name = option.removeprefix("-I")
-    return f"-I{folder / name}" if name and option.startswith("-I") else option
+class InlineProblemError(ProblemFileError):
+    """Is raised for a value that cannot be used; tells which one."""
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class _Inline(Located):
+    """A value that knows its key; it has no line, and names no file."""
+
+    whole: ClassVar[str] = "a problem needs code, kernel, global_size and args"
+
+    def fail(self, complaint: str) -> NoReturn:
+        msg = f"{self.key}: {complaint}" if self.key == "problem" else (
+            f"problem: {self.key}: {complaint}"
+        )  # fmt: skip
+        raise InlineProblemError(msg.encode(errors="backslashreplace").decode(), self.key)
+
+    def file(self, folder: Path) -> Path:
+        del folder
+        self.fail(
+            "names a file, and no file of the sender is read here; give a source as `code`, and "
+            "contents of buffers as recipes (zeros, ones, uniform, normal, arange, permutation)"
+        )
+
+
+def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) -> Problem:
+    """Read a problem from plain values: the keys of a problem file, with the source as `code`."""
+    plain = dict(content)
+    if _count_values(plain, 0) > _MOST_VALUES:
+        raise ProblemFileError(_TOO_MUCH)
+    root = _Inline(SafeRepresenter(sort_keys=False).represent_data(plain), _PLACE)
+    root = replace(root, names=name_values(root, {}))
+    entries = root.mapping(KEYS, required=REQUIRED)
+    if "source" in entries:
+        entries["source"].file(_PLACE)
+    problem = _read_whole(root, _PLACE, _PLACE)
+    return replace(problem, name=name or problem.kernel.name)
+
+
+def _count_values(value: Any, depth: int) -> int:  # noqa: ANN401 - any plain value
+    if depth > _DEEPEST:
+        raise ProblemFileError(_TOO_MUCH)
+    match value:
+        case dict():
+            return 1 + sum(_count_values(one, depth + 1) for one in value.values())
+        case list() | tuple():
+            return 1 + sum(_count_values(one, depth + 1) for one in value)
+        case None | bool() | int() | str():
+            return 1
+        case float() if math.isfinite(value):
+            return 1
+    msg = f"problem: {value!r} is no text, finite number, list or mapping"
+    raise ProblemFileError(msg)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.problem_file.located import Located, Number, load
-from kernelcast.launches.problem_file.parts import read_text
+from kernelcast.launches.problem_file.located import Located, Number, load, read_text
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.scheduling.starpu.models import Worker, check_symbol, parse_worker

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import yaml
 
 from kernelcast.lab.source import SourceKernel
-from kernelcast.launches.problem_file.inline import InlineProblemError, read_inline_problem
+from kernelcast.launches.problem_file.reader import InlineProblemError, read_inline_problem
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
