@@ -36,11 +36,11 @@ from kernelcast.calibration.calibration import (
     list_benchmarks,
 )
 from kernelcast.collection.corpus_problems import prepare_launch
-from kernelcast.launches.gpu_sampling import find_active_groups
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.tracing import TraceSettings, trace_in_session
+from kernelcast.launches.weighing import find_active_groups
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import KernelRunError
 from kernelcast.records.plain import to_plain

@@ -23,8 +23,8 @@ from tuning import FOLDER, Measured, find_examples, read_measured
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.launches.machine_file import read_machine
+from kernelcast.launches.machines import foretell_by
 from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
-from kernelcast.launches.own_machine import foretell_by
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem

@@ -4,8 +4,13 @@ from pathlib import Path
 import pytest
 
 from kernelcast.features.vector.catalogue import list_features
-from kernelcast.launches.feature_task import FeatureTask, read_in_session
-from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.launches.features import (
+    FeatureSettings,
+    FeatureTask,
+    compose_vector,
+    read_in_session,
+    read_source_features,
+)
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.device import DeviceKind

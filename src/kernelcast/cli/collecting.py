@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.terminal import ExitStatus, complain, status_of, worst
-from kernelcast.launches.known_devices import refuse_unknown_ids
+from kernelcast.launches.devices import refuse_unknown_ids
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
 from kernelcast.launches.source_check import refuse_misfits

@@ -14,8 +14,14 @@ from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.features.analysis import analyse
 from kernelcast.launches.counting import CountSettings, count_launch
-from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings, add_counts
-from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
+from kernelcast.launches.features import (
+    DeviceFindings,
+    FeatureSettings,
+    add_analytic_findings,
+    add_counts,
+    compose_vector,
+    read_source_features,
+)
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.weighing import SourceSampler, weigh_run
 from kernelcast.models.linear import fit_linear, fit_moments

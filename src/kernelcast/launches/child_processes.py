@@ -4,7 +4,7 @@ from functools import cache
 
 from kernelcast.workers import BESIDE, WarmChildren
 
-_LISTING = "kernelcast.launches.device_tasks"
+_LISTING = "kernelcast.launches.devices"
 _SAMPLING = "kernelcast.predictor.answering.measuring"
 
 

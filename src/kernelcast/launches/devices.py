@@ -1,43 +1,56 @@
-"""Lists and tries the devices of this machine, from outside their drivers' reach."""
+"""Lists and tries the devices of this machine, from outside their drivers' reach.
 
+They are kept on disk as they were listed last: to ask drivers takes 0.3 s. The list stands for an
+hour, and only while nothing has changed that devices come from: runtimes and their libraries, what
+the environment tells them, processors, memory, and the files that drivers of graphics cards make.
+"""
+
+import hashlib
+import json
+import os
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
-from kernelcast.launches.known_devices import recall_devices, remember_devices
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.private_files import write_private
 from kernelcast.sampling.device_ids import match_device_id
-from kernelcast.workers import SPARE, Task, WarmChildren, run_isolated, take_result
+from kernelcast.sampling.runtimes import list_runtime_files
+from kernelcast.workers import SPARE, Reporter, Task, WarmChildren, run_isolated, take_result
+from kernelcast.workers.decoding import NotDecodableError, decode
+from kernelcast.workers.encoding import encode
 
-LIST_TIMEOUT_S = 60.0
-CHECK_TIMEOUT_S = 60.0
+_TIMEOUT_S = 60.0
 _SUBJECT = "list of devices"
-_LIST = Task(
-    entry="kernelcast.launches.device_tasks:list_devices", returns=tuple[DeviceDescription, ...]
-)
-_CHECK = Task(entry="kernelcast.launches.device_tasks:check_device", returns=TimerCheck)
+_LIST = Task(entry="kernelcast.launches.devices:ask_drivers", returns=tuple[DeviceDescription, ...])
+_CHECK = Task(entry="kernelcast.launches.devices:check_device", returns=TimerCheck)
+_FORMAT: Final = "kernelcast device list 1"
+_STANDS_S: Final = 3600.0
+_VARIABLES: Final = (
+    "OCL_", "OPENCL_", "CL_", "POCL_", "RUSTICL_", "MESA_", "GALLIUM_", "LP_", "LIBGL_", "LD_",
+    "CUDA_", "NVIDIA_", "GPU_", "HIP_", "ROCR_", "HSA_", "AMD_", "ZE_", "NEO", "INTEL_", "OMP_",
+    "TBB_", "SYCL_", "KERNELCAST_CUDA_",
+)  # fmt: skip
+"""Beginnings of the names of variables that runtimes read."""
+_TOLD: Final = (
+    "/proc/sys/kernel/random/boot_id", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/memory.max",
+)  # fmt: skip
+_DRIVER_FILES: Final = ("dri/*", "nvidia*", "kfd", "mali*")
 
 
 def list_descriptions(children: WarmChildren | None = None) -> list[DeviceDescription]:
-    """Describe every device that the drivers show, in the order of their ids.
+    """Describe every device in the order of their ids, by a child process that may crash.
 
-    The drivers are asked in a child process: one that crashes there is not loaded here.
-
-    Parameters
-    ----------
-    children : WarmChildren, optional
-        Keep that process for the first device that is asked something.
-
-    Raises
-    ------
-    NoDeviceError
-        If there is none; says how to install one.
-    DeviceError
-        If a driver crashes or hangs while it is asked.
+    `children` keep that process for the first device that is asked something.
     """
     if children is None:
-        found = run_isolated(_LIST, None, timeout_s=LIST_TIMEOUT_S, subject=_SUBJECT)
+        found = run_isolated(_LIST, None, timeout_s=_TIMEOUT_S, subject=_SUBJECT)
     else:
-        messages = children.stream(SPARE, _LIST, None, timeout_s=LIST_TIMEOUT_S, subject=_SUBJECT)
+        messages = children.stream(SPARE, _LIST, None, timeout_s=_TIMEOUT_S, subject=_SUBJECT)
         found = take_result(_LIST, messages, _SUBJECT)
     remember_devices(found)
     return list(found)
@@ -46,22 +59,10 @@ def list_descriptions(children: WarmChildren | None = None) -> list[DeviceDescri
 def choose_devices(
     device_ids: Sequence[str], children: WarmChildren | None = None
 ) -> list[DeviceDescription]:
-    """Describe the devices of those ids, each once, or all where none is named.
+    """Describe the devices of those ids or their beginnings, or all where none is named.
 
-    Parameters
-    ----------
-    device_ids : sequence of str
-        Ids, or their beginnings.
-    children : WarmChildren, optional
-        As of `list_descriptions`. Who has them asks a device next, which finds out whether it is
-        still there: drivers are not asked where they have just told.
-
-    Raises
-    ------
-    UnknownDeviceError
-        If there is no device of an id.
-    NoDeviceError
-        If there is no device at all.
+    Who has `children` asks a device next, which finds out whether it is still there: drivers are
+    not asked where they have just told.
     """
     known = None if children is None else recall_devices()
     return pick_devices(device_ids, known or list_descriptions(children))
@@ -70,12 +71,9 @@ def choose_devices(
 def pick_devices(
     device_ids: Sequence[str], known: Sequence[DeviceDescription]
 ) -> list[DeviceDescription]:
-    """Give those of some devices that have these ids, or beginnings of ids; all if none is named.
+    """Pick those of some devices that have these ids, or beginnings of ids; all if none is named.
 
-    Raises
-    ------
-    UnknownDeviceError
-        If none has an id.
+    Raises `UnknownDeviceError` if none has an id.
     """
     by_id = {one.id: one for one in known}
     chosen = dict.fromkeys(match_device_id(wanted, by_id) for wanted in device_ids)
@@ -109,10 +107,103 @@ def _examine(description: DeviceDescription, report: Callable[[str], None]) -> D
         timer: TimerCheck = run_isolated(
             _CHECK,
             description.id,
-            timeout_s=CHECK_TIMEOUT_S,
+            timeout_s=_TIMEOUT_S,
             subject=description.id,
             report=lambda stage: report(f"{description.id}: {stage}"),
         )
     except KernelcastError as error:
         return DeviceReport(description=description, broken_reason=str(error))
     return DeviceReport(description=description, timer=timer)
+
+
+def look(_: str) -> None:
+    """Find the devices before they are asked for, in a child process as the two below."""
+    from kernelcast.sampling.discovery import find_devices_once  # loads drivers
+
+    find_devices_once()
+
+
+def ask_drivers(_: None, report: Reporter) -> tuple[DeviceDescription, ...]:
+    """Describe every device that the drivers show."""
+    from kernelcast.sampling.discovery import find_devices_once
+
+    report("asking the drivers")
+    return tuple(description for description, _ in find_devices_once())
+
+
+def check_device(device_id: str, report: Reporter) -> TimerCheck:
+    """Build and run a kernel on one device."""
+    from kernelcast.sampling.device_check import try_device
+    from kernelcast.sampling.discovery import choose_device, find_devices
+
+    report("trial kernel")
+    return try_device(*choose_device(device_id, find_devices())).timer
+
+
+def recall_devices() -> list[DeviceDescription] | None:
+    """Give the devices as they were listed last; None where that may not hold any more."""
+    held = _read_list()
+    try:
+        return None if held is None else [*decode(held[1], tuple[DeviceDescription, ...])]
+    except NotDecodableError:
+        return None
+
+
+def refuse_unknown_ids(wanted: Sequence[str]) -> None:
+    """Refuse ids that no device has, where the list tells that: before anything slow is done."""
+    held = _read_list() if wanted else None
+    if held is not None:
+        for one in wanted:
+            match_device_id(one, held[0])
+
+
+def _read_list() -> tuple[list[str], bytes] | None:
+    """Give the ids of the devices, and their descriptions as text; None where it is too old."""
+    try:
+        path = _locate()
+        is_new = 0 <= time.time() - path.stat().st_mtime <= _STANDS_S
+        head, _, text = path.read_bytes().partition(b"\n")
+        stamp, ids = json.loads(head)
+        return (list(map(str, ids)), text) if ids and is_new and stamp == _stamp() else None
+    except (OSError, ValueError, TypeError, KernelcastError):
+        return None
+
+
+def remember_devices(found: Sequence[DeviceDescription]) -> None:
+    """Keep a list; where that fails, drivers are asked again."""
+    with suppress(OSError, KernelcastError):
+        head = json.dumps([_stamp(), [one.id for one in found]])
+        write_private(_locate(), head.encode() + b"\n" + encode(tuple(found)))
+
+
+def forget_devices() -> None:
+    """Have drivers asked again: a device was not there any more."""
+    with suppress(OSError, KernelcastError):
+        _locate().unlink(missing_ok=True)
+
+
+def _locate() -> Path:
+    return data_folder() / "device_list.json"
+
+
+def _stamp() -> str:
+    variables = {name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)}
+    told, files = [], []
+    for path in map(Path, _TOLD):
+        with suppress(OSError):
+            told.append(path.read_text(encoding="utf-8"))
+    for path in list_runtime_files():
+        with suppress(OSError):
+            status = path.stat()
+            files.append((str(path), status.st_mtime_ns, status.st_size))
+    parts = [
+        _FORMAT,
+        sorted(variables.items()),
+        os.cpu_count(),
+        sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None,
+        told,
+        sorted(str(one) for names in _DRIVER_FILES for one in Path("/dev").glob(names)),
+        files,
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -1,8 +1,9 @@
 """Everything that is known of a launch as features: from its source, and from devices."""
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kernelcast.expressions.kernel_facts import KernelFacts
@@ -14,19 +15,36 @@ from kernelcast.features.vector.compiler import CompilerSource
 from kernelcast.features.vector.sampled import SampledSource, find_longest
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
-from kernelcast.launches.counting import count_from_source
+from kernelcast.launches.counting import (
+    Counted,
+    CountSettings,
+    count_from_source,
+    count_launch,
+    summarise_run,
+)
 from kernelcast.launches.estimation import ReportProgress
-from kernelcast.launches.feature_task import DeviceFindings, FeatureTask
+from kernelcast.launches.machines import model_own_launch
 from kernelcast.launches.modelling.launches import choose_local_size
+from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
-from kernelcast.records.device import DeviceDescription
+from kernelcast.launches.weighing import sample_by_source
+from kernelcast.models.linear import fit_linear
+from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.compiler_facts import CompilerFacts
+from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
-from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
+from kernelcast.sampling.compiler_facts import read_compiler_facts
+from kernelcast.sampling.counting import CountingLaunch
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers import Task, run_isolated
+from kernelcast.workers.deaths import COUNTING
 
 DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
 """Groups without those that time the kernel."""
@@ -34,7 +52,32 @@ DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureG
 _NEEDS_DEVICE = frozenset(FeatureGroup) - {FeatureGroup.STATIC}
 # As in `predictor.estimates`: longer waits do not fit the operating system's timers.
 _LONGEST_TIMEOUT_S = 1e6
-_READ = Task(entry="kernelcast.launches.feature_task:read_device_features", returns=DeviceFindings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureTask:
+    problem: Problem
+    device_id: str
+    groups: frozenset[FeatureGroup]
+    seed: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class DeviceFindings:
+    ndrange: NDRange
+    compute_units: int
+    compiler: CompilerFacts | None = None
+    saturation: SaturationPoint | None = None
+    counters: SoftwareCounters | None = None
+    run: SampleRun | None = None
+    linear_s: float | None = None
+    analytic: AnalyticEstimate | None = None
+    costs_s: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What could not be had, and why."""
+
+
+_READ = Task(entry="kernelcast.launches.features:read_device_features", returns=DeviceFindings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,3 +220,96 @@ def _ask(
     except KernelcastError as error:
         return replace(answer, error=error)
     return replace(answer, vector=vector, findings=findings)
+
+
+def read_device_features(task: FeatureTask, report: ReportProgress) -> DeviceFindings:
+    report("opening the device")
+    started_s = time.perf_counter()
+    session = open_session(*choose_device(task.device_id, find_devices()))
+    opened_s = time.perf_counter() - started_s
+    found = read_in_session(session, task, report=report)
+    found.costs_s = {"opening the device": opened_s, **found.costs_s}
+    return found
+
+
+def read_in_session(
+    session: DeviceSession, task: FeatureTask, *, report: ReportProgress = lambda _: None
+) -> DeviceFindings:
+    problem, groups, recorded = task.problem, task.groups, None
+    found = DeviceFindings(ndrange=problem.ndrange, compute_units=session.description.compute_units)
+    if FeatureGroup.COMPILER in groups:
+        with _step(found, "compiler facts", report):
+            found.compiler = read_compiler_facts(session, problem.kernel, problem.ndrange)
+    with prepared_launch(session, problem, CountingLaunch, seed=task.seed) as launch:
+        found.ndrange = launch.ndrange
+        if groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
+            with _step(found, COUNTING, report):
+                settings, kernel = CountSettings(seed=task.seed), problem.kernel
+                recorded = add_counts(
+                    found, problem, lambda: count_launch(launch, kernel, analyse(kernel), settings)
+                )
+        if groups & {FeatureGroup.SAMPLED, FeatureGroup.COMPILER}:
+            is_sampled = FeatureGroup.SAMPLED in groups
+            with _step(found, "sampling" if is_sampled else "finding P_sat", report):
+                found.saturation = launch.saturation
+                if is_sampled:
+                    plan = SamplingPlan(seed=task.seed)
+                    found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
+                    found.linear_s = fit_linear(found.run).seconds
+    if FeatureGroup.ANALYTIC in groups:
+        with _step(found, "analytic model", report):
+            add_analytic_findings(found, problem, task.device_id, recorded)
+    return found
+
+
+def add_counts(
+    found: DeviceFindings, problem: Problem, run: Callable[[], Counted]
+) -> RecordedAddresses | None:
+    """Count by an instrumented run; where there can be none, counts from the source stand."""
+    try:
+        counted = run()
+        found.counters = summarise_run(problem, counted)
+        found.ndrange = counted.ndrange
+    except KernelcastError as error:
+        found.notes.append(f"counters are derived from the source: {error}")
+        return None
+    return counted.addresses
+
+
+def add_analytic_findings(
+    found: DeviceFindings,
+    problem: Problem,
+    device_id: str,
+    recorded: RecordedAddresses | None,
+    *,
+    with_rivals: bool = True,
+) -> None:
+    """Ask the analytic model of the device; that it has no answer is only noted."""
+    if found.ndrange.local_size is None:
+        found.notes.append("no analytic features: the local size is not known")
+        return
+    try:
+        found.analytic = model_own_launch(
+            problem,
+            found.ndrange,
+            device_id,
+            counters=found.counters,
+            recorded=recorded,
+            with_rivals=with_rivals,
+        )
+    except KernelcastError as error:
+        found.notes.append(f"no analytic features: {error}")
+        return
+    if found.analytic is None:
+        found.notes.append(
+            f"no analytic features: `kernelcast calibrate --device {device_id}` makes the "
+            "description that they need"
+        )
+
+
+@contextmanager
+def _step(found: DeviceFindings, name: str, report: ReportProgress) -> Iterator[None]:
+    report(name)
+    started_s = time.perf_counter()
+    yield
+    found.costs_s[name] = time.perf_counter() - started_s

@@ -8,6 +8,7 @@ from functools import lru_cache
 from kernelcast.expressions.kernel_facts import KernelFacts, ParameterFacts
 from kernelcast.features.analysis import analyse, read_facts
 from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.file_reach import check_reach as check_reach
 from kernelcast.features.ir.reading import compile_source
 from kernelcast.features.overruns import OverrunCheck
 from kernelcast.features.work_queues import find_work_queue

@@ -21,10 +21,12 @@ from typing import TypeAlias
 import numpy as np
 
 from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.features.active_groups import find_active_box
 from kernelcast.features.analysis import Analysis, analyse, read_facts
 from kernelcast.features.counting.bindings import Numbers, bind_scalars, find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
-from kernelcast.launches.gpu_sampling import find_active_groups, read_least_rate
+from kernelcast.launches.machines import find_own_machine, find_stand_in
 from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.arguments import (
     Argument,
@@ -34,9 +36,11 @@ from kernelcast.records.arguments import (
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.problem import Problem
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
-from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import is_even
 from kernelcast.sampling.warmed_windows import is_gpu, open_sampler
@@ -287,6 +291,51 @@ def _open_content(argument: Argument) -> Numbers:
         return np.frombuffer(argument.data, argument.element.dtype)
     content: Numbers = np.load(str(argument.path), mmap_mode="r", allow_pickle=False)
     return content
+
+
+def find_active_groups(
+    kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]
+) -> GroupBox | None:
+    """Find the work-groups that do anything; None where that is not known, or none does."""
+    try:
+        facts = analyse(kernel).facts
+        return find_active_box(facts, ndrange, bind_scalars(facts, arguments))
+    except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
+        return None
+
+
+def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> float:
+    """Find the least seconds per work-group by what the whole launch moves through DRAM, else 0."""
+    from kernelcast.analytic.gpu.machine import DramRoof, read_machine
+    from kernelcast.analytic.gpu.volumes import compute_volumes
+
+    gpu = read_machine(machine)
+    load, copy = gpu.dram_load_bytes_per_s, gpu.dram_copy_bytes_per_s
+    if load is None or copy is None or not all(one.guard.is_exact for one in launch.accesses):
+        return 0.0
+    volumes = compute_volumes(launch, gpu)
+    loaded, stored = volumes.dram_load_bytes, volumes.dram_store_bytes
+    if not stored > 0 or loaded + stored < gpu.l2_total_bytes:
+        return 0.0
+    roof = DramRoof(load_bytes_per_s=load, copy_bytes_per_s=copy)
+    return roof.least_s(loaded, stored) / volumes.work_groups
+
+
+def read_least_rate(launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> float:
+    """Find the same of a sampled launch by the description of its device; 0 without one."""
+    try:
+        machine = find_own_machine(launch.device.id) or find_stand_in(launch.device)
+        if machine is None:
+            return 0.0
+        # The models take longer to import than samples to take.
+        from kernelcast.launches.modelling.launches import model_launch
+
+        problem = Problem(
+            name=kernel.name, kernel=kernel, ndrange=launch.ndrange, arguments=tuple(arguments)
+        )
+        return find_least_rate(model_launch(problem), machine)
+    except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
+        return 0.0
 
 
 def _find_rates(launches: Sequence[TimedLaunch]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

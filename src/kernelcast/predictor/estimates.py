@@ -8,9 +8,8 @@ from pathlib import Path
 
 from kernelcast.launches.child_processes import share_children
 from kernelcast.launches.data_folder import choose_store
-from kernelcast.launches.devices import choose_devices
+from kernelcast.launches.devices import choose_devices, forget_devices
 from kernelcast.launches.estimation import ReportProgress
-from kernelcast.launches.known_devices import forget_devices
 from kernelcast.launches.recordings import RecordedAnswer
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.predictor.answering.policy import Policy

@@ -8,7 +8,7 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kernelcast.launches.own_machine import find_sound_machine
+from kernelcast.launches.machines import find_sound_machine
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import (
     RequestReader,

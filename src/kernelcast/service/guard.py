@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from kernelcast.launches.file_reach import check_reach
+from kernelcast.launches.source_check import check_reach
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem

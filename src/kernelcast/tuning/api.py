@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelcast.launches.devices import choose_devices
-from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.launches.machines import find_own_machine
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError

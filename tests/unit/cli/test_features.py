@@ -11,9 +11,9 @@ from rich.console import Console
 from kernelcast.cli import app
 from kernelcast.cli.annotated_source import AnnotatedSource
 from kernelcast.cli.features import list_accesses
-from kernelcast.launches.feature_task import DeviceFindings
 from kernelcast.launches.features import (
     DeviceFeatures,
+    DeviceFindings,
     KernelFeatures,
     compose_vector,
     read_source_features,

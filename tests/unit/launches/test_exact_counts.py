@@ -6,8 +6,7 @@ import pytest
 from kernelcast.features.vector.catalogue import combine
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.launches.counting import count_exactly
-from kernelcast.launches.feature_task import DeviceFindings
-from kernelcast.launches.features import KernelFeatures, read_source_features
+from kernelcast.launches.features import DeviceFindings, KernelFeatures, read_source_features
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering import gathering
 from kernelcast.records.arguments import ElementType, ScalarArgument

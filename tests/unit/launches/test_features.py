@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from kernelcast.launches import features as module
-from kernelcast.launches.feature_task import DeviceFindings, FeatureTask
 from kernelcast.launches.features import (
+    DeviceFindings,
     FeatureSettings,
+    FeatureTask,
     KernelFeatures,
     compose_vector,
     read_on_devices,

@@ -5,7 +5,7 @@ import pytest
 
 from kernelcast.launches.features import read_source_features
 from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.own_machine import foretell_by, foretell_own
+from kernelcast.launches.machines import foretell_by, foretell_own
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.errors import KernelcastError

@@ -5,17 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.launches import gpu_sampling
+from kernelcast.launches import weighing
 from kernelcast.launches.estimation import estimate_runs, sample_launch
-from kernelcast.launches.gpu_sampling import (
-    find_active_groups,
-    find_least_rate,
-    read_least_rate,
-)
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import model_launch
 from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.launches.weighing import (
+    find_active_groups,
+    find_least_rate,
+    read_least_rate,
+)
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.device import DeviceKind
@@ -116,7 +116,7 @@ def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.Mon
     least_s = 8 * count / memory.copy_bytes_per_s.value
     rate = find_least_rate(model_launch(problem), machine)
     assert rate * count / 256 == pytest.approx(least_s, rel=0.05)
-    monkeypatch.setattr(gpu_sampling, "find_own_machine", lambda _: machine)
+    monkeypatch.setattr(weighing, "find_own_machine", lambda _: machine)
     for rate_s in (0.25 * rate, 4 * rate):
         launch = GpuLaunch(problem.ndrange, lambda at, rate_s=rate_s: rate_s + 0.0 * at[0], 0.0)
         settings = EstimateSettings(plan=SamplingPlan(min_launch_s=1e-8))  # it takes microseconds

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches import devices
-from kernelcast.launches.known_devices import (
+from kernelcast.launches.devices import (
     forget_devices,
     recall_devices,
     refuse_unknown_ids,

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.launches.machines import find_stand_in
-from kernelcast.launches.own_machine import foretell_own
+from kernelcast.launches.machines import find_stand_in, foretell_own
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy

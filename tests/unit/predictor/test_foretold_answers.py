@@ -8,9 +8,8 @@ import pytest
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.launches.machine_file import read_machine, write_machine
-from kernelcast.launches.machines import machine_path
+from kernelcast.launches.machines import machine_path, model_own_launch
 from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.launches.own_machine import model_own_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate

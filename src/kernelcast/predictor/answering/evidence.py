@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final
 
 from kernelcast.launches.estimation import MOMENTS_APART_S
-from kernelcast.launches.own_machine import find_sound_machine
+from kernelcast.launches.machines import find_sound_machine
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (

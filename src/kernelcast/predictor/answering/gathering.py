@@ -10,14 +10,16 @@ from kernelcast.features.access import infer_accesses
 from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.launches.counting import CountSettings, count_exactly, count_launch
-from kernelcast.launches.feature_task import DeviceFindings, add_analytic_findings, add_counts
 from kernelcast.launches.features import (
+    DeviceFindings,
     FeatureSettings,
     KernelFeatures,
+    add_analytic_findings,
+    add_counts,
     compose_vector,
     read_source_features,
 )
-from kernelcast.launches.own_machine import find_own_machine
+from kernelcast.launches.machines import find_own_machine
 from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem

@@ -21,7 +21,7 @@ from kernelcast.launches.estimation import (
     measure,
 )
 from kernelcast.launches.live import find_reach
-from kernelcast.launches.own_machine import model_own_launch
+from kernelcast.launches.machines import model_own_launch
 from kernelcast.launches.recordings import Recording
 from kernelcast.launches.source_check import refuse_misfits, refuse_overruns, refuse_persistent
 from kernelcast.predictor.answering.tasks import (
@@ -307,8 +307,8 @@ def _add_measurement(
 
 def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     """Ask the analytic model of a device, without opening the device."""
+    from kernelcast.launches.machines import foretell_own
     from kernelcast.launches.modelling.launches import choose_local_size
-    from kernelcast.launches.own_machine import foretell_own
 
     refuse_persistent(task.problem.kernel)
     report("analytic model")
@@ -334,8 +334,12 @@ def _read_values(
     problem: Problem, ndrange: NDRange, analytic: AnalyticEstimate | None
 ) -> Mapping[str, float]:
     """Read the features of a launch that nothing was run of, as a collection has them."""
-    from kernelcast.launches.feature_task import DeviceFindings
-    from kernelcast.launches.features import FeatureSettings, compose_vector, read_source_features
+    from kernelcast.launches.features import (
+        DeviceFindings,
+        FeatureSettings,
+        compose_vector,
+        read_source_features,
+    )
 
     wanted = FeatureSettings(groups=frozenset(FeatureGroup))
     features = read_source_features(problem, wanted)

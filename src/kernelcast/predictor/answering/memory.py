@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cachetools import LRUCache
 
 from kernelcast.launches.data_folder import choose_store
-from kernelcast.launches.own_machine import find_sound_machine
+from kernelcast.launches.machines import find_sound_machine
 from kernelcast.predictor.answering.kernel_sizes import SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
