@@ -15,21 +15,21 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.whole_run import WholeRun, run_whole
+from kernelcast.sampling.whole_run import Values, run_whole
 from kernelcast.training_data.applications import CorpusKernel, load_reference
 from kernelcast.training_data.reference import Array, Reference, Value
 from kernelcast.workers import Task, run_isolated
 
 
 def find_difference(
-    run: WholeRun, reference: Reference, parameters: Mapping[str, int]
+    run: tuple[Values, Values], reference: Reference, parameters: Mapping[str, int]
 ) -> str | None:
     """Say where a run differs from its reference, or None."""
-    given: list[Value] = [None if value is None else np.copy(value) for value in run.before]
+    given: list[Value] = [None if value is None else np.copy(value) for value in run[0]]
     wanted = reference.expected(given, parameters)
     if not wanted:
         return "the reference wants nothing"
-    for index, (before, after) in enumerate(zip(run.before, run.after, strict=True)):
+    for index, (before, after) in enumerate(zip(*run, strict=True)):
         if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
             continue
         if index in wanted:

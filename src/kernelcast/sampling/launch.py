@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelcast.records.arguments import Access
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -42,31 +42,21 @@ class OpenCLLaunch:
         reach: Reach | None = None,
         held: WrittenArguments | None = None,
     ) -> None:
-        self._session = session
-        self._kernel = kernel
-        self._ndrange = ndrange
+        self._session, self._kernel = session, kernel
+        self.kernel_digest, self.device, self.ndrange = kernel.digest, session.description, ndrange
         self._has_run = self._has_run_whole = False
         self._whole = session.whole_kernel(kernel).kernel
         check_launch(session, self._whole, kernel, ndrange)
         with explained_errors(kernel, session.description):
             self._window = session.window_kernel(kernel, ndrange)
-            self._scratch = held or self._copy_written(arguments, accesses, reach)
+            # A device's own memory is left to the program afterwards.
+            pool = session.buffers if session.buffers.fills_in_place else None
+            self._scratch = held or ScratchArguments(
+                session.queue, arguments, accesses, self.device, reach=reach, pool=pool
+            )
             for target in {id(one): one for one in (self._whole, self._window.kernel)}.values():
                 self._set_arguments(target)
-            self._saturation = find_saturation(session, self._whole, kernel, ndrange)
-
-    def _copy_written(
-        self,
-        arguments: Sequence[KernelArgument],
-        accesses: Sequence[Access | None],
-        reach: Reach | None,
-    ) -> WrittenArguments:
-        """Copy the buffers of a program; a device's own memory is left to it afterwards."""
-        session = self._session
-        pool = session.buffers if session.buffers.fills_in_place else None
-        return ScratchArguments(
-            session.queue, arguments, accesses, session.description, reach=reach, pool=pool
-        )
+            self.saturation = find_saturation(session, self._whole, kernel, ndrange)
 
     def _set_arguments(self, kernel: cl.Kernel) -> None:
         for index, argument in enumerate(self._scratch.arguments):
@@ -79,22 +69,6 @@ class OpenCLLaunch:
         self._scratch.release()
 
     @property
-    def kernel_digest(self) -> str:
-        return self._kernel.digest
-
-    @property
-    def device(self) -> DeviceDescription:
-        return self._session.description
-
-    @property
-    def ndrange(self) -> NDRange:
-        return self._ndrange
-
-    @property
-    def saturation(self) -> SaturationPoint:
-        return self._saturation
-
-    @property
     def launch_overhead_s(self) -> float:
         return self._session.trial.launch_overhead_s
 
@@ -104,7 +78,7 @@ class OpenCLLaunch:
 
     def warm_up(self, box: GroupBox) -> None:
         """Run a box untimed, once per compiled kernel and local size on this device."""
-        if self._ndrange.known_local_size in self._window.warmed:
+        if self.ndrange.known_local_size in self._window.warmed:
             return
         begin_s = time.perf_counter()
         worked_s = sum(self.time_boxes([box]))
@@ -113,21 +87,18 @@ class OpenCLLaunch:
         self._session.building_s += 0.0 if self._session.uses_event_timer else beside_s
         self._session.trials_s += worked_s
         self._has_run = False  # its work-group is not sampled again
-        self._window.warmed.add(self._ndrange.known_local_size)
+        self._window.warmed.add(self.ndrange.known_local_size)
 
     def settle(self, *, keeps_contents: bool = False) -> None:
         """Give the copies their true content, keep the device busy until it runs as usual."""
         if self._has_run_whole or (self._has_run and not keeps_contents):
             self._refresh()
         self._session.settle()
+        # Buffers lie in caches when the launch is repeated, and else not at a sample.
         if self._session.works_in_host_memory:
-            self._read_buffers()
-
-    def _read_buffers(self) -> None:
-        """Read buffers that lie in caches when the launch is repeated, and else not at a sample."""
-        buffers = self._scratch.whole_buffers
-        if sum(size for _, size in buffers) <= _MOST_CACHED_BYTES:
-            self._session.probe.touch(buffers, _LINE_BYTES)
+            buffers = self._scratch.whole_buffers
+            if sum(size for _, size in buffers) <= _MOST_CACHED_BYTES:
+                self._session.probe.touch(buffers, _LINE_BYTES)
 
     def _refresh(self) -> None:
         self._scratch.refresh()
@@ -141,7 +112,7 @@ class OpenCLLaunch:
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Run boxes one after the other; give the seconds that each one's work takes."""
         self._prepare(boxes)
-        start = partial(enqueue_window, self._session.queue, self._window, self._ndrange)
+        start = partial(enqueue_window, self._session.queue, self._window, self.ndrange)
         with explained_errors(self._kernel, self.device):
             durations = self._session.timer.by_work([partial(start, box) for box in boxes])
         self._session.note_busy()
@@ -158,7 +129,7 @@ class OpenCLLaunch:
         self._has_run = self._has_run_whole = True
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_clock(
-                partial(enqueue, self._session.queue, self._whole, self._ndrange)
+                partial(enqueue, self._session.queue, self._whole, self.ndrange)
             )
 
 
@@ -169,10 +140,8 @@ def enqueue(
     offset, size = ndrange.global_offset, ndrange.global_size
     if box is not None:
         offset, size = ndrange.work_items_of(box)
-    local_size = ndrange.known_local_size
-    return cl.enqueue_nd_range_kernel(
-        queue, kernel, size, local_size, offset if any(offset) else None
-    )
+    begin = offset if any(offset) else None
+    return cl.enqueue_nd_range_kernel(queue, kernel, size, ndrange.known_local_size, begin)
 
 
 def enqueue_window(

@@ -1,7 +1,9 @@
 """Takes the caller's own arguments of a launch, and refuses what the driver would misread."""
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from ctypes import c_bool, c_int32, c_size_t
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, cast
@@ -24,20 +26,59 @@ from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 from kernelcast.sampling.scratch import KernelArgument, can_be_copied
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import Parameter, infer_access, is_image
-from kernelcast.sampling.user_objects import (
-    Span,
-    check_context,
-    compare_spans,
-    find_memory,
-    find_span,
-    session_of,
-    was_released,
-)
+from kernelcast.sampling.user_objects import ask_context, session_of
 
 _BYTE = ElementType("uint8")
 _NONE = type(None)
 _FORGOTTEN = 0
 _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.LocalMemory)
+
+
+# Where pyopencl's objects (2024.2.7 to 2026.1.4) hold a memory object's handle, and from there
+# whether it was not released; nanobind says in each Python object where the C++ object begins.
+_HANDLE_PLACE, _MEMORY_FLAG, _POOLED_FLAG = 16, -8, 16
+
+
+def was_released(memory: cl.MemoryObjectHolder) -> bool:
+    """Tell whether `release` was called: a driver that is asked for a handle that is gone ends the
+    process, and pyopencl shows its note of a release by nothing but another one, which would
+    release what was not."""
+    handle, kind = memory.int_ptr, type(memory)
+    offset = c_int32.from_address(id(memory) + object.__basicsize__).value
+    if not 0 < offset < kind.__basicsize__:
+        return False
+    content = id(memory) + offset  # or a pointer to it
+    for start in (content, c_size_t.from_address(content).value):
+        place = start + _HANDLE_PLACE
+        if c_size_t.from_address(place).value == handle:
+            flag = _MEMORY_FLAG if isinstance(memory, cl.MemoryObject) else _POOLED_FLAG
+            return not c_bool.from_address(place + flag).value
+    return False
+
+
+def find_memory(value: Any) -> tuple[Any, int] | None:  # noqa: ANN401 - whatever was given
+    """Find the memory of an argument, and its first byte there; None of what has none."""
+    if isinstance(value, cl.MemoryObjectHolder):
+        return value, 0
+    module = sys.modules.get("pyopencl.array")  # without which there are no arrays
+    if module is None or not isinstance(value, module.Array):
+        return None
+    return value.base_data, value.offset
+
+
+def check_context(parameter: Parameter, value: object, session: DeviceSession) -> None:
+    """Refuse memory and samplers of another context than the queue's."""
+    if isinstance(value, cl.MemoryObjectHolder):
+        own = ask_context(value, cl.mem_info.CONTEXT)
+    elif isinstance(value, cl.Sampler):
+        own = ask_context(value, cl.sampler_info.CONTEXT)
+    else:
+        return
+    if own != session.context:  # a context that the driver has forgotten is not the session's
+        raise InputError(
+            f"argument {parameter}: a {type(value).__name__} of another context given; create it "
+            "in the queue's context"
+        )
 
 
 def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was given
@@ -85,24 +126,34 @@ def find_overlaps(
 ) -> dict[int, tuple[tuple[int, int], ...]]:
     """Find which arguments share memory, see `HeldBuffer.overlaps`; refuse overlapping parts of a
     buffer that the driver has forgotten: no copy would be like that."""
-    spans: dict[int, Span] = {}
+    spans: dict[int, tuple[int, int, int]] = {}
     for place, value in enumerate(values):
-        if isinstance(value, cl.Buffer):
-            try:
-                spans[place] = find_span(value)
-            except cl.LogicError:  # Intel's runtime (2026.22), of a parent that was released
-                with session.lock:
-                    mapped = map_memory(session.queue, value, 1, cl.map_flags.READ)
-                    start = mapped.ctypes.data
-                    unmap_memory(session.queue, mapped)
-                spans[place] = _FORGOTTEN, start, start + value.size
-    overlaps = compare_spans(spans)
-    for place, ((other, _), *_) in overlaps.items():
-        if spans[place][0] == _FORGOTTEN:
+        if not isinstance(value, cl.Buffer):
+            continue
+        try:
+            parent = cast("cl.Buffer | None", value.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT))
+            first = 0 if parent is None else cast("int", value.get_info(cl.mem_info.OFFSET))
+            spans[place] = (parent or value).int_ptr, first, first + value.size
+        except cl.LogicError:  # Intel's runtime (2026.22), of a parent that was released
+            with session.lock:
+                mapped = map_memory(session.queue, value, 1, cl.map_flags.READ)
+                start = mapped.ctypes.data
+                unmap_memory(session.queue, mapped)
+            spans[place] = _FORGOTTEN, start, start + value.size
+    overlaps = {}
+    for place, (memory, first, end) in spans.items():
+        shared = tuple(
+            (other, first - start)
+            for other, (owner, start, stop) in spans.items()
+            if other < place and owner == memory and start < end and first < stop
+        )
+        if shared and memory == _FORGOTTEN:
             raise InputError(
-                f"arguments {other} and {place}: parts that overlap given, of a buffer that was "
-                "released; keep that buffer as long as its parts are used"
+                f"arguments {shared[0][0]} and {place}: parts that overlap given, of a buffer that "
+                "was released; keep that buffer as long as its parts are used"
             )
+        if shared:
+            overlaps[place] = shared
     return overlaps
 
 

@@ -1,13 +1,11 @@
 """Takes the caller's own kernel and queue: what they are made of, and whether they fit together."""
 
-import sys
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from ctypes import c_bool, c_int32, c_size_t
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from cachetools import LRUCache
 
@@ -18,7 +16,6 @@ from kernelcast.sampling.building import read_build_options
 from kernelcast.sampling.discovery import describe_device, read_dialect
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession, session_in
-from kernelcast.sampling.signature import Parameter
 
 UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
@@ -41,12 +38,12 @@ def check_objects(kernel: object, queue: object) -> None:
             f"queue: {type(queue).__name__} given; give a pyopencl.CommandQueue of the kernel's "
             "context and the device to predict for"
         )
-    elif (context := _ask_context(queue, cl.command_queue_info.CONTEXT)) is None:
+    elif (context := ask_context(queue, cl.command_queue_info.CONTEXT)) is None:
         msg = (
             "queue: its context is gone; keep the pyopencl.Context alive as long as its queues "
             "are used"
         )
-    elif _ask_context(kernel, cl.kernel_info.CONTEXT) != context:
+    elif ask_context(kernel, cl.kernel_info.CONTEXT) != context:
         msg = (
             f"kernel {kernel.function_name}: the queue belongs to another context; give a queue "
             "of the context that the kernel's program was made in"
@@ -56,44 +53,7 @@ def check_objects(kernel: object, queue: object) -> None:
     raise InputError(msg)
 
 
-# Where pyopencl's objects (2024.2.7 to 2026.1.4) hold a memory object's handle, and from there
-# whether it was not released; nanobind says in each Python object where the C++ object begins.
-_HANDLE_PLACE, _MEMORY_FLAG, _POOLED_FLAG = 16, -8, 16
-
-
-def was_released(memory: cl.MemoryObjectHolder) -> bool:
-    """Tell whether `release` was called: a driver that is asked for a handle that is gone ends the
-    process, and pyopencl shows its note of a release by nothing but another one, which would
-    release what was not."""
-    handle, kind = memory.int_ptr, type(memory)
-    offset = c_int32.from_address(id(memory) + object.__basicsize__).value
-    if not 0 < offset < kind.__basicsize__:
-        return False
-    content = id(memory) + offset  # or a pointer to it
-    for start in (content, c_size_t.from_address(content).value):
-        place = start + _HANDLE_PLACE
-        if c_size_t.from_address(place).value == handle:
-            flag = _MEMORY_FLAG if isinstance(memory, cl.MemoryObject) else _POOLED_FLAG
-            return not c_bool.from_address(place + flag).value
-    return False
-
-
-def check_context(parameter: Parameter, value: object, session: DeviceSession) -> None:
-    """Refuse memory and samplers of another context than the queue's."""
-    if isinstance(value, cl.MemoryObjectHolder):
-        own = _ask_context(value, cl.mem_info.CONTEXT)
-    elif isinstance(value, cl.Sampler):
-        own = _ask_context(value, cl.sampler_info.CONTEXT)
-    else:
-        return
-    if own != session.context:  # a context that the driver has forgotten is not the session's
-        raise InputError(
-            f"argument {parameter}: a {type(value).__name__} of another context given; create it "
-            "in the queue's context"
-        )
-
-
-def _ask_context(
+def ask_context(
     owner: cl.Kernel | cl.CommandQueue | cl.MemoryObjectHolder | cl.Sampler,
     info: cl.kernel_info | cl.command_queue_info | cl.mem_info | cl.sampler_info,
 ) -> cl.Context | None:
@@ -170,8 +130,6 @@ def _make_kernel(name: str, source: str, options: tuple[str, ...], dialect: Dial
 
 
 _KEPT = "_kernelcast_name"
-Span: TypeAlias = tuple[int, int, int]
-"""Where a buffer lies: the memory that it is a part of, first byte, and the one behind the last."""
 
 
 def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
@@ -189,39 +147,6 @@ def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hash
         kept = place, program, (key, kernel.function_name, options, place)
         vars(kernel)[_KEPT] = kept
     return kept[1:]
-
-
-def find_memory(value: Any) -> tuple[Any, int] | None:  # noqa: ANN401 - whatever was given
-    """Find the memory of an argument, and its first byte there; None of what has none."""
-    if isinstance(value, cl.MemoryObjectHolder):
-        return value, 0
-    module = sys.modules.get("pyopencl.array")  # without which there are no arrays
-    if module is None or not isinstance(value, module.Array):
-        return None
-    return value.base_data, value.offset
-
-
-def find_span(buffer: cl.Buffer, offset: int = 0) -> Span:
-    """Find where a buffer lies, from an offset on; a LogicError is of a released parent that the
-    driver has forgotten."""
-    parent = cast("cl.Buffer | None", buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT))
-    first = 0 if parent is None else cast("int", buffer.get_info(cl.mem_info.OFFSET))
-    return (parent or buffer).int_ptr, first + offset, first + buffer.size
-
-
-def compare_spans(spans: Mapping[int, Span]) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Find which arguments overlap; values are those of `HeldBuffer.overlaps`."""
-    overlaps = {}
-    if len({memory for memory, *_ in spans.values()}) < len(spans):
-        for place, (memory, first, end) in spans.items():
-            shared = tuple(
-                (other, first - start)
-                for other, (owner, start, stop) in spans.items()
-                if other < place and owner == memory and start < end and first < stop
-            )
-            if shared:
-                overlaps[place] = shared
-    return overlaps
 
 
 UserEvent: TypeAlias = cl.Event

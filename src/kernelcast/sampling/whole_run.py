@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,36 +17,27 @@ from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments, check_problem
 from kernelcast.sampling.session import DeviceSession
 
-Value: TypeAlias = npt.NDArray[Any] | np.generic | None
+Values: TypeAlias = tuple[npt.NDArray[Any] | np.generic | None, ...]
+"""Arguments in the kernel's order: buffers as arrays of shape (count,), or (count, lanes) for
+vectors; scalars as they are; None for local memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WholeRun:
-    """What a launch was given and what it left."""
-
-    before: tuple[Value, ...]
-    """One per argument, in the kernel's order: buffers as arrays of shape (count,), or (count,
-    lanes) for vectors; scalars as they are; None for local memory."""
-    after: tuple[Value, ...]
-    """The same when it had ended."""
-
-
-def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRun:
+def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> tuple[Values, Values]:
+    """Run a problem once; give its arguments before and after."""
     built = session.whole_kernel(problem.kernel)
     problem, _ = check_problem(session, problem, built)
     with explained_errors(problem.kernel, session.description):
         accesses = [Access.WRITE] * len(problem.arguments)  # nothing is restored
         held = ProblemArguments(session, problem, accesses, seed=seed)
 
-        def read() -> tuple[Value, ...]:
-            values: list[Value] = []
+        def read() -> Values:
+            values: list[Any] = []
             for described, given in zip(problem.arguments, held.arguments, strict=True):
+                value = given if isinstance(given, np.ndarray | np.generic) else None
                 if isinstance(described, BufferArgument):
-                    array = np.empty(shape_of(described), dtype=described.element.dtype)
-                    cl.enqueue_copy(session.queue, array, given)
-                    values.append(array)
-                else:
-                    values.append(given if isinstance(given, np.ndarray | np.generic) else None)
+                    value = np.empty(shape_of(described), dtype=described.element.dtype)
+                    cl.enqueue_copy(session.queue, value, given)
+                values.append(value)
             return tuple(values)
 
         try:
@@ -55,7 +45,7 @@ def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> WholeRu
             built.kernel.set_args(*held.arguments)
             enqueue(session.queue, built.kernel, problem.ndrange)
             session.queue.finish()
-            return WholeRun(before=before, after=read())
+            return before, read()
         finally:
             held.release()
 

@@ -18,7 +18,6 @@ from kernelcast.collection.corpus_checks import (
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError
-from kernelcast.sampling.whole_run import WholeRun
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.reference import Reference
 from support.builders import make_description
@@ -183,7 +182,7 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
 def test_changed_input_is_found() -> None:
     """Complains of a buffer that changed and that the reference does not name."""
     one = np.arange(4)
-    run = WholeRun(before=(one, one, np.int32(4)), after=(one + 1, one * 2, np.int32(4)))
+    run = (one, one, np.int32(4)), (one + 1, one * 2, np.int32(4))
     right = Reference(expected=lambda v, _: {0: v[0] + 1, 1: v[1] * 2}, small={})
     silent = Reference(expected=lambda v, _: {1: v[1] * 2}, small={})
     nothing = Reference(expected=lambda *_: {}, small={})

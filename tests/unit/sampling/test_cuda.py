@@ -165,7 +165,7 @@ def test_windows_are_told_of_the_whole_launch(session: DeviceSession) -> None:
     elements = buffer("uint64", 64 * 12)
     width = ScalarArgument(element=ElementType("uint64"), values=(64,))
     problem = make_problem(TELLING, ndrange, elements, width)
-    whole = run_whole(session, problem, seed=0).after[0]
+    whole = run_whole(session, problem, seed=0)[1][0]
     out = np.zeros(64 * 12, dtype=np.uint64)
     arguments = (problem.kernel, ndrange, problem.arguments, [out, np.uint64(64)])
     with PartialLaunch(session, *arguments) as launch:
@@ -191,7 +191,7 @@ def test_all_kinds_of_arguments_arrive(session: DeviceSession) -> None:
         ScalarArgument(element=ElementType("float32", 3), values=(0, 0, 5)),
         buffer("float32", 1),
     )  # fmt: skip
-    after = run_whole(session, problem, seed=0).after[0]
+    after = run_whole(session, problem, seed=0)[1][0]
     expected = [3 - i + 3 - i + 7 + 10 + 5 + (i + 1) + 1000 for i in range(4)] * 2
     assert np.asarray(after).tolist() == expected
 
@@ -276,7 +276,7 @@ def test_sources_may_include_files_of_their_folders(session: DeviceSession, tmp_
         source, NDRange(global_size=(1,), local_size=(1,)), buffer("int32", 1)
     )  # fmt: skip
     kernel = replace(problem.kernel, build_options=(f"-I{tmp_path}",))
-    after = run_whole(session, replace(problem, kernel=kernel), seed=0).after
+    after = run_whole(session, replace(problem, kernel=kernel), seed=0)[1]
     assert np.asarray(after[0]).tolist() == [7]
 
 
