@@ -90,7 +90,6 @@ class Answers:
     launches: KnownLaunches = field(default_factory=KnownLaunches)
     sizes: KernelSizes = field(init=False)
     evidence: EvidenceMaker = field(init=False)
-    _generation: int = 0
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,10 +97,6 @@ class Answers:
         self.evidence = EvidenceMaker(
             trained_models=self.trained_models, sizes=self.sizes, foretell=self.foretell
         )
-
-    def look_for_models(self) -> None:
-        """Have answers made anew for which another version of a model is to be used."""
-        self._generation = self.trained_models.refresh()
 
     def recall(self, problem: Problem, device: object) -> Estimate | None:
         """Find the answer to the very same object; None where it has to be made anew."""
@@ -279,7 +274,7 @@ class Answers:
         return verdict.flags
 
     def _stamp(self, identity: LaunchIdentity) -> tuple[int, int]:
-        return self._generation, self.sizes.find_version(identity)
+        return self.trained_models.generation, self.sizes.find_version(identity)
 
     def _find(self, request: LaunchRequest, identity: LaunchIdentity) -> KnownLaunch:
         if request.remembers:

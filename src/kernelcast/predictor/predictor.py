@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from kernelcast.sampling.user_objects import UserEvent
     from kernelcast.training_data.store import Store
 
-_RECHECK_S = 5.0
-
 
 class Predictor:
     """Predicts launches, remembers the answers, and learns from what they really took.
@@ -119,7 +117,6 @@ class Predictor:
             self._answers.note_asked = self._refiner.note
         self._asker = Asker(self._reader, self._answers, options.end_children)
         self._observer = Observer(self._answers, self._memory)
-        self._recheck_s = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -184,7 +181,7 @@ class Predictor:
         """
         remembers = not (anew or policy is not None)
         policy = policy or self._policy
-        self._look_for_models()
+        self.refresh_models()
         limit = self._limit(policy, within_s, in_background)
         if limit is not None:
             [one] = self._asker.hurry(
@@ -260,7 +257,7 @@ class Predictor:
         list of LaunchEstimate
             One per pair, devices within launches; a device that cannot answer says so in its entry.
         """
-        self._look_for_models()
+        self.refresh_models()
         limit = self._limit(self._policy, within_s, in_background)
         if limit is not None:
             launches = [*launches]
@@ -433,13 +430,6 @@ class Predictor:
             return None
         goes_on = self._refiner is not None if in_background is None else in_background
         return TimeLimit(settings.within_s, goes_on=goes_on)
-
-    def _look_for_models(self) -> None:
-        """Have answers made anew for which another version of a model is to be used."""
-        now_s = self._options.clock()
-        if now_s >= self._recheck_s:
-            self._recheck_s = now_s + _RECHECK_S
-            self._answers.look_for_models()
 
     def _take_driver(self, device: DeviceDescription) -> None:
         """Forget what another driver of the device has done."""

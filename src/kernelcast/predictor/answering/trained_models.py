@@ -40,7 +40,6 @@ class _Held:
 
     version: str | None
     problem: str
-    checked_s: float
     loaded: dict[str, Any] = field(default_factory=dict)
 
 
@@ -88,14 +87,13 @@ class TrainedModels:
         url: str | None = None,
         *,
         shipped: str | None = None,
-        recheck_s: float = _RECHECK_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._places = (choose_registry(url), find_shipped() if shipped is None else shipped)
-        self._recheck_s = recheck_s
         self._clock = clock
+        self._checked_s = clock()
         self._held: dict[tuple[str, str], _Held] = {}
-        self._evidence: dict[str, tuple[FoundEvidence, float, int]] = {}
+        self._evidence: dict[str, FoundEvidence] = {}
         self._lock = threading.RLock()
         self.generation = 0
         """Grows whenever another version of any model asked for is to be used."""
@@ -130,14 +128,10 @@ class TrainedModels:
 
     def find_evidence(self, device: DeviceDescription) -> FoundEvidence:
         """Find what weighs evidence on a device: its own, its runtime's, any CPU's, or built-in."""
-        key = device.id
-        now_s = self._clock()
         with self._lock:
-            known = self._evidence.get(key)
-            if known is not None and now_s < known[1] and known[2] == self.generation:
-                return known[0]
-            found = self._find_evidence(device)
-            self._evidence[key] = found, now_s + self._recheck_s, self.generation
+            found = self._evidence.get(device.id)
+            if found is None:
+                found = self._evidence[device.id] = self._find_evidence(device)
             return found
 
     def _find_evidence(self, device: DeviceDescription) -> FoundEvidence:
@@ -173,10 +167,18 @@ class TrainedModels:
         )
 
     def refresh(self) -> int:
-        """Look for new versions of the models asked for so far; give the generation."""
+        """Look for new versions of the models asked for, every few seconds; give the generation."""
         with self._lock:
-            for place, name in list(self._held):
-                self._look(place, name)
+            now_s = self._clock()
+            if now_s >= self._checked_s + _RECHECK_S:
+                self._checked_s = now_s
+                self._evidence.clear()  # what could not be loaded may be there by now
+                for (place, name), held in self._held.items():
+                    version, held.problem = _read_version(place, name)
+                    if version != held.version and not held.problem:
+                        held.version = version
+                        held.loaded.clear()
+                        self.generation += 1
             return self.generation
 
     def _candidates(self, device_id: str, model: str) -> Iterator[tuple[str, str]]:
@@ -209,19 +211,10 @@ class TrainedModels:
         return None, tuple(failures)
 
     def _look(self, place: str, name: str) -> _Held:
-        """Find a model's version in use; ask the registry if it was not asked just now."""
-        now_s = self._clock()
+        """Find a model's version in use; the registry is asked once, then by `refresh`."""
         held = self._held.get((place, name))
-        if held is not None and now_s < held.checked_s + self._recheck_s:
-            return held
-        version, problem = _read_version(place, name)
         if held is None:
-            held = self._held[place, name] = _Held(version, problem, now_s)
-        elif version != held.version and not problem:
-            held.version = version
-            held.loaded.clear()
-            self.generation += 1
-        held.checked_s, held.problem = now_s, problem
+            held = self._held[place, name] = _Held(*_read_version(place, name))
         return held
 
 

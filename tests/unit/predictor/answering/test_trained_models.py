@@ -85,7 +85,7 @@ def test_models_that_do_not_fit_are_failures_that_say_so(
 def test_new_versions_are_seen_after_a_while(registry: ModelRegistry, hybrid: FittedModel) -> None:
     """A version is loaded once; a newer one, and a pinned one, are found at the next look."""
     clock = SettableClock()
-    models = TrainedModels(registry.url, shipped="", recheck_s=5.0, clock=clock)
+    models = TrainedModels(registry.url, shipped="", clock=clock)
     first = models.find_evidence(DEVICE).facts.version
     newer = publish_correction(registry, hybrid)
     assert models.find_evidence(DEVICE).facts.version == first
@@ -95,6 +95,7 @@ def test_new_versions_are_seen_after_a_while(registry: ModelRegistry, hybrid: Fi
     assert models.find_evidence(DEVICE).facts.version == newer
     registry.pin(f"evidence/{DEVICE.id}", first)
     clock.now_s = 12.0
+    models.refresh()
     assert models.find_evidence(DEVICE).facts.version == first
 
 
