@@ -20,7 +20,6 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.scheduling.starpu import times as starpu_times
 from kernelcast.scheduling.starpu.codelets import footprint_of_size_base, read_codelets
-from kernelcast.scheduling.starpu.models import parse_worker, read_model
 from kernelcast.scheduling.starpu.times import extrapolate
 from kernelcast.training_data.store import open_store
 from support.builders import make_description
@@ -89,6 +88,14 @@ def run(folder: Path, *words: str | Path) -> Result:
     )  # fmt: skip
 
 
+def read_rows(path: Path, worker: str) -> list[list[float]]:
+    """Read size, flops, mean and deviation of each entry of a worker, which counts as ten."""
+    part = path.read_text().split(f"# Model for {worker}_impl0")[1].split("# Model for")[0]
+    rows = [line.split() for line in part.splitlines() if len(line.split()) == 8 and line[0] != "#"]
+    assert {one[7] for one in rows} == {"10"}
+    return [[float(one) for one in row[1:5]] for row in rows]
+
+
 def test_estimates_and_times_become_entries(folder: Path) -> None:
     """StarPU's file holds each size of each worker, under the footprint of its data."""
     estimates = [write(folder / f"{n}.json", [make_estimate(n, n * 1e-6)]) for n in (1024, 4096)]
@@ -98,14 +105,12 @@ def test_estimates_and_times_become_entries(folder: Path) -> None:
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)
     path = folder / "sampling/codelets/45/kc_triad.node1"
-    model = read_model(path.read_text(), symbol="kc_triad")
-    for worker in ("opencl0", "cpu"):
-        entries = model.entries[parse_worker(worker)]
-        assert [one.size_bytes for one in entries] == [4 * 1024 + 16 * 1024, 5 * 4 * 4096]
-        assert [one.seconds for one in entries] == pytest.approx([1024e-6, 4096e-6], rel=1e-5)
-        assert [one.flops for one in entries] == [2048, 8192]
-        assert {one.samples for one in entries} == {10}
-        assert all(one.deviation_s > 0 for one in entries)
+    for worker in ("opencl0", "cpu0"):
+        sizes, flops, means_us, deviations = zip(*read_rows(path, worker), strict=True)
+        assert sizes == (4 * 1024 + 16 * 1024, 5 * 4 * 4096)
+        assert means_us == pytest.approx([1024, 4096], rel=1e-5)
+        assert flops == (2048, 8192)
+        assert min(deviations) > 0
     assert [one["origin"] for one in told] == ["linear", "linear", "sampled", "sampled"]
     assert {one["file"] for one in told} == {str(path)}
     sizes = read_codelets(folder / "codelets.yaml")[0].sizes
@@ -119,9 +124,8 @@ def test_transfers_of_estimates_are_left_to_starpu(folder: Path) -> None:
     times = write(folder / "times.json", [make_times(1024), make_times(4096)])
     result = run(folder, "--estimates", write(folder / "e.json", rows), "--times", times)
     assert result.exit_code == 0, result.stderr
-    text = (folder / "sampling/codelets/45/kc_triad.node1").read_text()
-    entries = read_model(text, symbol="kc_triad").entries[parse_worker("opencl0")]
-    assert [one.seconds for one in entries] == pytest.approx([1e-3, 1e-3])
+    entries = read_rows(folder / "sampling/codelets/45/kc_triad.node1", "opencl0")
+    assert [mean_us for _, _, mean_us, _ in entries] == pytest.approx([1e3, 1e3])
 
 
 def test_nothing_is_written_when_a_time_is_missing(folder: Path) -> None:

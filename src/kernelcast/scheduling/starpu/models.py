@@ -9,13 +9,12 @@ import math
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
 from pathlib import Path
 from statistics import linear_regression
-from typing import NamedTuple
 
 from scipy.optimize import minimize_scalar
 
@@ -34,7 +33,6 @@ _NEAR = 0.9
 _LARGEST_EXPONENT = 700.0
 _LARGEST_FOOTPRINT = 2**32 - 1
 _LONGEST_PATH = 255
-_NUMBERS_OF_ENTRY = 8
 _HOMES = ("XDG_CACHE_HOME", "STARPU_HOME", "HOME")  # StarPU 1.3.10, src/common/utils.c
 _RULE = "#" * 20
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -150,43 +148,30 @@ class CodeletModel:
                 raise InputError(msg)
 
 
-class LogSums(NamedTuple):
-    """Sums over measurements, x the logarithm of the size and y that of the time."""
-
-    x: float
-    xx: float
-    y: float
-    xy: float
-    samples: int
-    smallest_bytes: int
-    largest_bytes: int
-
-    def power_law(self) -> tuple[float, float] | None:
-        """Give alpha and beta of ``time = alpha * size ** beta``; None of near sizes."""
-        spread = self.samples * self.xx - self.x**2
-        if self.smallest_bytes >= _NEAR * self.largest_bytes or spread <= 0:
-            return None
-        beta = (self.samples * self.xy - self.x * self.y) / spread
-        exponent = (self.y - beta * self.x) / self.samples
-        return (math.exp(exponent), beta) if abs(exponent) < _LARGEST_EXPONENT else None
-
-
-def sum_logarithms(entries: Sequence[Entry]) -> LogSums:
-    """Sum over entries, each counted as often as it has samples."""
+def _sum_logarithms(entries: Sequence[Entry]) -> tuple[float, float, float, float]:
+    """Sum x, x², y and xy over samples, x the logarithm of the size and y that of the time."""
     points = [
         (one.samples, math.log(one.size_bytes), math.log(one.seconds * _MICROSECONDS))
         for one in entries
     ]
-    sizes = [one.size_bytes for one in entries]
-    return LogSums(
-        x=math.fsum(n * x for n, x, _ in points),
-        xx=math.fsum(n * x * x for n, x, _ in points),
-        y=math.fsum(n * y for n, _, y in points),
-        xy=math.fsum(n * x * y for n, x, y in points),
-        samples=sum(n for n, _, _ in points),
-        smallest_bytes=min(sizes),
-        largest_bytes=max(sizes),
+    return (
+        math.fsum(n * x for n, x, _ in points),
+        math.fsum(n * x * x for n, x, _ in points),
+        math.fsum(n * y for n, _, y in points),
+        math.fsum(n * x * y for n, x, y in points),
     )
+
+
+def fit_power_law(entries: Sequence[Entry]) -> tuple[float, float] | None:
+    """Fit ``time = alpha * size ** beta``; None of sizes within 10 %, which StarPU trusts not."""
+    sum_x, sum_xx, sum_y, sum_xy = _sum_logarithms(entries)
+    samples, sizes = sum(one.samples for one in entries), [one.size_bytes for one in entries]
+    spread = samples * sum_xx - sum_x**2
+    if min(sizes) >= _NEAR * max(sizes) or spread <= 0:
+        return None
+    beta = (samples * sum_xy - sum_x * sum_y) / spread
+    exponent = (sum_y - beta * sum_x) / samples
+    return (math.exp(exponent), beta) if abs(exponent) < _LARGEST_EXPONENT else None
 
 
 def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float] | None:
@@ -195,25 +180,20 @@ def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float]
     points = sorted({one.size_bytes: one.seconds * _MICROSECONDS for one in entries}.items())
     if len(points) < _FEWEST_FOR_OFFSET or points[0][0] >= _NEAR * points[-1][0]:
         return None
-    try:
-        return _fit_curve(points)
-    except (OverflowError, ValueError):  # a or a power of a size leaves the range of numbers
-        return None
-
-
-def _fit_curve(points: Sequence[tuple[int, float]]) -> tuple[float, float, float]:
     least = min(time for _, time in points)
 
     def error_of(offset: float) -> float:
         a, b = _line(points, offset)
         return sum((math.log((a * size**b + offset) / time)) ** 2 for size, time in points)
 
-    found = minimize_scalar(
-        error_of, bounds=(0.0, 0.99 * least), method="bounded", options={"xatol": 1e-12 * least}
-    )
-    offset = min((0.0, float(found.x)), key=error_of)
-    a, b = _line(points, offset)
-    return a, b, offset
+    try:
+        found = minimize_scalar(
+            error_of, bounds=(0.0, 0.99 * least), method="bounded", options={"xatol": 1e-12 * least}
+        )
+        offset = min((0.0, float(found.x)), key=error_of)
+        return *_line(points, offset), offset
+    except (OverflowError, ValueError):  # a or a power of a size leaves the range of numbers
+        return None
 
 
 def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, float]:
@@ -241,16 +221,6 @@ def write_model(model: CodeletModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_model(text: str, *, symbol: str) -> CodeletModel:
-    """Read the history of a performance model, ours or one that StarPU has calibrated."""
-    lines = (line for line in map(str.strip, text.splitlines()) if line and line[0] != "#")
-    try:
-        return CodeletModel(symbol=symbol, entries=dict(_read_entries(lines)))
-    except (StopIteration, ValueError, RuntimeError) as error:
-        msg = f"performance model of {symbol}: is cut off or malformed ({error!r})"
-        raise InputError(msg) from error
-
-
 def _write_implementations(model: CodeletModel, comb: int, workers: Sequence[Worker]) -> list[str]:
     """Write every implementation up to the last one that has times; those between have none."""
     count = 1 + max(one.implementation for one in workers)
@@ -266,16 +236,14 @@ def _write_implementations(model: CodeletModel, comb: int, workers: Sequence[Wor
 def _write_entries(entries: Sequence[Entry]) -> list[str]:
     lines = ["# number of entries", str(len(entries))]
     lines.append("# sumlnx\tsumlnx2\t\tsumlny\t\tsumlnxlny\talpha\t\tbeta\t\tn\tminx\t\tmaxx")
+    reals, counts, curve = [*(0.0,) * 4, *(math.nan,) * 2], (0, 0, 0), None
     if entries:
-        sums = sum_logarithms(entries)
-        alpha, beta = sums.power_law() or (math.nan, math.nan)
-        reals = (sums.x, sums.xx, sums.y, sums.xy, alpha, beta)
-        counts = (sums.samples, sums.smallest_bytes, sums.largest_bytes)
-        curve = fit_offset_power_law(entries) or (math.nan,) * 3
-    else:
-        reals, counts, curve = (0.0,) * 4 + (math.nan,) * 2, (0, 0, 0), (math.nan,) * 3
+        reals = [*_sum_logarithms(entries), *(fit_power_law(entries) or (math.nan, math.nan))]
+        sizes = [one.size_bytes for one in entries]
+        counts = (sum(one.samples for one in entries), min(sizes), max(sizes))
+        curve = fit_offset_power_law(entries)
     lines.append("\t".join([*map(_real, reals), str(counts[0]), *(f"{n:<15}" for n in counts[1:])]))
-    lines += ["# a\t\tb\t\tc", "\t".join(map(_real, curve))]
+    lines += ["# a\t\tb\t\tc", "\t".join(map(_real, curve or (math.nan,) * 3))]
     lines += ["# not multiple-regression-base", "0"]
     lines.append("# hash\t\tsize\t\tflops\t\tmean (us)\tdev (us)\tsum\t\tsum2\t\tn")
     return [*lines, *map(_write_entry, entries), ""]
@@ -293,46 +261,6 @@ def _write_entry(entry: Entry) -> str:
 def _real(value: float) -> str:
     """Write a number as StarPU does, which reads nan apart."""
     return "nan" if math.isnan(value) else f"{value:<15e}"
-
-
-def _read_entries(lines: Iterator[str]) -> Iterator[tuple[Worker, tuple[Entry, ...]]]:
-    version = int(next(lines))
-    if version != FORMAT:
-        msg = f"performance model: format {version}, expected {FORMAT}"
-        raise InputError(msg)
-    for _ in range(int(next(lines))):
-        kinds = [(int(next(lines)), int(next(lines)), int(next(lines)))
-                 for _ in range(int(next(lines)))]  # fmt: skip
-        for implementation in range(int(next(lines))):
-            found = _read_implementation(lines)
-            if len(kinds) == 1 and found:  # times of several workers together are not ours
-                kind, device, _ = kinds[0]
-                yield (
-                    Worker(kind=WorkerKind(kind), device=device, implementation=implementation),
-                    found,
-                )
-
-
-def _read_implementation(lines: Iterator[str]) -> tuple[Entry, ...]:
-    count = int(next(lines))
-    for _ in range(3):  # both regressions, and that over several parameters
-        next(lines)
-    rows = [re.split(r"\s+", next(lines)) for _ in range(count)]
-    if any(len(row) != _NUMBERS_OF_ENTRY for row in rows):
-        msg = f"an entry has other than {_NUMBERS_OF_ENTRY} numbers"
-        raise ValueError(msg)
-    return tuple(
-        Entry(
-            footprint=int(row[0], 16),
-            size_bytes=int(row[1]),
-            flops=0.0 if row[2] == "nan" else float(row[2]),
-            seconds=float(row[3]) / _MICROSECONDS,
-            deviation_s=float(row[4]) / _MICROSECONDS,
-            samples=int(row[7]),
-        )
-        for row in rows
-        if int(row[7]) > 0
-    )
 
 
 def default_folder() -> Path:
