@@ -31,7 +31,6 @@ from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.counting import (
     Counted,
-    CountSettings,
     count_exactly,
     count_from_source,
     count_launch,
@@ -142,9 +141,7 @@ class Reader:
         for session in self._sessions if problem.buffer_bytes <= LARGEST_BYTES else ():
             try:
                 with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
-                    analysis = analyse(problem.kernel)
-                    settings = CountSettings(compares_times=False)
-                    return count_launch(launch, problem.kernel, analysis, settings)
+                    return count_launch(launch, problem.kernel)
             except KernelcastError as error:
                 print(f"{problem.name}: {str(error).splitlines()[0]}", flush=True)
         return None

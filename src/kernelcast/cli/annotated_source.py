@@ -120,7 +120,7 @@ class AnnotatedSource:
 
     def _describe(self) -> str:
         counters = self._features.best_counters
-        how = "counted by an instrumented run" if counters.instrumented_s else (
+        how = "counted by an instrumented run" if counters.is_measured else (
             "derived from the source" if counters.is_exact
             else "derived from the source, what depends on data is guessed"
         )  # fmt: skip

@@ -152,7 +152,7 @@ def describe(answer: KernelFeatures) -> Iterator[Part]:
         local = " x ".join(map(str, problem.ndrange.local_size))
         title += f" in {problem.ndrange.work_group_count:,} work-groups of {local}"
     yield Section(title=title, parts=[f"note: {note}" for note in answer.notes])
-    how = "measured" if counters.instrumented_s else "from the source"
+    how = "measured" if counters.is_measured else "from the source"
     tables = {
         "Parameters": _list_parameters(answer),
         "Loops": _list_loops(answer),
@@ -216,7 +216,7 @@ def _describe_argument(argument: Argument | None) -> str:
 
 def _list_loops(answer: KernelFeatures) -> Table:
     trips = {one.line: one for one in answer.best_counters.loops}
-    is_measured = answer.best_counters.instrumented_s is not None
+    is_measured = answer.best_counters.is_measured
     rows: list[list[Value]] = []
     for loop in dict.fromkeys(answer.facts.loops):
         trip = trips.get(loop.line)

@@ -12,8 +12,6 @@ from importlib.metadata import version
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.features.analysis import analyse
-from kernelcast.launches.counting import CountSettings, count_launch
 from kernelcast.launches.features import (
     DeviceFindings,
     FeatureSettings,
@@ -145,10 +143,7 @@ def observe_launch(
         recorded = None
         if settings.counts:
             report(COUNTING)
-            counting = CountSettings(compares_times=False)
-            recorded = add_counts(
-                found, problem, lambda: count_launch(launch, kernel, analyse(kernel), counting)
-            )
+            recorded = add_counts(found, problem, launch)
     add_analytic_findings(found, problem, session.description.id, recorded)
     times = summarise_runs(row.durations_s, row.started_s)
     return Observation(

@@ -1,7 +1,7 @@
 """Everything that is known of a launch as features: from its source, and from devices."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,8 +16,6 @@ from kernelcast.features.vector.sampled import SampledSource, find_longest
 from kernelcast.features.vector.sharing import CounterSource
 from kernelcast.features.vector.static import StaticSource
 from kernelcast.launches.counting import (
-    Counted,
-    CountSettings,
     count_from_source,
     count_launch,
     summarise_run,
@@ -244,10 +242,7 @@ def read_in_session(
         found.ndrange = launch.ndrange
         if groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
             with _step(found, COUNTING, report):
-                settings, kernel = CountSettings(seed=task.seed), problem.kernel
-                recorded = add_counts(
-                    found, problem, lambda: count_launch(launch, kernel, analyse(kernel), settings)
-                )
+                recorded = add_counts(found, problem, launch, seed=task.seed)
         if groups & {FeatureGroup.SAMPLED, FeatureGroup.COMPILER}:
             is_sampled = FeatureGroup.SAMPLED in groups
             with _step(found, "sampling" if is_sampled else "finding P_sat", report):
@@ -263,11 +258,11 @@ def read_in_session(
 
 
 def add_counts(
-    found: DeviceFindings, problem: Problem, run: Callable[[], Counted]
+    found: DeviceFindings, problem: Problem, launch: CountingLaunch, *, seed: int = 0
 ) -> RecordedAddresses | None:
     """Count by an instrumented run; where there can be none, counts from the source stand."""
     try:
-        counted = run()
+        counted = count_launch(launch, problem.kernel, seed=seed)
         found.counters = summarise_run(problem, counted)
         found.ndrange = counted.ndrange
     except KernelcastError as error:

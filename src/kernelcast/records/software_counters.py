@@ -139,9 +139,8 @@ class SoftwareCounters:
     patterns: tuple[RequestPattern, ...]
     """One per place that touches memory, where addresses are known or were recorded."""
     is_exact: bool
-    instrumented_s: float | None = None
-    plain_s: float | None = None
-    """Time of the instrumented run and of the same work-groups of the plain kernel, in seconds."""
+    is_measured: bool = False
+    """Whether an instrumented run counted, or the source tells all that it would count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
 def describe_counters(counters: SoftwareCounters, facts: KernelFacts) -> dict[str, object]:
     """Describe software counters, measured or derived from the source."""
     return {
-        "is_measured": counters.instrumented_s is not None,
+        "is_measured": counters.is_measured,
         "is_exact": counters.is_exact,
         "work_groups": counters.work_groups,
         "work_items": counters.work_items,
@@ -62,8 +62,6 @@ def describe_counters(counters: SoftwareCounters, facts: KernelFacts) -> dict[st
             {**to_plain(pattern), "is_coalesced": pattern.is_coalesced}
             for pattern in counters.patterns
         ],
-        "instrumented_seconds": counters.instrumented_s,
-        "plain_seconds": counters.plain_s,
     }  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def make_findings(features: KernelFeatures) -> DeviceFindings:
     """Make what a device tells of every group."""
-    measured = replace(features.counters, work_items=7, instrumented_s=2.0, plain_s=1.0)
+    measured = replace(features.counters, work_items=7, is_measured=True)
     registers = Trait(value=24, source=TraitSource.REPORTED)
     return DeviceFindings(
         ndrange=features.ndrange,

@@ -162,7 +162,7 @@ _ORIGIN: tuple[Feature[CounterSource], ...] = (
     Feature("counters.measured_flag",
             "1 if an instrumented run counted, or the source told all that it would count; 0 "
             "if counts were derived from the source",
-            lambda s: s.counters.instrumented_s is not None),
+            lambda s: s.counters.is_measured),
     Feature("counters.exact_flag", "1 if nothing was estimated", lambda s: s.counters.is_exact),
     Feature("counters.counted_work_items_count", "work-items that were looked at",
             lambda s: s.counters.work_items),

@@ -171,9 +171,8 @@ def record_accesses(
         With the local size that the device chose, if none was given.
     """
     # Drivers take a moment to load; most models need none.
-    from kernelcast.features.analysis import analyse
     from kernelcast.features.counting.summary import summarise
-    from kernelcast.launches.counting import CountSettings, count_launch
+    from kernelcast.launches.counting import count_launch
     from kernelcast.launches.preparing import prepared_launch
     from kernelcast.sampling.counting import CountingLaunch
     from kernelcast.sampling.discovery import choose_device, find_devices
@@ -186,9 +185,8 @@ def record_accesses(
     wanted = device_id or devices[0][0].id
     session = open_session(*choose_device(wanted, devices))
     problem = source.problem.on(session.description)
-    kernel, settings = problem.kernel, CountSettings()
-    with prepared_launch(session, problem, CountingLaunch, seed=settings.seed) as launch:
-        counted = count_launch(launch, kernel, analyse(kernel), settings, report=report)
+    with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
+        counted = count_launch(launch, problem.kernel, report=report)
     counters = summarise(source.kernel.facts, counted.sample)
     return replace(
         source,

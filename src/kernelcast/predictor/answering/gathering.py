@@ -7,9 +7,8 @@ to take: a launch whose facts are known does without.
 import time
 
 from kernelcast.features.access import infer_accesses
-from kernelcast.features.analysis import analyse
 from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.launches.counting import CountSettings, count_exactly, count_launch
+from kernelcast.launches.counting import count_exactly
 from kernelcast.launches.features import (
     DeviceFindings,
     FeatureSettings,
@@ -45,10 +44,7 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
     if not _derive(features, problem, session.description.id, found):
         recorded = None
         if isinstance(launch, CountingLaunch):
-            kernel, settings = problem.kernel, CountSettings(compares_times=False)
-            recorded = add_counts(
-                found, problem, lambda: count_launch(launch, kernel, analyse(kernel), settings)
-            )
+            recorded = add_counts(found, problem, launch)
         add_analytic_findings(found, problem, session.description.id, recorded, with_rivals=False)
     counters = found.counters or features.counters
     machine = find_own_machine(session.description.id)
