@@ -19,7 +19,6 @@ from harness import RESULTS, make_table, percent, write_result, write_text
 from matplotlib.figure import Figure
 
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.analytic.cpu.units import Unit, to_cycles_per_line
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.compiled_loops import CompilerChoice, compile_loop
@@ -124,7 +123,7 @@ def compare(
         row[provider] = found.ecm.cumulative()[place]
         row[f"{provider}_range"] = [found.least_cycles, found.most_cycles]
     measured = measure_loop(LoopToRun(source=source, constants=constants), sampling)
-    cycles = to_cycles_per_line(measured.shortest_s, Unit.SECONDS, found.work)
+    cycles = found.work.cycles(measured.shortest_s)
     passes = check_loop(source, compiled.loop.label, constants)
     return {
         **row,

@@ -21,7 +21,6 @@ from matplotlib.figure import Figure
 from scipy.stats import kendalltau
 
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.analytic.cpu.units import Unit, to_cycles_per_line
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.cpu_loops import LoopModel, read_loop_file
@@ -162,7 +161,7 @@ def sweep(machine: CpuMachine, sizes: Sequence[int], *, measures: bool) -> dict[
                 LoopSampling(least_s=0.1, samples=5),
             )  # fmt: skip
             row["measured"] = {
-                "cycles": to_cycles_per_line(measured.seconds, Unit.SECONDS, found.work),
+                "cycles": found.work.cycles(measured.seconds),
                 "wall_s": list(measured.wall_s), "cpu_s": list(measured.cpu_s),
                 "compiler": measured.compiler,
             }  # fmt: skip

@@ -15,12 +15,13 @@ from kernelcast.analytic.scratchpad.kernel import Copy, Direction, DmaRequest, S
 from kernelcast.analytic.scratchpad.model import (
     count_groups,
     double_buffer_saving,
+    list_cpe_counts,
     model_kernel,
     request_overlap,
     request_parallelism,
-    total_time,
+    vary_cpes,
+    vary_granularity,
 )
-from kernelcast.analytic.scratchpad.what_if import list_cpe_counts, vary_cpes, vary_granularity
 from kernelcast.launches.modelling.scratchpad_files import find_scratchpad, read_scratchpad_kernel
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +49,7 @@ def compare_nbody() -> list[Figures]:
     """Compare N-body (Fig. 8): times of the version with double buffering, in microseconds."""
     overlaps = [request_overlap(GROUPS, requests, DMA) for requests in (16, 17)]
     saved = [double_buffer_saving(GROUPS, time, COMP, OVERLAP) for time in (DMA / 2, DMA)]
-    total = total_time(DMA, COMP, OVERLAP)
+    total = DMA + COMP - OVERLAP  # equation 1
     said = (
         ("T_total by equation 1 (us)", 1100.0, total, True),
         ("T_total by equation 1 (us)", 1098.6, total, False),
@@ -107,7 +108,7 @@ def bound_gains() -> list[tuple[float, float]]:
         for one in Direction
     )
     kernel = ScratchpadKernel(name="any", active_cpes=64, dma=copies, compute={"fixed": 1.0})
-    t_dma = model_kernel(kernel, SW26010).t_dma_s
+    t_dma = model_kernel(kernel, SW26010).dma.time_s
     gains = []
     for ratio in (0.1 * step for step in range(1, 41)):
         work = replace(kernel, compute={"fixed": ratio * t_dma * SW26010.clock_hz})

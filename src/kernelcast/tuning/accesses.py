@@ -127,20 +127,10 @@ class StridedAccess:
 
 
 def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
-    """List the loops that a core goes through, innermost first.
+    """List the loops that a core goes through, innermost first, and their bodies' blocks or -1.
 
-    Parameters
-    ----------
-    width : int
-        Work-items in the lanes of a vector.
-
-    Returns
-    -------
-    axes : list of Axis
-        Lanes, loops without barriers, vectors and rows of a work-group, loops with barriers,
-        work-groups.
-    bodies : list of int
-        Body of the kernel's loop that each axis is; -1 where it is none.
+    Lanes, loops without barriers, vectors and rows of a work-group, loops with barriers,
+    work-groups.
     """
     dimensions = list_dimensions(nest.ndrange)
     loops = sorted(nest.loops.values(), key=lambda one: -one.body)

@@ -111,25 +111,7 @@ def tune_on_device(
     executor: Executor | None = None,
     report: Report = lambda _: None,
 ) -> TuneReport:
-    """Find the best launch configuration on one device.
-
-    Parameters
-    ----------
-    machine : MachineDescription, optional
-        What the models know of it; as calibrated on this machine when left out.
-    settings, save, report
-        As of `tune`.
-    executor : Executor, optional
-        Predicts several configurations at once; processes of its own when left out, see
-        `several_processes`.
-
-    Raises
-    ------
-    InputError
-        If the device was not calibrated.
-    DeviceError
-        If the device fails.
-    """
+    """Find the best launch configuration on one device."""
     work = _Tuning(
         space=space,
         device=device,

@@ -19,18 +19,6 @@ _SCHEMA = "kernelcast-tuning-1"
 class MeasurementFile:
     """Runs by configuration and device, one JSON object a line.
 
-    Parameters
-    ----------
-    path : Path
-        The file; need not be there.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is something else.
-
-    Notes
-    -----
     A last line that was cut off by a full disk or a killed process is dropped.
     """
 

@@ -70,23 +70,10 @@ def run_on_device(
     timeout_s: float,
     take: Take,
 ) -> None:
-    """Run a task in child processes until all of it is done.
+    """Run what is left to do in child processes, until `make_task` says that nothing is.
 
-    Parameters
-    ----------
-    make_task : callable
-        Gives what is left to do without some configurations that were given up; None if nothing
-        is.
-    timeout_s : float
-        A child that tells nothing for so long is stopped, in seconds.
-    take : callable
-        Takes events as they happen. A configuration that a child died of, or that did not end,
-        is refused.
-
-    Raises
-    ------
-    KernelcastError
-        If the device fails before any configuration is begun.
+    It is given the configurations that were given up: those that a child died of, or told nothing
+    of for `timeout_s`.
     """
     given_up: set[int] = set()
     while (task := make_task(frozenset(given_up))) is not None:

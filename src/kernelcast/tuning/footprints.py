@@ -55,13 +55,7 @@ class Box:
         )  # fmt: skip
 
     def list_shapes(self, axes: Sequence[Axis], line: int) -> list["Shape"]:
-        """Describe the places that no axis reaches, that the innermost reaches, and so on.
-
-        Returns
-        -------
-        list of Shape
-            One more than axes. An axis that moves nothing gives the object before it again.
-        """
+        """Describe the places that no axis reaches, that the innermost reaches, and so on."""
         steps: list[Step] = []
         found = [self._shape(steps, line)]
         for axis, stride in zip(axes, self.strides, strict=False):
@@ -167,13 +161,7 @@ class Moved:
 
 
 class CacheFootprint:
-    """What the accesses of nested loops touch, worked out once for all levels of caches.
-
-    Parameters
-    ----------
-    axes : sequence of Axis
-        All loops, innermost first.
-    """
+    """What the accesses of nested loops touch, worked out once for all levels of caches."""
 
     def __init__(self, boxes: Sequence[Box], axes: Sequence[Axis], line_bytes: int) -> None:
         self._boxes = boxes
@@ -184,8 +172,6 @@ class CacheFootprint:
     def count_moved(self, cache: Cache) -> Moved:
         """Count the lines that a cache does not hold when they are wanted.
 
-        Notes
-        -----
         A layer condition: what one iteration of an axis touches is still there in the next if all
         accesses of an iteration fit the cache, and each access the sets that its addresses fall
         into. The outermost axis whose iterations fit is the one along which lines are reused.

@@ -133,11 +133,7 @@ class DeviceModel:
 def several_processes(space: SearchSpace) -> Iterator[Executor | None]:
     """Open processes that predict beside each other, where that pays and is safe.
 
-    Yields
-    ------
-    Executor or None
-        None where there is one core, the space is small, or threads run already: a copy of a
-        process with threads may hang.
+    A copy of a process with threads may hang.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     is_safe = sys.platform == "linux" and threading.active_count() == 1

@@ -142,13 +142,7 @@ _MILLISECOND = 1e-3
 
 
 def report_to_json(report: TuneReport | TuneFailure, *, top: int | None = None) -> dict[str, Any]:
-    """Give a report as plain values; times are in seconds.
-
-    Parameters
-    ----------
-    top : int, optional
-        Configurations to list; all when left out.
-    """
+    """Give a report as plain values; times are in seconds."""
     head = {"problem": report.problem, "device": report.device, "device_id": report.device_id}
     if isinstance(report, TuneFailure):
         return {**head, "error_message": report.message}

@@ -48,23 +48,7 @@ class SearchSpace:
 
 
 def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = None) -> SearchSpace:
-    """Read the configurations of a problem file.
-
-    Parameters
-    ----------
-    path : Path or str
-        The file. Lists among its `parameters` are searched over; where there are none, local
-        sizes are.
-    parameters : mapping of str to number, optional
-        Values that replace those of the file's `parameters`, lists included.
-
-    Raises
-    ------
-    ProblemFileError
-        If the file cannot be used.
-    InputError
-        If there are no configurations, or too many.
-    """
+    """Read the configurations of a problem file: of lists among `parameters`, else local sizes."""
     template = read_template(path, parameters=parameters)
     if template.swept:
         return _read_swept(template)

@@ -41,19 +41,7 @@ _AXES = "XYZ"
 
 
 def read_t1(path: Path | str) -> SearchSpace:
-    """Read a T1 file as a search space.
-
-    Parameters
-    ----------
-    path : Path or str
-        The JSON file; the kernel's file is looked for beside it.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is of another language than OpenCL, or says something that
-        cannot be used; names the file.
-    """
+    """Read a T1 file as a search space."""
     path = Path(path)
     content = _load(path)
     try:

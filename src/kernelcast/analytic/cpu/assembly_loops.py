@@ -67,13 +67,7 @@ class AssemblyLoop:
     """Floating-point operations of a pass, of all its sides; a fused multiply-add is two."""
 
     def count_iterations(self, strides: Collection[int]) -> int | None:
-        """Give the iterations of the source's loop that one pass executes; None if it is another.
-
-        Parameters
-        ----------
-        strides : collection of int
-            Bytes by which an iteration moves the addresses of the source.
-        """
+        """Give the iterations of the source's loop that one pass executes; None: it is another."""
         wanted = {one for one in strides if one}
         for advance in sorted(self.advances, key=abs):
             for stride in wanted:
@@ -84,31 +78,7 @@ class AssemblyLoop:
 
 
 def list_inner_loops(assembly: str, function: str) -> list[AssemblyLoop]:
-    """List the innermost loops of a function; empty if there is none.
-
-    Parameters
-    ----------
-    assembly : str
-        Of a whole file.
-    function : str
-        Its name.
-
-    Examples
-    --------
-    >>> loops = list_inner_loops('''
-    ... run:
-    ...     xorl  %eax, %eax
-    ... .L2:
-    ...     vmovapd  a(%rax), %ymm0
-    ...     vmovapd  %ymm0, b(%rax)
-    ...     addq  $32, %rax
-    ...     cmpq  $8000, %rax
-    ...     jne  .L2
-    ...     ret
-    ... ''', "run")
-    >>> [(one.count_iterations([8]), one.jumps) for one in loops]
-    [(4, 0)]
-    """
+    """List the innermost loops of a function; empty if there is none."""
     graph = _read_function(assembly, function)
     loops = graph.find_loops()
     return [
@@ -250,13 +220,7 @@ def _find_advance(operand: str, state: State, end: State) -> int | None:
 
 
 def _follow_registers(graph: _Graph, header: int, body: set[int]) -> tuple[dict[int, State], State]:
-    """Follow registers through one pass, along all ways that it may take.
-
-    Returns
-    -------
-    (dict of int to State, State)
-        Before each instruction, and behind the pass.
-    """
+    """Follow registers through one pass, along all ways that it may take."""
     arriving: dict[int, State] = {header: {}}
     ends: list[State] = []
     open_ = [header]

@@ -1,8 +1,13 @@
-"""The Execution-Cache-Memory and Roofline models of a loop (Kerncraft paper, section 1.2)."""
+"""The Execution-Cache-Memory and Roofline models of a loop (Kerncraft paper, section 1.2).
+
+They count core cycles per cache line of work (cy/CL): the iterations of the innermost loop that
+produce one cache line of results.
+"""
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import accumulate, count, islice
 
 from kernelcast.analytic.cpu.in_core import InCoreTerms
@@ -15,6 +20,64 @@ CORE = "CPU"
 _PENALTY = 0.5
 """What a core waits for each other core on a busy memory bus, over its own transfer time:
 Kerncraft's value, after Hofmann, Hager and Fey (ISC 2018)."""
+
+
+class Unit(StrEnum):
+    """A unit in which the performance of a loop is told."""
+
+    CYCLES_PER_LINE = "cy/CL"
+    CYCLES_PER_ITERATION = "cy/It"
+    ITERATIONS_PER_S = "It/s"
+    FLOP_PER_S = "FLOP/s"
+    SECONDS = "s"
+    """Of all iterations."""
+
+
+def read_unit(text: str) -> Unit:
+    """Find a unit by its name, however it is capitalised."""
+    for unit in Unit:
+        if unit.lower() == text.strip().lower():
+            return unit
+    msg = f"unit {text!r} is not known; those that are: {', '.join(Unit)}"
+    raise InputError(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What conversions between units need to know of a loop and a machine."""
+
+    clock_hz: float
+    iterations_per_line: float
+    """Iterations of the innermost loop per cache line of work."""
+    flops_per_iteration: float = 0.0
+    """Floating-point operations; a fused multiply-add is two."""
+    iterations: float = 0.0
+    """Of the whole nest; 0 if it does not matter."""
+
+    def tell(self, cycles_per_line: float, unit: Unit) -> float:
+        """Tell core cycles per cache line of work in another unit."""
+
+        def need(value: float, name: str) -> float:
+            if value <= 0:
+                msg = f"{unit} needs a {name} above 0, and this loop has {value:g}"
+                raise InputError(f"{msg}; choose another unit")
+            return value
+
+        cycles = cycles_per_line / self.iterations_per_line
+        if unit is Unit.CYCLES_PER_LINE:
+            return cycles_per_line
+        if unit is Unit.CYCLES_PER_ITERATION:
+            return cycles
+        if unit is Unit.SECONDS:
+            return cycles / self.clock_hz * need(self.iterations, "number of iterations")
+        rate = self.clock_hz / need(cycles, "time")
+        if unit is Unit.FLOP_PER_S:
+            rate *= need(self.flops_per_iteration, "floating-point operations")
+        return rate
+
+    def cycles(self, seconds: float) -> float:
+        """Give the core cycles per cache line of work of a time of all iterations."""
+        return seconds * self.clock_hz / self.iterations * self.iterations_per_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +117,7 @@ class EcmPrediction:
         return self.transfers[-1].cycles
 
     def cumulative(self) -> tuple[float, ...]:
-        """List the time if data came from each level: L1 first, then each boundary added.
-
-        Examples
-        --------
-        >>> from kernelcast.analytic.cpu.in_core import InCoreTerms
-        >>> times = (("L1", "L2", 40.0), ("L2", "L3", 24.0), ("L3", "MEM", 48.5))
-        >>> EcmPrediction(
-        ...     in_core=InCoreTerms(overlapping=52, non_overlapping=54, provider="paper"),
-        ...     transfers=tuple(TransferTime(nearer=a, farther=b, cycles=c) for a, b, c in times),
-        ... ).cumulative()
-        (54.0, 94.0, 118.0, 166.5)
-        """
+        """List the time if data came from each level: L1 first, then each boundary added."""
         start, beside = 0.0, 0.0
         if self.in_core is not None:
             start, beside = self.in_core.non_overlapping, self.in_core.hidden
@@ -135,22 +187,7 @@ class ScalingPoint:
 def predict_ecm(
     volumes: CacheVolumes, machine: CpuMachine, in_core: InCoreTerms | None = None
 ) -> EcmPrediction:
-    """Turn cache traffic into time.
-
-    Parameters
-    ----------
-    volumes : CacheVolumes
-        Traffic, by layer conditions or simulated.
-    machine : CpuMachine
-        Cycles per line of each boundary, memory bandwidth, overlap.
-    in_core : InCoreTerms or None
-        Work in the core.
-
-    Raises
-    ------
-    InputError
-        If lines cross a boundary whose bandwidth is not known.
-    """
+    """Turn cache traffic into time."""
     notes = [*machine.notes, *volumes.notes]
     if in_core is None:
         notes.append("in-core terms are not known: data transfers only")
@@ -201,17 +238,7 @@ def _time_between_caches(transfer: Transfer, machine: CpuMachine) -> TransferTim
 def scale_cores(
     predict: Callable[[int], CacheVolumes], machine: CpuMachine, in_core: InCoreTerms | None = None
 ) -> tuple[ScalingPoint, ...]:
-    """Predict one core to all, with caches shared by those that are busy (paper, section 3.2).
-
-    Parameters
-    ----------
-    predict : function of an int
-        Predicts the traffic of one of so many busy cores.
-    machine : CpuMachine
-        The CPU.
-    in_core : InCoreTerms or None
-        Work in the core.
-    """
+    """Predict one core to all, with shared caches (paper, section 3.2); `predict` takes cores."""
     points = []
     for cores in range(1, machine.cores + 1):
         ecm = predict_ecm(predict(cores), machine, in_core)
@@ -271,24 +298,8 @@ def predict_roofline(
 ) -> RooflinePrediction:
     """Compare the core with all levels of the hierarchy.
 
-    Parameters
-    ----------
-    volumes : CacheVolumes
-        Traffic of one core.
-    machine : CpuMachine
-        Measured bandwidths.
-    in_core : InCoreTerms
-        Time of the core.
-    loaded_bytes : float or None
-        Bytes that the core loads per cache line of work: the variant that counts flops compares
-        them with the bandwidth of L1. None is the in-core variant, whose terms hold the loads.
-    cores : int
-        Busy cores; `volumes` are of one of them.
-
-    Raises
-    ------
-    InputError
-        If no bandwidth is known at all.
+    `loaded_bytes`, of the core per cache line of work, is the variant that counts flops: they are
+    compared with the bandwidth of L1. Else the in-core terms hold the loads.
     """
     notes = [*machine.notes, *volumes.notes, *in_core.notes]
     levels = [

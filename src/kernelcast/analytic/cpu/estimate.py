@@ -29,21 +29,6 @@ _MISSES_AT_ONCE = 12.0
 def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> AnalyticEstimate:
     """Estimate the time of an OpenCL launch on a CPU device.
 
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        What it touches and executes.
-    machine : MachineDescription
-        A calibrated CPU device.
-
-    Raises
-    ------
-    InputError
-        If the machine is no CPU or was not calibrated far enough, or an address depends on data
-        and was not recorded.
-
-    Notes
-    -----
     Cores compute, or wait for data at addresses that depend on data, while nothing of that
     overlaps with transfers from farther levels, nor these with each other, as in the ECM model.
     Where lanes of a vector part, all of them go through what any of them does.
@@ -77,13 +62,7 @@ class CpuWork:
 
 
 def study_work(launch: ModelledLaunch, device: CpuDevice) -> CpuWork:
-    """Find what a launch does per work-item and work-group: nearly all that an estimate costs.
-
-    Raises
-    ------
-    InputError
-        If an address depends on data and was not recorded.
-    """
+    """Find what a launch does per work-item and work-group: nearly all that an estimate costs."""
     if device.never_jumps and launch.unjumped != NOTHING:
         launch = replace(launch, executed=launch.unjumped)
     counts = launch.executed
@@ -116,19 +95,7 @@ def study_work(launch: ModelledLaunch, device: CpuDevice) -> CpuWork:
 def estimate_work(
     work: CpuWork, device: CpuDevice, ndrange: NDRange, buffers: Mapping[str, int]
 ) -> AnalyticEstimate:
-    """Estimate the time of so many work-items; see `estimate_cpu`.
-
-    Parameters
-    ----------
-    work : CpuWork
-        By `study_work`, of this launch or of one that does the same per work-item.
-    device : CpuDevice
-        The device it was studied on.
-    ndrange : NDRange
-        The launch.
-    buffers : mapping of str to int
-        Bytes of its buffers, where known.
-    """
+    """Estimate the time of so many work-items; see `estimate_cpu`."""
     counts, all_items = ndrange.group_counts, ndrange.work_item_count
     groups = prod(counts)
     traffic = work.traffic.count(counts, buffers)

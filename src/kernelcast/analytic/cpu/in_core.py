@@ -32,13 +32,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCoreTerms:
-    """Time of the core with all data in the nearest cache, in cycles per cache line of work.
-
-    Raises
-    ------
-    InputError
-        If a term is negative, or the coverage is no share.
-    """
+    """Time of the core with all data in the nearest cache, in cycles per cache line of work."""
 
     overlapping: float
     """Arithmetic and stores, which go on while lines are transferred: T_OL."""
@@ -83,25 +77,12 @@ class InCoreProvider(Protocol):
         """Whether it is certain that branches are masked; else they may be jumped over as well."""
 
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        """Predict the terms of so many iterations, those of one cache line of work.
-
-        Raises
-        ------
-        InputError
-            If the nest is not one that the provider can tell of.
-        """
+        """Predict the terms of so many iterations, those of one cache line of work."""
 
 
 class InstructionTable:
     """In-core terms from measured throughputs and latencies per kind of instruction.
 
-    Parameters
-    ----------
-    machine : CpuMachine
-        A calibrated machine, or one whose description holds its instructions.
-
-    Notes
-    -----
     Throughputs are those of vector instructions. Floating-point instructions share their ports, so
     their times add up; integer instructions have others. Products and sums count one by one, also
     where a compiler makes one instruction of both.
@@ -114,13 +95,7 @@ class InstructionTable:
         self._machine = machine
 
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        """Predict the terms of so many iterations.
-
-        Raises
-        ------
-        InputError
-            If the bandwidth of the nearest cache is not known.
-        """
+        """Predict the terms of so many iterations."""
         machine = self._machine
         ports: dict[NumberClass, float] = defaultdict(float)
         notes: list[str] = []
@@ -185,14 +160,7 @@ class InstructionTable:
 
 
 def instruction_of(operation: Operation) -> str | None:
-    """Name the kind of instruction that an operation is; None for what costs nothing here.
-
-    Examples
-    --------
-    >>> add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=64)
-    >>> instruction_of(add)
-    'fp64'
-    """
+    """Name the kind of instruction that an operation is; None for what costs nothing here."""
     if operation.number is NumberClass.INTEGER:
         return "int32" if operation.kind in _AS_INTEGER else None
     pattern = _AS_FLOAT.get(operation.kind)
@@ -211,21 +179,8 @@ _CHAINED = {
 class OsacaProvider:
     """Predicts the loop that a compiler made of a nest.
 
-    Parameters
-    ----------
-    assembly : str
-        The body of the innermost loop, its label and its jump included (AT&T or Intel syntax).
-    architecture : str
-        OSACA's short name: ``IVB``, ``SKX``, ``ICL``, ``ZEN4``.
-    iterations : float
-        Iterations of the source's loop that one pass of the body executes: vector width times
-        unrolling.
-
-    Raises
-    ------
-    InputError
-        If OSACA is not installed or does not know the architecture, the body is empty or cannot
-        be read, or `iterations` is not above 0.
+    `assembly` is the body of the innermost loop, its label and its jump included; `architecture`
+    is OSACA's short name, and one pass of the body executes so many `iterations` of the source's.
     """
 
     name = "osaca"

@@ -65,14 +65,7 @@ class CpuCache:
         return self.size_bytes // (self.ways * self.line_bytes)
 
     def share_bytes(self, cores: int) -> int:
-        """Compute what one of so many busy cores has of the cache: whole sets of it.
-
-        Examples
-        --------
-        >>> cache = CpuCache(name="L3", size_bytes=3 * 2**20, line_bytes=64, ways=16, shared_by=2)
-        >>> cache.share_bytes(1), cache.share_bytes(8)
-        (3145728, 1572864)
-        """
+        """Compute what one of so many busy cores has of the cache: whole sets of it."""
         sets = self.sets // min(cores, self.shared_by)
         return max(1, sets) * self.ways * self.line_bytes
 
@@ -103,13 +96,7 @@ class StreamRates:
     """What was assumed."""
 
     def saturated(self, loaded: float, stored: float) -> StreamRate | None:
-        """Find the memory bandwidth of the whole socket that fits a kernel; None if not known.
-
-        Parameters
-        ----------
-        loaded, stored : float
-            Lines that the kernel moves in each direction.
-        """
+        """Find the memory bandwidth of the whole socket that fits a kernel; None if not known."""
         return _choose_loop(self.all_cores.get(MEMORY, {}), loaded, stored)
 
     def reached(self, level: str, loaded: float, stored: float, cores: int) -> StreamRate | None:
@@ -197,13 +184,7 @@ class CpuMachine:
         return any(_is_measured(one.peak_per_s) for one in self.instructions.values())
 
     def shares(self, cores: int) -> tuple[int, ...]:
-        """List the bytes of each cache that one of so many busy cores has.
-
-        Raises
-        ------
-        InputError
-            If the machine has not so many cores.
-        """
+        """List the bytes of each cache that one of so many busy cores has."""
         if not 1 <= cores <= self.cores:
             msg = f"{cores} cores; {self.name} has 1 to {self.cores}"
             raise InputError(msg)
@@ -213,22 +194,7 @@ class CpuMachine:
 def read_machine(
     description: MachineDescription, *, overlapping: Collection[str] = ()
 ) -> CpuMachine:
-    """Take what the CPU models need from a machine description.
-
-    Parameters
-    ----------
-    description : MachineDescription
-        Of a CPU, shipped or calibrated.
-    overlapping : collection of str
-        Levels whose transfers overlap with everything else; none is the rule of the ECM model on
-        Intel's processors.
-
-    Raises
-    ------
-    InputError
-        If it is no CPU, or lacks a number without which there is no model; says which, and the
-        command that measures it.
-    """
+    """Take what the CPU models need from a machine description."""
     if description.kind is not DeviceKind.CPU:
         msg = f"{description.name} is a {description.kind}; the CPU model needs a CPU"
         raise InputError(msg)
@@ -325,11 +291,6 @@ def read_stream_rates(description: MachineDescription) -> StreamRates:
     bandwidths of one core, and those of a cache by loop, are the costs
     ``one_core_<level>_<loop>_bytes_per_s`` and ``all_cores_<level>_<loop>_bytes_per_s``. Caches
     without such costs have the bandwidths of their own entries.
-
-    Raises
-    ------
-    InputError
-        If a bandwidth is not above 0.
     """
 
     def collect(start: str) -> dict[str, float]:

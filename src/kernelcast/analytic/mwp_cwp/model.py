@@ -9,13 +9,7 @@ from kernelcast.records.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MwpCwpMachine:
-    """A GPU, or what stands in for one.
-
-    Raises
-    ------
-    InputError
-        If a number is not positive.
-    """
+    """A GPU, or what stands in for one."""
 
     issue_cycles: float
     """``Issue_cycles``: cycles to issue one instruction of a warp."""
@@ -40,27 +34,10 @@ class MwpCwpMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MwpCwpLaunch:
-    """A kernel and how it fills the compute units.
+    """A kernel and how it fills the compute units, by the terms of Table 1.
 
-    Parameters
-    ----------
-    comp_insts, coal_mem_insts, uncoal_mem_insts, synch_insts : float
-        ``#Comp_insts``, ``#Coal_Mem_insts``, ``#Uncoal_Mem_insts``, ``#Synch_insts``: of one
-        thread, over its whole life.
-    uncoal_per_mw : float
-        ``#Uncoal_per_mw``: transactions of an uncoalesced memory instruction of a warp.
-    load_bytes_per_warp : float
-        ``Load_bytes_per_warp``: bytes that the threads of a warp ask for in one memory
-        instruction.
-    active_warps_per_sm : float
-        ``#Active_warps_per_SM``, ``N``: warps that a compute unit holds at once.
-    active_blocks_per_sm, active_sms, blocks : float
-        ``#Active_blocks_per_SM``, ``#Active_SMs``, ``#Blocks``.
-
-    Raises
-    ------
-    InputError
-        If a count is negative, there are no instructions, or nothing is active.
+    Instructions are of one thread, over its whole life; `uncoal_per_mw` are transactions of an
+    uncoalesced memory instruction of a warp, which asks for `load_bytes_per_warp` in all.
     """
 
     comp_insts: float
@@ -167,31 +144,8 @@ def model_mwp_cwp(
 ) -> MwpCwpTerms:
     """Compute every term of a launch.
 
-    Parameters
-    ----------
-    rule : CaseRule
-        When memory is taken to bound the launch.
-
-    Notes
-    -----
     Without memory instructions MWP has no meaning; the answer is then the case of computation
     without its one latency, ``Comp_cycles * N * #Rep``.
-
-    Examples
-    --------
-    The worked example of the paper, on a GPU of 1 GHz and 80 GB/s:
-
-    >>> launch = MwpCwpLaunch(
-    ...     comp_insts=27, coal_mem_insts=0, uncoal_mem_insts=6, synch_insts=6, uncoal_per_mw=32,
-    ...     active_warps_per_sm=20, active_blocks_per_sm=5, active_sms=16, blocks=80,
-    ... )
-    >>> gpu = MwpCwpMachine(
-    ...     issue_cycles=4, freq_hz=1e9, mem_bandwidth_bytes_per_s=80e9, mem_ld_cycles=420,
-    ...     departure_del_coal_cycles=1, departure_del_uncoal_cycles=10,
-    ... )
-    >>> terms = model_mwp_cwp(launch, gpu)
-    >>> round(terms.mwp, 2), terms.cwp, str(terms.case)
-    (2.28, 20, 'memory')
     """
     warps = launch.active_warps_per_sm
     memory = _time_memory(launch, machine)

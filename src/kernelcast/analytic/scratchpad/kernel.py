@@ -10,13 +10,7 @@ from kernelcast.records.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchpadMachine:
-    """A processor in the numbers of Table I.
-
-    Raises
-    ------
-    InputError
-        If a number is not positive, or there is no compute instruction.
-    """
+    """A processor in the numbers of Table I."""
 
     id: str
     name: str
@@ -60,11 +54,6 @@ class ScratchpadMachine:
         """Give the bandwidth of the core groups in use, in bytes per second.
 
         It grows with the core groups that the active elements fill (Section V-C3).
-
-        Raises
-        ------
-        InputError
-            If the processor has fewer elements.
         """
         if not 1 <= active_cpes <= self.most_cpes:
             msg = (
@@ -87,13 +76,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One array's part of a DMA request.
-
-    Raises
-    ------
-    InputError
-        If a size is not positive, or a chunk is larger than the copy.
-    """
+    """One array's part of a DMA request."""
 
     bytes: float
     """What is copied."""
@@ -117,11 +100,6 @@ class DmaRequest:
 
     All arrays of one copy intrinsic make one request: the CPE waits for the last of them
     (Section III-C).
-
-    Raises
-    ------
-    InputError
-        If there are no copies, or the count is not positive.
     """
 
     name: str
@@ -160,13 +138,7 @@ class DmaRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GloadRequest:
-    """Gload requests of one kind: loads and stores of registers, around the scratchpad.
-
-    Raises
-    ------
-    InputError
-        If size or count are not positive.
-    """
+    """Gload requests of one kind: loads and stores of registers, around the scratchpad."""
 
     name: str
     """For messages and tables."""
@@ -183,13 +155,7 @@ class GloadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchpadKernel:
-    """A kernel as one CPE executes it, the longest where they differ.
-
-    Raises
-    ------
-    InputError
-        If a count is negative, the ILP is below 1, or nothing is done at all.
-    """
+    """A kernel as one CPE executes it, the longest where they differ."""
 
     name: str
     """For tables."""

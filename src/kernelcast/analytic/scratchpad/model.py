@@ -1,13 +1,13 @@
-"""The static model of SW26010 (Xu et al., IPDPS 2018): its equations, and every term of a kernel.
+"""The static model of SW26010 (Xu et al., IPDPS 2018): every term of a kernel, and what if.
 
-Each equation is a function that names its terms as the paper does. Latencies are core cycles as in
-Table I, as are the times that equations 3 to 6 add up; `Freq` turns them into seconds. Equations
-1, 2, 7, 8 and 13 to 15 hold in any unit of time.
+Terms are named as in the paper's Table I. Latencies are core cycles, as are the times that
+equations 3 to 6 add up; `Freq` turns them into seconds.
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kernelcast.analytic.scratchpad.kernel import (
     Direction,
@@ -17,78 +17,33 @@ from kernelcast.analytic.scratchpad.kernel import (
 )
 from kernelcast.records.errors import InputError
 
-Requests = Iterable[tuple[float, float]]
-"""Transactions of one request, and how many such requests one CPE issues."""
-
-
-def total_time(t_mem: float, t_comp: float, t_overlap: float) -> float:
-    """Equation 1: ``T_total = T_mem + T_comp - T_overlap``."""
-    return t_mem + t_comp - t_overlap
-
-
-def memory_time(t_g: float, t_dma: float) -> float:
-    """Equation 2: ``T_mem = T_g + T_DMA``."""
-    return t_g + t_dma
+Requests = Sequence[tuple[float, float]]
+"""Transactions of one request (``MRT``), and how many such requests one CPE issues."""
 
 
 def request_time(requests: Requests, active_cpes: int, machine: ScratchpadMachine) -> float:
-    """Equation 3: the cycles of all Gload or DMA requests, ``sum of max(L_base, L_mem_bw)``."""
+    """Equations 3 and 4: the cycles of all requests, ``sum of max(L_base, L_mem_bw)``.
+
+    Memory serves one request of each active CPE in
+    ``L_mem_bw = #active_CPEs * MRT / (mem_bw / Freq / Trans_size)``.
+    """
+    per_cycle = machine.bandwidth(active_cpes) / machine.clock_hz / machine.transaction_bytes
     return sum(
-        count * max(machine.base_latency_cycles, bandwidth_latency(mrt, active_cpes, machine))
+        count * max(machine.base_latency_cycles, active_cpes * mrt / per_cycle)
         for mrt, count in requests
     )
 
 
-def bandwidth_latency(mrt: float, active_cpes: int, machine: ScratchpadMachine) -> float:
-    """Equation 4: cycles in which memory serves one request of each active CPE.
-
-    ``L_mem_bw = #active_CPEs * MRT / (mem_bw / Freq / Trans_size)``.
-    """
-    per_cycle = machine.bandwidth(active_cpes) / machine.clock_hz / machine.transaction_bytes
-    return active_cpes * mrt / per_cycle
-
-
-def count_transactions(request_bytes: float, transaction_bytes: int) -> int:
-    """Equation 5: ``MRT = ceil(Req_size / Trans_size)``."""
-    return math.ceil(request_bytes / transaction_bytes)
-
-
-def count_dma_transactions(request: DmaRequest, transaction_bytes: int) -> float:
-    """Equation 5 for each contiguous chunk of a request: strided copies take more transactions."""
+def count_transactions(request: DmaRequest, transaction_bytes: int) -> float:
+    """Equation 5, ``MRT = ceil(Req_size / Trans_size)``, for each chunk of a request."""
     total = 0.0
     for one in request.copies:
         chunk = one.bytes if one.chunk_bytes is None else one.chunk_bytes
         whole, rest = divmod(one.bytes, chunk)
-        total += whole * count_transactions(chunk, transaction_bytes)
+        total += whole * math.ceil(chunk / transaction_bytes)
         # What rounding leaves of a mean is no chunk.
-        total += count_transactions(rest, transaction_bytes) if rest > 1e-6 * chunk else 0
+        total += math.ceil(rest / transaction_bytes) if rest > 1e-6 * chunk else 0
     return total
-
-
-def computation_time(
-    counts: Mapping[str, float], average_ilp: float, machine: ScratchpadMachine
-) -> float:
-    """Equation 6: the cycles of compute instructions, ``sum of L_t * #t, over avg_ILP``.
-
-    Raises
-    ------
-    InputError
-        If the machine knows no instruction of a type; names those it knows.
-    """
-    unknown = sorted(set(counts) - set(machine.latencies_cycles))
-    if unknown:
-        msg = (
-            f"compute instructions {', '.join(unknown)}: {machine.name} has no such type; it has "
-            f"{', '.join(machine.latencies_cycles)}"
-        )
-        raise InputError(msg)
-    cycles = sum(machine.latencies_cycles[kind] * count for kind, count in counts.items())
-    return cycles / average_ilp
-
-
-def overlap_time(t_comp: float, t_dma_overlap: float, t_g_overlap: float) -> float:
-    """Equation 7: ``T_overlap = min(T_comp, T_DMA_overlap + T_g_overlap)``."""
-    return min(t_comp, t_dma_overlap + t_g_overlap)
 
 
 def request_overlap(groups: float, requests: float, time: float) -> float:
@@ -113,32 +68,19 @@ def count_groups(active_cpes: int, parallelism: float) -> int:
     return math.ceil(active_cpes / max(1, math.floor(parallelism)))
 
 
+def average_latency(average_mrt: float, machine: ScratchpadMachine) -> float:
+    """Equation 11: cycles of a request, ``L_avg = L_base + (avg_MRT - 1) * Delta_delay``."""
+    return machine.base_latency_cycles + (average_mrt - 1) * machine.delay_cycles
+
+
 def request_parallelism(average_mrt: float, active_cpes: int, machine: ScratchpadMachine) -> float:
     """Equation 10: CPEs whose requests together use the whole bandwidth during one latency.
 
     ``MRP = L_avg * mem_bw / (Freq * Trans_size * avg_MRT)``; active CPEs say how many core groups
     there are.
     """
-    latency = average_latency(average_mrt, machine)
     volume = machine.clock_hz * machine.transaction_bytes * average_mrt
-    return latency * machine.bandwidth(active_cpes) / volume
-
-
-def average_latency(average_mrt: float, machine: ScratchpadMachine) -> float:
-    """Equation 11: cycles of a request, ``L_avg = L_base + (avg_MRT - 1) * Delta_delay``."""
-    return machine.base_latency_cycles + (average_mrt - 1) * machine.delay_cycles
-
-
-def average_transactions(requests: Requests) -> float:
-    """Equation 12: ``avg_MRT_DMA = sum of MRT_DMA over requests / #DMA_reqs``; 0 without any."""
-    listed = list(requests)
-    count = sum(times for _, times in listed)
-    return sum(mrt * times for mrt, times in listed) / count if count else 0.0
-
-
-def smaller_dma_saving(requests_1: float, requests_2: float, t_dma: float) -> float:
-    """Equation 13: time saved by more and smaller requests, ``(1/#DMA_1 - 1/#DMA_2) * T_DMA``."""
-    return (1 / requests_1 - 1 / requests_2) * t_dma
+    return average_latency(average_mrt, machine) * machine.bandwidth(active_cpes) / volume
 
 
 def double_buffer_saving(groups: float, t_dma: float, t_comp: float, t_overlap: float) -> float:
@@ -148,14 +90,6 @@ def double_buffer_saving(groups: float, t_dma: float, t_comp: float, t_overlap: 
     the copy-in of one virtual group.
     """
     return min(t_dma / groups, t_comp - t_overlap)
-
-
-def fewer_cpes_saving(reduction: float, t_dma: float, t_comp: float) -> float:
-    """Equation 15: time saved by a fraction of CPEs left idle (0.25 for 48 instead of 64).
-
-    ``Delta_active_CPEs * max(0, T_DMA - T_comp)``, times with the larger number.
-    """
-    return reduction * max(0.0, t_dma - t_comp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,19 +126,9 @@ class ScratchpadTerms:
     """Equations 1, 2, 6 and 7."""
     dma: RequestTerms
     gload: RequestTerms
-    """Of both ways to memory."""
+    """Of both ways to memory; their times are ``T_DMA`` and ``T_g``."""
     copy_in_s: float
     """The part of ``T_DMA`` that copies from memory."""
-
-    @property
-    def t_dma_s(self) -> float:
-        """``T_DMA``."""
-        return self.dma.time_s
-
-    @property
-    def t_g_s(self) -> float:
-        """``T_g``."""
-        return self.gload.time_s
 
     @property
     def is_fully_overlapped(self) -> bool:
@@ -213,52 +137,70 @@ class ScratchpadTerms:
 
 
 def model_kernel(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> ScratchpadTerms:
-    """Compute every term of a kernel.
-
-    Raises
-    ------
-    InputError
-        If a request is larger than the processor takes, it has fewer CPEs, or no instruction of a
-        type that is counted.
-    """
-    _check(kernel, machine)
-    size = machine.transaction_bytes
-    dma = [(count_dma_transactions(one, size), one.count) for one in kernel.dma]
-    gload = [(float(count_transactions(one.bytes, size)), one.count) for one in kernel.gloads]
-    dma_terms, gload_terms = (_collect(one, kernel, machine) for one in (dma, gload))
+    """Compute every term of a kernel; refuses what the processor cannot do."""
+    for one in kernel.dma:
+        if one.bytes > machine.spm_bytes:
+            msg = (
+                f"{kernel.name}: a DMA request {one.name} copies {one.bytes:,.0f} bytes; a "
+                f"scratchpad of {machine.name} holds {machine.spm_bytes:,}: divide the request"
+            )
+            raise InputError(msg)
+    for each in kernel.gloads:
+        if each.bytes > machine.gload_bytes:
+            msg = (
+                f"{kernel.name}: a Gload request {each.name} moves {each.bytes:g} bytes; "
+                f"{machine.name} moves at most {machine.gload_bytes}: count more requests"
+            )
+            raise InputError(msg)
+    unknown = sorted(set(kernel.compute) - set(machine.latencies_cycles))
+    if unknown:
+        msg = (
+            f"compute instructions {', '.join(unknown)}: {machine.name} has no such type; it has "
+            f"{', '.join(machine.latencies_cycles)}"
+        )
+        raise InputError(msg)
+    size, cpes = machine.transaction_bytes, kernel.active_cpes
+    dma = _collect(
+        [(count_transactions(one, size), one.count) for one in kernel.dma], cpes, machine
+    )
+    gload = _collect(
+        [(float(math.ceil(one.bytes / size)), one.count) for one in kernel.gloads], cpes, machine
+    )
     copy_in = [
-        pair for pair, one in zip(dma, kernel.dma, strict=True) if one.direction is Direction.IN
+        (count_transactions(one, size), one.count)
+        for one in kernel.dma
+        if one.direction is Direction.IN
     ]
-    t_comp = computation_time(kernel.compute, kernel.average_ilp, machine) / machine.clock_hz
-    t_overlap = overlap_time(t_comp, dma_terms.overlap_s, gload_terms.overlap_s)
-    t_mem = memory_time(gload_terms.time_s, dma_terms.time_s)
+    cycles = sum(machine.latencies_cycles[kind] * count for kind, count in kernel.compute.items())
+    t_comp = cycles / kernel.average_ilp / machine.clock_hz  # equation 6
+    t_overlap = min(t_comp, dma.overlap_s + gload.overlap_s)  # equation 7
+    t_mem = gload.time_s + dma.time_s  # equation 2
     return ScratchpadTerms(
         kernel=kernel,
-        t_total_s=total_time(t_mem, t_comp, t_overlap),
+        t_total_s=t_mem + t_comp - t_overlap,  # equation 1
         t_mem_s=t_mem,
         t_comp_s=t_comp,
         t_overlap_s=t_overlap,
-        dma=dma_terms,
-        gload=gload_terms,
-        copy_in_s=request_time(copy_in, kernel.active_cpes, machine) / machine.clock_hz,
+        dma=dma,
+        gload=gload,
+        copy_in_s=request_time(copy_in, cpes, machine) / machine.clock_hz,
     )
 
 
-def _collect(
-    requests: list[tuple[float, float]], kernel: ScratchpadKernel, machine: ScratchpadMachine
-) -> RequestTerms:
+def _collect(requests: Requests, cpes: int, machine: ScratchpadMachine) -> RequestTerms:
     count = sum(times for _, times in requests)
-    average = average_transactions(requests)
-    parallelism = latency = 0.0
+    transactions = sum(mrt * times for mrt, times in requests)
+    average = parallelism = latency = 0.0
     groups = 1
     if count:
-        parallelism = request_parallelism(average, kernel.active_cpes, machine)
-        groups = count_groups(kernel.active_cpes, parallelism)
+        average = transactions / count  # equation 12
+        parallelism = request_parallelism(average, cpes, machine)
+        groups = count_groups(cpes, parallelism)
         latency = average_latency(average, machine) / machine.clock_hz
-    time = request_time(requests, kernel.active_cpes, machine) / machine.clock_hz
+    time = request_time(requests, cpes, machine) / machine.clock_hz
     return RequestTerms(
         requests=count,
-        transactions=sum(mrt * times for mrt, times in requests),
+        transactions=transactions,
         average_mrt=average,
         latency_s=latency,
         parallelism=parallelism,
@@ -268,20 +210,201 @@ def _collect(
     )
 
 
-def _check(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> None:
-    """Refuse requests that the processor cannot make."""
-    machine.bandwidth(kernel.active_cpes)
-    for dma in kernel.dma:
-        if dma.bytes > machine.spm_bytes:
-            msg = (
-                f"{kernel.name}: a DMA request {dma.name} copies {dma.bytes:,.0f} bytes; a "
-                f"scratchpad of {machine.name} holds {machine.spm_bytes:,}: divide the request"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GranularityStep:
+    """A kernel with smaller DMA requests (Fig. 7)."""
+
+    parts: int
+    """Into how many each request is divided."""
+    smallest_bytes: float
+    """Bytes of the smallest request."""
+    terms: ScratchpadTerms
+    saving_s: float
+    """What the whole model says is saved against the kernel as given."""
+    equation_13_s: float
+    """What equation 13 says, ``(1/#DMA_1 - 1/#DMA_2) * T_DMA``: it leaves the number of virtual
+    groups as it was."""
+
+
+def vary_granularity(
+    kernel: ScratchpadKernel, machine: ScratchpadMachine
+) -> tuple[GranularityStep, ...]:
+    """Divide DMA requests by 1, 2, 4 and so on, as long as none gets below a transaction."""
+    if not kernel.dma:
+        msg = f"{kernel.name}: no DMA request is given, so none can be made smaller"
+        raise InputError(msg)
+    given = model_kernel(kernel, machine)
+    steps: list[GranularityStep] = []
+    parts = 1
+    while True:
+        smaller = replace(kernel, dma=tuple(one.divided(parts) for one in kernel.dma))
+        least = min(copy.bytes for one in smaller.dma for copy in one.copies)
+        if parts > 1 and least < machine.transaction_bytes:
+            return tuple(steps)
+        terms = model_kernel(smaller, machine)
+        steps.append(
+            GranularityStep(
+                parts=parts,
+                smallest_bytes=least,
+                terms=terms,
+                saving_s=given.t_total_s - terms.t_total_s,
+                equation_13_s=(1 / given.dma.requests - 1 / terms.dma.requests) * given.dma.time_s,
             )
-            raise InputError(msg)
-    for gload in kernel.gloads:
-        if gload.bytes > machine.gload_bytes:
-            msg = (
-                f"{kernel.name}: a Gload request {gload.name} moves {gload.bytes:g} bytes; "
-                f"{machine.name} moves at most {machine.gload_bytes}: count more requests"
-            )
-            raise InputError(msg)
+        )
+        parts *= 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubleBuffering:
+    """What double buffering would save (Fig. 5 and 8)."""
+
+    terms: ScratchpadTerms
+    """Of the kernel as it is."""
+    saving_s: float
+    """Equation 14 with the time of copy-in requests, as Fig. 5 and the paper's N-body have it."""
+    equation_14_s: float
+    """Equation 14 as it is printed, with all of ``T_DMA``: an upper bound."""
+    needed_bytes: float
+    """Scratchpad for two of the largest copy-in requests."""
+    fits: bool
+    """Whether the scratchpad holds that."""
+
+    @property
+    def t_total_s(self) -> float:
+        """Time with double buffering."""
+        return self.terms.t_total_s - self.saving_s
+
+
+def buffer_doubly(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> DoubleBuffering:
+    """Ask what double buffering would save."""
+    copied = [one for one in kernel.dma if one.direction is Direction.IN]
+    if not copied:
+        msg = f"{kernel.name}: no DMA request copies in, so there is nothing to buffer doubly"
+        raise InputError(msg)
+    terms = model_kernel(kernel, machine)
+    needed = 2 * max(one.bytes for one in copied)
+    groups, rest = terms.dma.groups, (terms.t_comp_s, terms.t_overlap_s)
+    return DoubleBuffering(
+        terms=terms,
+        saving_s=double_buffer_saving(groups, terms.copy_in_s, *rest),
+        equation_14_s=double_buffer_saving(groups, terms.dma.time_s, *rest),
+        needed_bytes=needed,
+        fits=needed <= machine.spm_bytes,
+    )
+
+
+class CpePoint(NamedTuple):
+    """A kernel on another number of CPEs (Fig. 9 and 10)."""
+
+    active_cpes: int
+    terms: ScratchpadTerms
+    saving_s: float
+    """What the whole model says is saved against the number given."""
+    equation_15_s: float | None
+    """What equation 15 says, ``Delta_active_CPEs * max(0, T_DMA - T_comp)``, where the first is the
+    share of the CPEs left idle; None for more CPEs than given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpeSweep:
+    """A kernel on several numbers of CPEs."""
+
+    points: tuple[CpePoint, ...]
+    """Those that are possible, at least one, in the order asked for."""
+    cpes_per_group: int
+    """CPEs of a core group."""
+    refused: tuple[tuple[int, str], ...] = ()
+    """Numbers that are not, and why."""
+
+    @property
+    def best(self) -> CpePoint:
+        """The fastest."""
+        return min(self.points, key=lambda one: one.terms.t_total_s)
+
+    @property
+    def best_of_one_group(self) -> CpePoint | None:
+        """The fastest within one core group; None if no such number was tried."""
+        within = [one for one in self.points if one.active_cpes <= self.cpes_per_group]
+        return min(within, key=lambda one: one.terms.t_total_s, default=None)
+
+
+def vary_cpes(
+    make_kernel: Callable[[int], ScratchpadKernel],
+    given: int,
+    counts: Iterable[int],
+    machine: ScratchpadMachine,
+) -> CpeSweep:
+    """Model a kernel on several numbers of CPEs, against the one given.
+
+    A number is refused if it exceeds the processor's, or a request of so few CPEs a scratchpad.
+    """
+    base = model_kernel(make_kernel(given), machine)
+    found: list[CpePoint] = []
+    refused: list[tuple[int, str]] = []
+    for count in counts:
+        try:
+            terms = model_kernel(make_kernel(count), machine)
+        except InputError as error:
+            refused.append((count, str(error)))
+            continue
+        idle = (given - count) / given
+        saved = None if idle < 0 else idle * max(0.0, base.dma.time_s - base.t_comp_s)
+        found.append(CpePoint(count, terms, base.t_total_s - terms.t_total_s, saved))
+    if not found:
+        reason = refused[0][1] if refused else "none is asked for"
+        msg = f"no number of active CPEs is possible: {reason}"
+        raise InputError(msg)
+    return CpeSweep(
+        points=tuple(found), refused=tuple(refused), cpes_per_group=machine.cpes_per_group
+    )
+
+
+def list_cpe_counts(machine: ScratchpadMachine) -> list[int]:
+    """List numbers of CPEs worth trying: eighths of a core group, then halves of the others."""
+    group = machine.cpes_per_group
+    within = {max(1, group * part // 8) for part in range(1, 9)}
+    beyond = {group * part // 2 for part in range(3, 2 * machine.core_groups + 1)}
+    return sorted(within | beyond)
+
+
+class GroupTimes(NamedTuple):
+    """When one virtual group does the three blocks of Fig. 4: begin and end in seconds."""
+
+    copy_in: tuple[float, float]
+    compute: tuple[float, float]
+    copy_out: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """One round of all virtual groups."""
+
+    groups: tuple[GroupTimes, ...]
+    """In the order in which they win the memory."""
+    rounds: float
+    """How many such rounds the kernel makes: two DMA requests each."""
+    is_fully_overlapped: bool
+    """Scenario 2: memory never idles."""
+
+    @property
+    def idle_s(self) -> float:
+        """How long memory idles between the last copy-in and the first copy-out."""
+        return self.groups[0].copy_out[0] - self.groups[-1].copy_in[1]
+
+
+def plan_timeline(terms: ScratchpadTerms) -> Timeline:
+    """Lay out one round of a kernel: two DMA requests of average size, and their computation.
+
+    Memory serves one virtual group at a time, copy-ins first.
+    """
+    rounds = max(1.0, terms.dma.requests / 2)
+    groups, latency, compute = terms.dma.groups, terms.dma.latency_s, terms.t_comp_s / rounds
+    found: list[GroupTimes] = []
+    free = groups * latency
+    for number in range(groups):
+        begin = (number + 1) * latency
+        out = max(begin + compute, free)
+        free = out + latency
+        found.append(GroupTimes((number * latency, begin), (begin, begin + compute), (out, free)))
+    is_full = (groups - 1) * latency >= compute
+    return Timeline(groups=tuple(found), rounds=rounds, is_fully_overlapped=is_full)

@@ -10,10 +10,10 @@ from typing import Final
 
 import click
 
+from kernelcast.analytic.cpu.ecm import Unit, read_unit
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaProvider
 from kernelcast.analytic.cpu.layer_conditions import Transition
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
-from kernelcast.analytic.cpu.units import Unit, convert, read_unit, to_cycles_per_line
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.axes import bind_names
@@ -290,7 +290,7 @@ class _Size:
     def measured_cycles(self) -> float:
         """Core cycles per cache line of work, at the machine description's clock."""
         assert self.measured is not None
-        return to_cycles_per_line(self.measured.shortest_s, Unit.SECONDS, self.loop.work)
+        return self.loop.work.cycles(self.measured.shortest_s)
 
     @property
     def error(self) -> float:
@@ -351,7 +351,7 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
             parts.append(Table(
                 columns={"cores": "whole", f"ECM ({unit})": "number", "memory": "text"},
                 rows=[
-                    (one.cores, format_value(convert(one.cycles, unit, loop.work), unit),
+                    (one.cores, format_value(loop.work.tell(one.cycles, unit), unit),
                      "saturated" if one.is_saturated else "")
                     for one in scaling[:_MOST_CORES_SHOWN]
                 ],
@@ -416,7 +416,7 @@ def _size_to_json(row: _Size, unit: Unit) -> dict[str, object]:
             "cpu_s": row.measured.cpu_seconds,
             "shortest_s": row.measured.shortest_s,
             "compiler": row.measured.compiler,
-            "value": convert(row.measured_cycles, unit, row.loop.work),
+            "value": row.loop.work.tell(row.measured_cycles, unit),
             "error": row.error,
         }
     return content
@@ -427,7 +427,7 @@ def _describe_size(row: _Size, unit: Unit) -> Iterator[Part]:
     loop, measured = row.loop, row.measured
 
     def write(cycles: float) -> str:
-        return format_value(convert(cycles, unit, loop.work), unit)
+        return format_value(loop.work.tell(cycles, unit), unit)
 
     constants = ", ".join(f"{name}={value}" for name, value in loop.constants.items())
     yield f"{constants}: {format_value(loop.value(unit), unit)} by ECM"
@@ -488,10 +488,10 @@ def _list_sweep(name: str, rows: Sequence[_Size], unit: Unit) -> Table:
         loop, roofline, ran = row.loop, row.loop.roofline, row.measured
         cells.append([
             str(loop.constants[name]), loop.ecm.notation(), format_value(loop.value(unit), unit),
-            format_value(convert(roofline.cycles, unit, loop.work), unit) if roofline else "",
+            format_value(loop.work.tell(roofline.cycles, unit), unit) if roofline else "",
             str(loop.ecm.saturation_cores or ""),
             "" if ran is None
-            else format_value(convert(row.measured_cycles, unit, loop.work), unit),
+            else format_value(loop.work.tell(row.measured_cycles, unit), unit),
             None if ran is None else ran.seconds, None if ran is None else ran.cpu_seconds,
             None if ran is None else row.error,
         ])  # fmt: skip

@@ -8,13 +8,14 @@ from typing import Final
 import click
 
 from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel, ScratchpadMachine
-from kernelcast.analytic.scratchpad.model import ScratchpadTerms, model_kernel
-from kernelcast.analytic.scratchpad.what_if import (
+from kernelcast.analytic.scratchpad.model import (
     CpeSweep,
     DoubleBuffering,
     GranularityStep,
+    ScratchpadTerms,
     buffer_doubly,
     list_cpe_counts,
+    model_kernel,
     plan_timeline,
     vary_cpes,
     vary_granularity,
@@ -164,7 +165,7 @@ def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Ite
     )
     yield _name_scenario(terms)
     times = {
-        "T_comp": terms.t_comp_s, "T_DMA": terms.t_dma_s, "T_gload": terms.t_g_s,
+        "T_comp": terms.t_comp_s, "T_DMA": terms.dma.time_s, "T_gload": terms.gload.time_s,
         "T_overlap": -terms.t_overlap_s, "T_total": terms.t_total_s,
     }  # fmt: skip
     yield Table(
@@ -230,7 +231,7 @@ def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> _An
     share = format_share(saving.saving_s / terms.t_total_s)
     rows: list[tuple[str, str | float, str]] = [
         ("NG_DMA", str(terms.dma.groups), "virtual groups"),
-        ("T_DMA", terms.t_dma_s, "all DMA requests"),
+        ("T_DMA", terms.dma.time_s, "all DMA requests"),
         ("copy-in", terms.copy_in_s, "those from memory to the scratchpad"),
         ("T_comp - T_overlap", terms.t_comp_s - terms.t_overlap_s,
          "computation that overlaps with nothing"),
@@ -306,7 +307,7 @@ def _name_scenario(terms: ScratchpadTerms) -> str:
 
 
 def _list_times(terms: ScratchpadTerms) -> tuple[float, ...]:
-    return terms.t_total_s, terms.t_comp_s, terms.t_dma_s, terms.t_g_s, terms.t_overlap_s
+    return terms.t_total_s, terms.t_comp_s, terms.dma.time_s, terms.gload.time_s, terms.t_overlap_s
 
 
 def _chart_kernels(terms: Sequence[ScratchpadTerms]) -> Figure:
@@ -351,8 +352,8 @@ def _chart_times(
     """Stack the parts of each time above zero, and below what overlaps; mark the total."""
     scales = [1 / term.t_total_s if is_normalised else 1.0 for term in terms]
     parts = {
-        "T_gload": [term.t_g_s for term in terms],
-        "T_DMA": [term.t_dma_s for term in terms],
+        "T_gload": [term.gload.time_s for term in terms],
+        "T_DMA": [term.dma.time_s for term in terms],
         "T_comp": [term.t_comp_s for term in terms],
         "T_overlap": [-term.t_overlap_s for term in terms],
         "T_total": [term.t_total_s for term in terms],

@@ -10,6 +10,8 @@ from kernelcast.analytic.cpu.ecm import (
     EcmPrediction,
     RooflinePrediction,
     ScalingPoint,
+    Unit,
+    Work,
     predict_ecm,
     predict_roofline,
     scale_cores,
@@ -24,7 +26,6 @@ from kernelcast.analytic.cpu.layer_conditions import (
 )
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
-from kernelcast.analytic.cpu.units import Unit, Work, convert
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes, weigh
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -80,7 +81,7 @@ class LoopPrediction:
 
     def value(self, unit: Unit) -> float:
         """Give the ECM model's time or rate."""
-        return convert(self.cycles, unit, self.work)
+        return self.work.tell(self.cycles, unit)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -17,8 +17,12 @@ from kernelcast.analytic.scratchpad.kernel import (
     ScratchpadKernel,
     ScratchpadMachine,
 )
-from kernelcast.analytic.scratchpad.model import ScratchpadTerms
-from kernelcast.analytic.scratchpad.what_if import CpeSweep, DoubleBuffering, GranularityStep
+from kernelcast.analytic.scratchpad.model import (
+    CpeSweep,
+    DoubleBuffering,
+    GranularityStep,
+    ScratchpadTerms,
+)
 from kernelcast.launches.machine_file import MachineEntry
 from kernelcast.launches.problem_file.located import (
     Located,
@@ -290,8 +294,8 @@ def _times(terms: ScratchpadTerms) -> dict[str, object]:
     return {
         "t_total_s": terms.t_total_s,
         "t_mem_s": terms.t_mem_s,
-        "t_dma_s": terms.t_dma_s,
-        "t_g_s": terms.t_g_s,
+        "t_dma_s": terms.dma.time_s,
+        "t_g_s": terms.gload.time_s,
         "t_comp_s": terms.t_comp_s,
         "t_overlap_s": terms.t_overlap_s,
     }

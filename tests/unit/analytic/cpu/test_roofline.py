@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.cpu.ecm import predict_roofline
+from kernelcast.analytic.cpu.ecm import Unit, Work, predict_roofline
 from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.machine import StreamRates, read_machine
-from kernelcast.analytic.cpu.units import Unit, Work, convert
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
@@ -39,7 +38,7 @@ def test_table_1_of_the_paper() -> None:
     assert cycles["MEM"] == pytest.approx(32.2, abs=0.05)
     assert roofline.bottleneck.level == "MEM"
     work = Work(clock_hz=3e9, iterations_per_line=8, flops_per_iteration=12)
-    assert convert(roofline.cycles, Unit.FLOP_PER_S, work) == pytest.approx(8.94e9, rel=0.003)
+    assert work.tell(roofline.cycles, Unit.FLOP_PER_S) == pytest.approx(8.94e9, rel=0.003)
 
 
 def test_the_in_core_variant_has_no_l1() -> None:
@@ -61,7 +60,7 @@ def test_long_range_stencil_of_the_paper() -> None:
     volumes = CacheVolumes(predictor="sim", levels=levels, line_bytes=64, iterations=8)
     roofline = predict_roofline(volumes, IVY_BRIDGE, CORE)
     work = Work(clock_hz=3e9, iterations_per_line=8, flops_per_iteration=41)
-    speeds = [convert(one.cycles, Unit.FLOP_PER_S, work) for one in roofline.ceilings[1:]]
+    speeds = [work.tell(one.cycles, Unit.FLOP_PER_S) for one in roofline.ceilings[1:]]
     assert roofline.bottleneck.level == "MEM"
     assert speeds == pytest.approx([17.52e9, 16.57e9, 7.65e9], rel=0.002)
 

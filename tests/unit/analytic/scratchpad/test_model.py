@@ -13,15 +13,17 @@ from kernelcast.analytic.scratchpad.kernel import (
     GloadRequest,
     ScratchpadKernel,
 )
-from kernelcast.analytic.scratchpad.model import model_kernel
-from kernelcast.analytic.scratchpad.what_if import (
+from kernelcast.analytic.scratchpad.model import (
     buffer_doubly,
+    count_groups,
     list_cpe_counts,
-    plan_round,
+    model_kernel,
+    plan_timeline,
+    request_parallelism,
     vary_cpes,
     vary_granularity,
 )
-from kernelcast.launches.modelling.scratchpad_files import read_scratchpad_kernel
+from kernelcast.launches.modelling.scratchpad_files import find_scratchpad, read_scratchpad_kernel
 from kernelcast.records.errors import InputError
 from support.machines import SW26010
 
@@ -65,11 +67,11 @@ def example(name: str) -> Callable[[int], ScratchpadKernel]:
 def test_nothing_is_faster_than_its_slowest_part(kernel: ScratchpadKernel) -> None:
     """Takes at least as long as memory or computation alone, at most as long as both."""
     found = model_kernel(kernel, SW26010)
-    assert found.t_mem_s == pytest.approx(found.t_dma_s + found.t_g_s)
+    assert found.t_mem_s == pytest.approx(found.dma.time_s + found.gload.time_s)
     least, most = max(found.t_mem_s, found.t_comp_s), found.t_mem_s + found.t_comp_s
     assert least * (1 - 1e-9) <= found.t_total_s <= most * (1 + 1e-9)
     assert 0 <= found.t_overlap_s <= found.t_comp_s
-    assert 0 <= found.copy_in_s <= found.t_dma_s * (1 + 1e-9)
+    assert 0 <= found.copy_in_s <= found.dma.time_s * (1 + 1e-9)
 
 
 @given(kernels)
@@ -77,7 +79,7 @@ def test_bandwidth_halves_the_time_of_what_it_bounds(kernel: ScratchpadKernel) -
     """Halves DMA time with twice the bandwidth, down to the baseline latency."""
     assume(kernel.dma)
     fast = replace(SW26010, bandwidth_bytes_per_s=64e9)
-    slow_s, fast_s = (model_kernel(kernel, one).t_dma_s for one in (SW26010, fast))
+    slow_s, fast_s = (model_kernel(kernel, one).dma.time_s for one in (SW26010, fast))
     base_s = kernel.dma_requests * 220 / 1.45e9
     assert fast_s == pytest.approx(max(slow_s / 2, base_s))
 
@@ -93,10 +95,10 @@ def test_nbody_gives_the_papers_numbers() -> None:
     found = model_kernel(read_scratchpad_kernel(KERNELS / "nbody.yaml"), SW26010)
     assert found.dma.groups == 8
     assert found.t_comp_s == pytest.approx(975 * US, rel=3e-3)
-    assert found.t_dma_s == pytest.approx(695 * US, rel=3e-3)
+    assert found.dma.time_s == pytest.approx(695 * US, rel=3e-3)
     assert found.t_overlap_s == pytest.approx(571.4 * US, rel=3e-3)
     assert found.t_total_s == pytest.approx(1098.6 * US, rel=3e-3)
-    assert found.t_g_s == 0
+    assert found.gload.time_s == 0
 
 
 def test_nbody_gains_what_was_measured_by_double_buffering() -> None:
@@ -126,7 +128,7 @@ def test_memory_bound_kernel_is_fastest_on_48_cpes() -> None:
     assert times[64] / times[48] == pytest.approx(1.10, abs=0.02)
     below = [times[count] for count in counts if count <= 32]
     assert below == sorted(below, reverse=True)
-    dma = {one.active_cpes: one.terms.t_dma_s for one in sweep.points}
+    dma = {one.active_cpes: one.terms.dma.time_s for one in sweep.points}
     comp = {one.active_cpes: one.terms.t_comp_s for one in sweep.points}
     assert dma[64] > dma[48]
     assert comp[64] < comp[48]
@@ -150,20 +152,59 @@ def test_smaller_requests_are_faster() -> None:
     times = [one.terms.t_total_s for one in steps]
     assert times == sorted(times, reverse=True)
     assert times[0] / times[-1] == pytest.approx(1.2, abs=0.02)
-    assert len({round(one.terms.t_dma_s * 1e12) for one in steps}) == 1
+    assert len({round(one.terms.dma.time_s * 1e12) for one in steps}) == 1
     assert all(one.saving_s <= one.equation_13_s + 1e-12 for one in steps)
     assert steps[-1].smallest_bytes == 256
 
 
-@given(st.integers(1, 64), st.floats(1e-9, 1e-3), st.floats(0, 1e-1))
-def test_timeline_agrees_with_the_equations(groups: int, latency: float, compute: float) -> None:
-    """Ends when equations 1 and 8 say, for two requests that serve one group after the other."""
-    plan = plan_round(groups, latency, compute)
-    t_dma = 2 * groups * latency
-    overlap = min(compute, (groups - 1) * latency)
-    assert plan.end_s == pytest.approx(t_dma + compute - overlap)
-    assert plan.is_fully_overlapped == ((groups - 1) * latency >= compute)
-    assert plan.idle_s == pytest.approx(max(0.0, compute - (groups - 1) * latency), abs=1e-12)
+@given(kernels)
+def test_timeline_agrees_with_the_equations(kernel: ScratchpadKernel) -> None:
+    """Memory idles after the copy-ins of one round as long as no computation hides it."""
+    assume(kernel.dma)
+    terms = model_kernel(kernel, SW26010)
+    plan = plan_timeline(terms)
+    compute = terms.t_comp_s / plan.rounds
+    hidden = (terms.dma.groups - 1) * terms.dma.latency_s
+    assert len(plan.groups) == terms.dma.groups
+    assert plan.is_fully_overlapped == (hidden >= compute)
+    assert plan.idle_s == pytest.approx(max(0.0, compute - hidden), abs=1e-12)
+
+
+def test_requests_are_timed_by_the_papers_equations() -> None:
+    """64 CPEs, a transaction each: 64 * 256 B / 32 GB/s = 742.4 cycles; of one CPE L_base = 220.
+
+    Rows of 64 bytes take a transaction each, those of 300 two; four at a time take 3 * 50 cycles
+    more than one; (100*9 + 50*1 + 30*3 + 2*34) / 4 = 277 cycles of instructions.
+    """
+    copies = (Copy(bytes=1024, chunk_bytes=64), Copy(bytes=600, chunk_bytes=300))
+    rows = DmaRequest(name="rows", direction=Direction.IN, copies=copies, count=10)
+    kernel = ScratchpadKernel(
+        name="k", active_cpes=64, dma=(rows,), average_ilp=4,
+        gloads=(GloadRequest(name="g", bytes=8, count=10),),
+        compute={"floating": 100, "fixed": 50, "spm": 30, "div_sqrt": 2},
+    )  # fmt: skip
+    found, alone = (model_kernel(replace(kernel, active_cpes=one), SW26010) for one in (64, 1))
+    cycles = SW26010.clock_hz
+    assert (found.dma.average_mrt, found.gload.average_mrt) == (20, 1)
+    assert found.dma.latency_s * cycles == pytest.approx(220 + 19 * 50)
+    assert found.dma.time_s * cycles == pytest.approx(10 * 20 * 742.4)
+    assert found.gload.time_s * cycles == pytest.approx(10 * 742.4)
+    assert alone.gload.time_s * cycles == pytest.approx(10 * 220)
+    assert found.t_comp_s * cycles == pytest.approx(277)
+    assert found.gload.parallelism == pytest.approx(18.9655, abs=1e-4)
+    assert (found.gload.groups, found.dma.groups) == (4, 13)
+    assert found.gload.overlap_s == pytest.approx(3 / 4 * 9 / 10 * found.gload.time_s)
+
+
+@pytest.mark.parametrize("average_mrt", [64, 160, 1000, 1e6])
+def test_sixteen_groups_in_the_common_case(average_mrt: float) -> None:
+    """Gives NG_DMA = 16 for 64 CPEs and blocks significantly larger than 256 bytes."""
+    assert count_groups(64, request_parallelism(average_mrt, 64, SW26010)) == 16
+
+
+def test_the_shipped_machine_is_table_1() -> None:
+    """Ships the numbers that these tests use."""
+    assert replace(find_scratchpad("SW26010"), id=SW26010.id, name=SW26010.name) == SW26010
 
 
 @pytest.mark.parametrize(

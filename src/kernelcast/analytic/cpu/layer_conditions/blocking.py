@@ -17,26 +17,17 @@ _WORTHWHILE = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockingAdvice:
-    """Cut a loop into blocks.
-
-    Parameters
-    ----------
-    level : str
-        The cache that gains.
-    loop : str
-        The loop to block: a new loop over blocks goes outside of all others.
-    block, trip : int
-        Iterations of a block, the largest that gains as much, and of the loop as it is.
-    misses_before, misses_after : float
-        Lines per cache line of work, edges of blocks not counted.
-    """
+    """Cut a loop into blocks, over which a new loop goes outside of all others."""
 
     level: str
+    """The cache that gains."""
     loop: str
     block: int
     trip: int
+    """Iterations of a block, the largest that gains as much, and of the loop as it is."""
     misses_before: float
     misses_after: float
+    """Lines per cache line of work, edges of blocks not counted."""
 
     def __str__(self) -> str:
         return (
@@ -48,13 +39,7 @@ class BlockingAdvice:
 def advise_blocking(
     nest: LoopNest, machine: CpuMachine, constants: Mapping[str, int], cores: int = 1
 ) -> tuple[BlockingAdvice, ...]:
-    """Find blocks that fit: for each cache, the loops that help, nearest cache first.
-
-    Raises
-    ------
-    InputError
-        As `LayerConditions.predict`.
-    """
+    """Find blocks that fit: for each cache, the loops that help, nearest cache first."""
     conditions = LayerConditions(nest, machine)
     rows = _widen(conditions.bind(constants))
     # A block of less than a line of work costs more at its edges than it saves.

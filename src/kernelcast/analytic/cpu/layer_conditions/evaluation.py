@@ -13,20 +13,8 @@ from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 class LayerConditions:
     """Predicts cache traffic without simulating it (paper, section 2.4.2).
 
-    Parameters
-    ----------
-    nest : LoopNest
-        Loops and accesses.
-    machine : CpuMachine
-        Caches.
-    counts_victims : bool
-        Whether a victim cache remembers what the nearer cache remembers and its own share on top,
-        as in hardware. The reference tool counts the victim cache alone.
-
-    Raises
-    ------
-    InputError
-        If an index is not affine.
+    With `counts_victims` a victim cache remembers what the nearer cache remembers and its own share
+    on top, as in hardware. The reference tool counts the victim cache alone.
     """
 
     name = "lc"
@@ -41,14 +29,7 @@ class LayerConditions:
         self._notes = tuple(self._note())
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
-        """Predict the traffic of every level.
-
-        Raises
-        ------
-        InputError
-            If a constant is missing or below 1, a loop never runs, or the machine has not so
-            many cores.
-        """
+        """Predict the traffic of every level."""
         capacities = self.capacities(cores)
         bound = self.bind(constants)
         profile = profile_nest(bound, self._machine.line_bytes)

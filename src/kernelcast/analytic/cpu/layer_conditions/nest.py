@@ -71,13 +71,7 @@ class BoundNest:
 
 
 def read_accesses(nest: LoopNest) -> tuple[AffineAccess, ...]:
-    """Read strides and offsets of all accesses.
-
-    Raises
-    ------
-    InputError
-        If an index is not affine in the loop variables, or names one of no loop around it.
-    """
+    """Read strides and offsets of all accesses."""
     return tuple(_read_access(nest, access) for access in nest.accesses)
 
 
@@ -108,13 +102,7 @@ def _read_access(nest: LoopNest, access: NestAccess) -> AffineAccess:
 def bind(
     nest: LoopNest, accesses: Sequence[AffineAccess], constants: Mapping[str, int]
 ) -> BoundNest:
-    """Put numbers in the place of constants; `constants` win over the nest's own.
-
-    Raises
-    ------
-    InputError
-        If a constant is missing or below 1, a loop never runs, or an array has no elements.
-    """
+    """Put numbers in the place of constants; `constants` win over the nest's own."""
     values = nest.bind_constants(constants)
     trips = _count_trips(nest, values)
     bound = tuple(

@@ -23,32 +23,20 @@ ALL_ARRAYS = "oo"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A condition under which a cache misses no more than so much.
-
-    Parameters
-    ----------
-    level : str
-        The cache.
-    condition : str
-        In the constants, like ``11*N**2 <= 3276800``.
-    variables : tuple of str
-        The constants in it.
-    largest : int or None
-        The largest value that meets it, if there is one variable.
-    tail_bytes : str
-        The longest reuse distance that is met, in bytes; `ALL_ARRAYS` if there is no limit.
-    hits, misses, evicts : float
-        Lines per cache line of work where it holds, and no condition before it does.
-    """
+    """A condition under which a cache misses no more than so much."""
 
     level: str
     condition: str
+    """In the constants, like ``11*N**2 <= 3276800``."""
     variables: tuple[str, ...]
     largest: int | None
+    """The largest value that meets it, if there is one variable."""
     tail_bytes: str
+    """The longest reuse distance that is met, in bytes; `ALL_ARRAYS` if there is no limit."""
     hits: float
     misses: float
     evicts: float
+    """Lines per cache line of work where it holds, and no condition before it does."""
 
 
 def list_transitions(
@@ -61,30 +49,8 @@ def list_transitions(
 ) -> tuple[Transition, ...]:
     """List the conditions of every cache, the most demanding first.
 
-    Parameters
-    ----------
-    nest : LoopNest
-        Any whose loops pass their arrays row by row, with steps and strides known.
-    machine : CpuMachine
-        Caches.
-    constants : mapping of str to int
-        Constants to put in; the nest's own are put in as well, but for `size`.
-    size : str or None
-        The constant to solve for; None leaves all in that `constants` does not name.
-    cores : int
-        Busy cores.
-
-    Returns
-    -------
-    tuple of Transition
-        Conditions that hold for all sizes are left out; branches count as if all iterations took
-        them.
-
-    Raises
-    ------
-    InputError
-        If the nest has no such constant, or its reuse distances are no polynomials; then
-        evaluating single sizes still works.
+    Constants are put in, the nest's own as well, but for the `size` to solve for. Conditions that
+    hold for all sizes are left out; branches count as if all iterations took them.
     """
     nest = nest.without_branches()
     names = nest.name_constants()

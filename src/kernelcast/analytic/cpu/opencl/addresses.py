@@ -160,13 +160,7 @@ class GroupEvaluator:
         self._tables: dict[object, dict[Place, GroupAddresses]] = {}
 
     def evaluate(self, access: MemoryAccess, offset: Expr) -> dict[Place, GroupAddresses]:
-        """Find what an access touches at an offset in bytes, by work-group.
-
-        Raises
-        ------
-        InputError
-            If a symbol has no value.
-        """
+        """Find what an access touches at an offset in bytes, by work-group."""
         shift = offset.constant_term + self._launch.alignments.get(access.buffer or "", 0)
         place = access.loops, access.guard, offset - offset.constant_term
         try:

@@ -100,13 +100,7 @@ class CpuDevice:
 
 
 def read_device(description: MachineDescription) -> CpuDevice:
-    """Take what the model needs from a calibrated machine description.
-
-    Raises
-    ------
-    InputError
-        If it is no CPU, or was not calibrated far enough; says what to measure.
-    """
+    """Take what the model needs from a calibrated machine description."""
     if description.kind is not DeviceKind.CPU:
         msg = f"{description.name} is a {description.kind}; the CPU model needs a CPU"
         raise InputError(msg)

@@ -41,15 +41,7 @@ class Execution:
 
 
 def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
-    """Find how a launch is run.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Its local size and executed operations count.
-    device : CpuDevice
-        A runtime that vectorises every kernel, or one that leaves it to loop vectorisation.
-    """
+    """Find how a launch is run."""
     barriers = launch.executed.count(OperationKind.BARRIER)
     width = _choose_width(launch, device, barriers)
     efficiency = 1.0

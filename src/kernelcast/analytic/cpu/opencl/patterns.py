@@ -54,22 +54,7 @@ class AccessPattern:
 def find_patterns(
     launch: ModelledLaunch, width: int, *, gathers_narrowed: bool = False
 ) -> list[AccessPattern]:
-    """Evaluate all accesses of a launch for some work-groups and their neighbours.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        The launch.
-    width : int
-        Work-items in the lanes of one vector.
-    gathers_narrowed : bool
-        Whether the runtime gathers lanes whose indices pass through 32 bits.
-
-    Raises
-    ------
-    InputError
-        If an address is not known and was not recorded either.
-    """
+    """Evaluate all accesses of a launch for some work-groups and their neighbours."""
     evaluator = GroupEvaluator(launch, Groups(launch.ndrange))
     found = [_find(one, launch, evaluator, width) for one in launch.accesses]
     if gathers_narrowed and width > 1:

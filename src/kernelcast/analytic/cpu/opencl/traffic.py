@@ -70,17 +70,6 @@ class Traffic:
     """Counts what crosses each boundary on a launch's way through its work-groups.
 
     What is found of an average work-group here does not change when a launch has more of the same.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        The launch.
-    execution : Execution
-        How it is run.
-    patterns : sequence of AccessPattern
-        What it touches.
-    device : CpuDevice
-        Its caches.
     """
 
     def __init__(
@@ -128,15 +117,7 @@ class Traffic:
         return self._walked * share / self._execution.width
 
     def count(self, counts: Sequence[int], buffers: Mapping[str, int]) -> list[LevelTraffic]:
-        """Count traffic over each boundary.
-
-        Parameters
-        ----------
-        counts : sequence of int
-            Work-groups of the launch per dimension.
-        buffers : mapping of str to int
-            Bytes of buffers, where known.
-        """
+        """Count traffic over each boundary."""
         line_bytes = self._device.line_bytes
         loads, stores = self._loads.reached, self._stores.reached
         both = [one + other for one, other in zip(loads, stores, strict=True)]
@@ -258,13 +239,7 @@ def find_distance(lines: IntArray) -> int:
 
 
 def find_room(lines: IntArray, sets: int, repeats: float = 1.0) -> float:
-    """Find the room beyond their own that lines take, in lines of a cache that is filled evenly.
-
-    Examples
-    --------
-    >>> find_room(np.arange(64), sets=64), find_room(128 * np.arange(64), sets=64)
-    (0.0, 3968.0)
-    """
+    """Find the room beyond their own that lines take, in lines of a cache that is filled evenly."""
     count = lines.size * repeats
     used = min(count, sets // gcd(find_distance(lines), sets))
     return max(0.0, sets * (count / used - 1) - count)
