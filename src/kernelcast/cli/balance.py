@@ -77,7 +77,7 @@ class BalanceOptions:
     )
 
 
-@option.command(BalanceOptions, short="Run one kernel over several devices at once.")
+@option.command(short="Run one kernel over several devices at once.")
 def balance(options: BalanceOptions) -> ExitStatus:
     """Run the kernel of a problem file over several devices, so that all finish together.
 

@@ -114,7 +114,7 @@ class CalibrateOptions:
                 raise InputError(msg)
 
 
-@option.command(CalibrateOptions, short="Measure what devices can do; describe machines.")
+@option.command(short="Measure what devices can do; describe machines.")
 def calibrate(options: CalibrateOptions) -> ExitStatus:
     """Measure what devices can do and write machine descriptions.
 

@@ -173,9 +173,8 @@ class CollectOptions:
 
 
 @option.command(
-    CollectOptions, "collect",
-    short="Measure kernels, of the corpus or your own: samples, features, whole runs.",
-)  # fmt: skip
+    "collect", short="Measure kernels, of the corpus or your own: samples, features, whole runs."
+)
 def collect_command(options: CollectOptions) -> ExitStatus:
     """Measure kernels of the corpus, or your own, and keep what models learn from.
 

@@ -61,7 +61,6 @@ class CompareOptions:
 
 
 @option.command(
-    CompareOptions,
     short="Compare methods on kernels they have not seen: which is nearer, and when.",
 )
 def compare(options: CompareOptions) -> ExitStatus:

@@ -1,6 +1,5 @@
 """``kernelcast compile``."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,64 +16,56 @@ _NUMBERS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompileOptions:
-    """Options of ``kernelcast compile``."""
-
+@option.command("compile", short="Compile OpenCL C for a GPU or a processor, without having one.")
+def compile_command(
     source: Path = option.argument(
         "FILE.cl", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-    )
+    ),
     target: str = option.given(
         "--target -t TEXT",
         "`ir` (LLVM IR as written), `ir-O3`, an NVIDIA GPU such as sm_90, an AMD GPU such as "
         "gfx90a, `x86`, or a processor as clang names it.",
         default="ir",
-    )
+    ),
     macros: tuple[str, ...] = option.given(
         "--define -D NAME[=VALUE]", "Define a macro; may be repeated."
-    )
+    ),
     options: tuple[str, ...] = option.given(
         "--option OPTION", "Give a build option such as -cl-fast-relaxed-math; may be repeated."
-    )
+    ),
     folders: tuple[Path, ...] = option.given(
         "--include -I FOLDER",
         "Look for included files here; may be repeated. No other file is read.",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
-    )
+    ),
     shows_facts: bool = option.given(
         "--facts",
         "Show counts of instructions, registers and local memory of each kernel instead of the "
         "code (GPUs).",
-    )
+    ),
     as_json: bool = option.given(
         "--json",
         "Print a JSON object instead: code, kernels, warnings, missing built-in functions.",
-    )
-
-
-@option.command(
-    CompileOptions, "compile",
-    short="Compile OpenCL C for a GPU or a processor, without having one.",
-)  # fmt: skip
-def compile_command(options: CompileOptions) -> None:
+    ),
+) -> None:
     """Compile OpenCL C to LLVM IR, PTX, AMD or x86 assembly, and print it.
 
     The compiler is clang 15 or later: that of KERNELCAST_CLANG, else the newest on the path or of
     `pip install 'kernelcast[compile]'`. Warnings go to standard error.
     """
     compiled = compile_kernel(
-        options.source.read_text(encoding="utf-8"),
-        [*(f"-D{macro}" for macro in options.macros), *options.options],
-        Target.parse(options.target),
-        include_folders=options.folders, source_name=options.source.name,
+        source.read_text(encoding="utf-8"),
+        [*(f"-D{macro}" for macro in macros), *options],
+        Target.parse(target),
+        include_folders=folders, source_name=source.name,
     )  # fmt: skip
-    if compiled.log and not options.as_json:
+    if compiled.log and not as_json:
         click.echo(compiled.log, err=True)
-    if compiled.missing and not options.as_json:
+    if compiled.missing and not as_json:
         click.echo(f"missing built-in functions: {', '.join(compiled.missing)}", err=True)
     facts = [read_facts(compiled, kernel.name) for kernel in compiled.kernels]
-    facts = facts if options.shows_facts else []
-    if options.as_json:
+    facts = facts if shows_facts else []
+    if as_json:
         code = {"facts": {one.kernel: _facts_to_json(one) for one in facts}}
         show_json({
             "target": str(compiled.target), "compiler": compiled.compiler, "log": compiled.log,
@@ -82,7 +73,7 @@ def compile_command(options: CompileOptions) -> None:
             "kernels": [one.name for one in compiled.kernels],
             **(code if facts else {"code": compiled.text}),
         })  # fmt: skip
-    elif options.shows_facts:
+    elif shows_facts:
         show(*map(_list_facts, facts))
     else:
         click.echo(compiled.text, nl=False)

@@ -1,7 +1,6 @@
 """``kernelcast corpus``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -39,18 +38,13 @@ def corpus() -> None:
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions:
-    """Options of ``kernelcast corpus ls``."""
-
-    as_json: bool = option.use(option.json_list)
-
-
-@option.command(ListOptions, "ls")
-def list_kernels(options: ListOptions) -> None:
+@option.command("ls")
+def list_kernels(
+    as_json: bool = option.use(option.json_list),
+) -> None:
     """List the kernels with their size parameters and local sizes."""
     rows = [(one, kernel) for one in find_applications() for kernel in one.kernels]
-    if options.as_json:
+    if as_json:
         show_json([_kernel_to_json(application, kernel) for application, kernel in rows])
         return
     show(Table(
@@ -86,22 +80,18 @@ def _kernel_to_json(application: Application, kernel: CorpusKernel) -> dict[str,
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions:
-    """Options of ``kernelcast corpus check``."""
-
-    pattern: str = option.argument("[PATTERN]", default="*", required=False)
-    device_ids: tuple[str, ...] = option.use(option.device)
+@option.command()
+def check(
+    pattern: str = option.argument("[PATTERN]", default="*", required=False),
+    device_ids: tuple[str, ...] = option.use(option.device),
     timeout_s: float = option.given(
         "--timeout SECONDS",
         "Time limit in seconds for each kernel on each device.",
-        default=DEFAULT_CHECK_TIMEOUT_S, type=option.POSITIVE,
-    )  # fmt: skip
-    as_json: bool = option.use(option.json_list)
-
-
-@option.command(CheckOptions)
-def check(options: CheckOptions) -> ExitStatus:
+        default=DEFAULT_CHECK_TIMEOUT_S,
+        type=option.POSITIVE,
+    ),
+    as_json: bool = option.use(option.json_list),
+) -> ExitStatus:
     """Run the kernels that match PATTERN and compare what they compute with NumPy.
 
     Small launches, with each local size that a kernel is meant for, in processes of their own.
@@ -110,16 +100,16 @@ def check(options: CheckOptions) -> ExitStatus:
     Exit status: 0 when all passed or were skipped, 1 when one did not, 2 for bad input, 130 after
     Ctrl-C.
     """
-    kernels = find_kernels(options.pattern)
+    kernels = find_kernels(pattern)
     collected = Collected[CheckOutcome]()
     outcomes = collected.answers
-    with collected.until_interrupted(), progress(is_wanted=not options.as_json) as report:
+    with collected.until_interrupted(), progress(is_wanted=not as_json) as report:
         report("looking for devices")
-        devices = choose_devices(options.device_ids)
-        checks = check_on_devices(kernels, devices, timeout_s=options.timeout_s, report=report)
+        devices = choose_devices(device_ids)
+        checks = check_on_devices(kernels, devices, timeout_s=timeout_s, report=report)
         for outcome in checks:
             outcomes.append(outcome)
-    if options.as_json:
+    if as_json:
         show_json([{**to_plain(one), "seconds": round(one.seconds, 3)} for one in outcomes])
     elif outcomes:
         counts = {status: sum(one.status is status for one in outcomes) for status in CheckStatus}
@@ -152,36 +142,31 @@ def _list_outcomes(outcomes: Sequence[CheckOutcome]) -> Table:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """Options of ``kernelcast corpus write``."""
-
-    pattern: str = option.argument("PATTERN")
-    folder: Path = option.argument("FOLDER", type=option.FOLDER)
+@option.command()
+def write(
+    pattern: str = option.argument("PATTERN"),
+    folder: Path = option.argument("FOLDER", type=option.FOLDER),
     parameters: Mapping[str, int] = option.numbers(
         "--param NAME=VALUE",
         "Replace a parameter of the problem files that have it, for example N=2**20; may be "
         "repeated.",
-    )
-
-
-@option.command(WriteOptions)
-def write(options: WriteOptions) -> None:
+    ),
+) -> None:
     """Write the kernels that match PATTERN into FOLDER, ready to be run and changed.
 
     Each gets a folder application/stem with its problem file, source and generated inputs; the
     problem file works with every other command. Prints the problem files' names.
     """
-    kernels = find_kernels(options.pattern)
+    kernels = find_kernels(pattern)
     names = {name for kernel in kernels for name in read_parameters(kernel.problem_path)}
-    if unknown := options.parameters.keys() - names:
+    if unknown := parameters.keys() - names:
         msg = (
-            f"{options.pattern}: no parameter is called {', '.join(sorted(unknown))}; there are: "
+            f"{pattern}: no parameter is called {', '.join(sorted(unknown))}; there are: "
             f"{', '.join(sorted(names))}"
         )
         raise InputError(msg)
     for kernel in kernels:
-        show(str(write_runnable_copy(kernel, options.folder, parameters=options.parameters)))
+        show(str(write_runnable_copy(kernel, folder, parameters=parameters)))
 
 
 for _command in (list_kernels, check, write):

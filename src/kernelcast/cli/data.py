@@ -76,41 +76,37 @@ class SelectionOptions(StoreOptions):
         return option.pick(Selection, self, origins=tuple(map(Origin, self.origins)), **more)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions(SelectionOptions):
-    """The options of ``ls``."""
-
+@option.command("ls", short="List what is in the store.")
+def list_rows(
+    options: SelectionOptions,
     by: str = option.given(
         "--by", "Group observations by this.", type=click.Choice(GROUPS), default=GROUPS[0]
-    )
-    wants_rows: bool = option.given("--rows", "List every observation with its key.")
+    ),
+    wants_rows: bool = option.given("--rows", "List every observation with its key."),
     wants_failures: bool = option.given(
         "--failures", "List launches that could not be observed, with the reason."
-    )
-
-
-@option.command(ListOptions, "ls", short="List what is in the store.")
-def list_rows(options: ListOptions) -> None:
+    ),
+) -> None:
     """List what is in the store: a line per group, per observation or per failure."""
     wanted = options.select()
     with open_data_store(options.place, must_exist=True) as store:
-        if options.wants_failures:
+        if wants_failures:
             found = [failure_to_json(one) for one in store.failures(wanted)]
             columns: dict[str, Unit] = dict.fromkeys(
                 ("kernel", "device_id", "global_size", "kind", "message"), "text"
             )
-        elif options.wants_rows:
+        elif wants_rows:
             found = [observation_to_json(one, is_full=False) for one in store.find(wanted)]
             columns = _ROW_COLUMNS
         else:
-            groups = summarise_store(store, wanted, by=options.by)
+            groups = summarise_store(store, wanted, by=by)
             found = [summary_to_json(one) for one in groups]
             columns = {
                 "group": "text", "rows": "whole", "kernels": "whole", "devices": "whole",
                 "flagged": "whole", "shortest_s": "s", "longest_s": "s", "median_noise": "share",
                 "newest": "text",
             }  # fmt: skip
-    table = _tabulate(found, columns, {"group": options.by})
+    table = _tabulate(found, columns, {"group": by})
     present(found, table if found else "nothing there that fits", as_json=options.as_json)
 
 
@@ -152,18 +148,15 @@ def _write(name: str, value: Any) -> str:  # noqa: ANN401 - plain values
     return NOTHING if value in {None, ""} else str(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowOptions(StoreOptions):
-    """The options of ``show``."""
-
-    keys: tuple[str, ...] = option.argument("KEY...")
-
-
-@option.command(ShowOptions, "show", short="Show observations in full.")
-def show_rows(options: ShowOptions) -> None:
+@option.command("show", short="Show observations in full.")
+def show_rows(
+    as_json: bool = _AS_JSON,
+    place: str | None = STORE,
+    keys: tuple[str, ...] = option.argument("KEY..."),
+) -> None:
     """Show observations in full, by their keys or the beginnings of them."""
-    with open_data_store(options.place, must_exist=True) as store:
-        found: list[Any] = [observation_to_json(store.get(key)) for key in options.keys]
+    with open_data_store(place, must_exist=True) as store:
+        found: list[Any] = [observation_to_json(store.get(key)) for key in keys]
     samples: dict[str, Unit] = {
         "multiple": "whole", "window_set": "whole", "work_groups": "text", "linear_s": "s",
         "sampling_s": "s",
@@ -181,18 +174,14 @@ def show_rows(options: ShowOptions) -> None:
             values = list(one["features"].items())
             parts.append(Table(columns={"feature": "text", "value": "value"}, rows=values))
         parts.append("")
-    present(found, *parts, as_json=options.as_json)
+    present(found, *parts, as_json=as_json)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOptions(SelectionOptions):
-    """The options of ``export``."""
-
-    file: Path = option.argument("FILE.parquet")
-
-
-@option.command(ExportOptions, "export", short="Write observations into a Parquet file.")
-def export_rows(options: ExportOptions) -> None:
+@option.command("export", short="Write observations into a Parquet file.")
+def export_rows(
+    options: SelectionOptions,
+    file: Path = option.argument("FILE.parquet"),
+) -> None:
     """Write observations into a Parquet file that others can read and import."""
     from kernelcast.training_data.parquet import export_parquet  # slow to import
 
@@ -201,33 +190,31 @@ def export_rows(options: ExportOptions) -> None:
         open_data_store(options.place, must_exist=True) as store,
         progress(is_wanted=not options.as_json) as report,
     ):
-        count = export_parquet(store, options.file, wanted, report=lambda n: report(f"{n:,} rows"))
-    content = {"file": str(options.file), "rows": count}
-    told = f"{count:,} observations written to {options.file}"
+        count = export_parquet(store, file, wanted, report=lambda n: report(f"{n:,} rows"))
+    content = {"file": str(file), "rows": count}
+    told = f"{count:,} observations written to {file}"
     present(content, told, as_json=options.as_json)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions(StoreOptions):
-    """The options of ``import``; most fields are those of `ImportRequest`."""
-
-    files: tuple[Path, ...] = option.argument("FILE...")
-    replace: bool = _REPLACE
+@option.command("import", short="Add observations from files.")
+def import_files(
+    as_json: bool = _AS_JSON,
+    place: str | None = STORE,
+    files: tuple[Path, ...] = option.argument("FILE..."),
+    replace: bool = _REPLACE,
     problem: Path | None = option.given(
         "--problem T1.json", "For a tuner's results: what it tuned, in the T1 format."
-    )
+    ),
     device: str | None = option.given(
         "--measured-on NAME",
         "For a tuner's results: the device, where its files do not say it.",
-    )
+    ),
     time_unit: str | None = option.given(
-        "--time-unit", "For a tuner's results: unit of run times, where its files do not say it.",
+        "--time-unit",
+        "For a tuner's results: unit of run times, where its files do not say it.",
         type=click.Choice(sorted(UNITS)),
-    )  # fmt: skip
-
-
-@option.command(ImportOptions, "import", short="Add observations from files.")
-def import_files(options: ImportOptions) -> None:
+    ),
+) -> None:
     """Add observations from files; what is in the store already stays as it is.
 
     Parquet files of `kernelcast data export`, public data sets (AIWC OpenDwarfs, amaris_nca,
@@ -237,11 +224,13 @@ def import_files(options: ImportOptions) -> None:
     """
     outcomes = []
     with (
-        open_data_store(options.place) as store,
-        progress(is_wanted=not options.as_json) as report,
+        open_data_store(place) as store,
+        progress(is_wanted=not as_json) as report,
     ):
-        for path in options.files:
-            request = option.pick(ImportRequest, options, path=path)
+        for path in files:
+            request = ImportRequest(
+                path=path, replace=replace, problem=problem, device=device, time_unit=time_unit
+            )
             outcomes.append(
                 import_file(store, request, report=lambda n, at=path: report(f"{at.name}: {n}"))  # type: ignore[misc]  # `at` keeps this turn's file
             )
@@ -255,7 +244,7 @@ def import_files(options: ImportOptions) -> None:
         + (f"; licence: {one.licence}" if one.licence else "")
         for one in outcomes
     )
-    present(content, *lines, as_json=options.as_json)
+    present(content, *lines, as_json=as_json)
 
 
 def _count_rows(rows: AddedRows) -> dict[str, int]:
@@ -266,15 +255,12 @@ def _describe_rows(rows: AddedRows) -> str:
     return f"{rows.added:,} added, {rows.replaced:,} replaced, {rows.known:,} known before"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions(StoreOptions):
-    """The options of ``check``."""
-
-    removes: bool = option.given("--remove", "Remove the rows that are found.")
-
-
-@option.command(CheckOptions, "check", short="Look for damage and for rows that cannot be right.")
-def check_rows(options: CheckOptions) -> ExitStatus:
+@option.command("check", short="Look for damage and for rows that cannot be right.")
+def check_rows(
+    as_json: bool = _AS_JSON,
+    place: str | None = STORE,
+    removes: bool = option.given("--remove", "Remove the rows that are found."),
+) -> ExitStatus:
     """Look for damage in the database, and for rows that cannot be right.
 
     The database checks its own tables and indexes first; nothing is removed from a damaged one.
@@ -283,19 +269,19 @@ def check_rows(options: CheckOptions) -> ExitStatus:
     Exit status: 0 if nothing is wrong or what was wrong is removed, 1 if something is.
     """
     with (
-        open_data_store(options.place, must_exist=True) as store,
-        progress(is_wanted=not options.as_json) as report,
+        open_data_store(place, must_exist=True) as store,
+        progress(is_wanted=not as_json) as report,
     ):
         found = list(check_store(store, report=lambda n: report(f"{n:,} rows looked at")))
         is_damaged = any(one.kind is FindingKind.DAMAGED for one in found)
-        removes = options.removes and not is_damaged
+        removes = removes and not is_damaged
         removed = store.remove([one.key for one in found]) if removes and found else 0
     rows = [
         {"kind": one.kind.value, "key": one.key, "kernel": one.kernel,
          "device_id": one.device_id, "message": one.message, "advice": one.advice}
         for one in found
     ]  # fmt: skip
-    if options.as_json:
+    if as_json:
         show_json(rows)
     elif found:
         columns = dict.fromkeys(("kind", "key", "kernel", "device_id", "message"), "text")
@@ -306,49 +292,42 @@ def check_rows(options: CheckOptions) -> ExitStatus:
         complain(f"{removed:,} rows removed")
     elif found:
         return ExitStatus.FAILED
-    elif not options.as_json:
+    elif not as_json:
         show_line("no damage found, every row is sound")
     return ExitStatus.ANSWERED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeOptions(StoreOptions):
-    """The options of ``merge``."""
-
-    others: tuple[str, ...] = option.argument("URL...")
-    replace: bool = _REPLACE
-
-
-@option.command(MergeOptions, "merge", short="Add the observations of other stores.")
-def merge_rows(options: MergeOptions) -> None:
+@option.command("merge", short="Add the observations of other stores.")
+def merge_rows(
+    as_json: bool = _AS_JSON,
+    place: str | None = STORE,
+    others: tuple[str, ...] = option.argument("URL..."),
+    replace: bool = _REPLACE,
+) -> None:
     """Add observations and failures of other stores, files or URLs, to the store."""
-    sources = [open_data_store(other, must_exist=True) for other in options.others]
+    sources = [open_data_store(other, must_exist=True) for other in others]
     with (
-        open_data_store(options.place) as store,
-        progress(is_wanted=not options.as_json) as report,
+        open_data_store(place) as store,
+        progress(is_wanted=not as_json) as report,
     ):
-        added = merge_stores(store, sources, replace=options.replace, report=report)
+        added = merge_stores(store, sources, replace=replace, report=report)
     for one in sources:
         one.close()
     pairs = list(zip(sources, added, strict=True))
     content = [{"store": one.where, **_count_rows(rows)} for one, rows in pairs]
     lines = (f"{one.where}: {_describe_rows(rows)}" for one, rows in pairs)
-    present(content, *lines, as_json=options.as_json)
+    present(content, *lines, as_json=as_json)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemodelOptions(SelectionOptions):
-    """The options of ``remodel``."""
-
+@option.command("remodel", short="Compute analytic features anew.")
+def remodel_rows(
+    options: SelectionOptions,
     problems: Path | None = option.given(
         "--problems DIR",
         "Problem files of rows that were collected by `collect --problems`.",
         type=option.FOLDER,
-    )
-
-
-@option.command(RemodelOptions, "remodel", short="Compute analytic features anew.")
-def remodel_rows(options: RemodelOptions) -> ExitStatus:
+    ),
+) -> ExitStatus:
     """Compute the analytic features of observations anew, by today's models; nothing is run.
 
     For rows of the corpus, and with --problems of your own kernels, on devices that are calibrated
@@ -361,7 +340,7 @@ def remodel_rows(options: RemodelOptions) -> ExitStatus:
     from kernelcast.launches.data_folder import data_folder
     from kernelcast.training_data.applications import find_kernels
 
-    kernels = find_kernels() if options.problems is None else find_problems(options.problems)[0]
+    kernels = find_kernels() if problems is None else find_problems(problems)[0]
     with (
         open_data_store(options.place, must_exist=True) as store,
         progress(is_wanted=not options.as_json) as report,
@@ -420,7 +399,7 @@ class RemoveOptions(SelectionOptions):
     is_sure: bool = option.given("--yes", "Do not ask.")
 
 
-@option.command(RemoveOptions, "rm", short="Remove observations.")
+@option.command("rm", short="Remove observations.")
 def remove_rows(options: RemoveOptions) -> None:
     """Remove observations, by their keys (or the beginnings of them) or by what they are.
 

@@ -1,7 +1,5 @@
 """``kernelcast devices``."""
 
-from dataclasses import dataclass
-
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json
 from kernelcast.launches.devices import examine_devices
@@ -11,15 +9,10 @@ from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevicesOptions:
-    """Options of ``kernelcast devices``."""
-
-    as_json: bool = option.use(option.json_list)
-
-
-@option.command(DevicesOptions)
-def devices(options: DevicesOptions) -> ExitStatus:
+@option.command()
+def devices(
+    as_json: bool = option.use(option.json_list),
+) -> ExitStatus:
     """List the OpenCL and CUDA devices of this machine and try each.
 
     Each device builds and runs a small kernel for about 10 ms, in a process of its own: one that
@@ -30,14 +23,14 @@ def devices(options: DevicesOptions) -> ExitStatus:
     Exit status: 0 if a device works, 1 if all are broken or there is none.
     """
     try:
-        with progress(is_wanted=not options.as_json) as report:
+        with progress(is_wanted=not as_json) as report:
             reports = examine_devices(report=report)
     except NoDeviceError as error:
-        if options.as_json:
+        if as_json:
             show_json([])
         complain(str(error))
         return ExitStatus.FAILED
-    if options.as_json:
+    if as_json:
         show_json([_report_to_json(one) for one in reports])
     else:
         show(_list_devices(reports))

@@ -21,7 +21,7 @@ _DIGEST_LETTERS: Final = 12
 _WIDEST_LINEAR_RATIO: Final = 20.0
 
 
-@option.command(EstimateRequest, short="Predict how long kernels take on each device.")
+@option.command(short="Predict how long kernels take on each device.")
 def estimate(request: EstimateRequest) -> ExitStatus:
     """Predict how long the kernels of problem files take on each device.
 

@@ -90,9 +90,7 @@ class FeaturesOptions:
             raise click.UsageError(msg)
 
 
-@option.command(
-    FeaturesOptions, short="Show what is known of kernels: operations, addresses, features."
-)
+@option.command(short="Show what is known of kernels: operations, addresses, features.")
 def features(options: FeaturesOptions) -> ExitStatus:
     """Show what is known of the kernels of problem files, and their feature vectors.
 

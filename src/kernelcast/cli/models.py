@@ -1,6 +1,5 @@
 """The commands of ``kernelcast models``."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from kernelcast.cli import options as option
@@ -22,41 +21,13 @@ from kernelcast.training.registry import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryOptions:
-    """Options of every command."""
-
-    registry_url: str | None = REGISTRY
-    as_json: bool = option.use(option.json_flag)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelOptions(RegistryOptions):
-    """Options of commands about one model."""
-
-    name: str = option.argument("NAME")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowOptions(ModelOptions):
-    """Options of ``models show``."""
-
-    version: str | None = option.given(
-        "--version VERSION", "A version or the beginning of it.  [default: the one in use]"
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinOptions(ModelOptions):
-    """Options of ``models pin``."""
-
-    version: str = option.argument("VERSION")
-
-
-@option.command(RegistryOptions, "ls", short="List the models.")
-def list_versions(options: RegistryOptions) -> None:
+@option.command("ls", short="List the models.")
+def list_versions(
+    registry_url: str | None = REGISTRY,
+    as_json: bool = option.use(option.json_flag),
+) -> None:
     """List the models of the registry with their versions."""
-    registry = open_registry(options.registry_url)
+    registry = open_registry(registry_url)
     found = list_models(registry)
     table = Table(
         columns={"model": "text", "versions": "whole", "in use": "text", "latest": "text",
@@ -70,15 +41,22 @@ def list_versions(options: RegistryOptions) -> None:
     )  # fmt: skip
     nothing = f"{registry.url}: no models yet; `kernelcast train` makes them"
     content = [_versions_to_json(one) for one in found]
-    present(content, table if found else nothing, as_json=options.as_json)
+    present(content, table if found else nothing, as_json=as_json)
 
 
-@option.command(ShowOptions, "show", short="Show what is known of a model.")
-def show_model(options: ShowOptions) -> None:
+@option.command("show", short="Show what is known of a model.")
+def show_model(
+    registry_url: str | None = REGISTRY,
+    as_json: bool = option.use(option.json_flag),
+    name: str = option.argument("NAME"),
+    version: str | None = option.given(
+        "--version VERSION", "A version or the beginning of it.  [default: the one in use]"
+    ),
+) -> None:
     """Show what a model has learned from, how good it is, and what it takes."""
-    name, registry = options.name, open_registry(options.registry_url)
+    registry = open_registry(registry_url)
     versions = find_model(registry, name)
-    wanted = find_version(versions, options.version) if options.version else versions.used
+    wanted = find_version(versions, version) if version else versions.used
     known = {**_versions_to_json(versions), "version": wanted}
     facts = {"model": name, "version": str(wanted), "versions": ", ".join(versions.versions)}
     if is_evidence(name):
@@ -86,7 +64,7 @@ def show_model(options: ShowOptions) -> None:
         facts |= {
             "calibrated with": _plain(found["calibrated"]), "samplers": _plain(found["samplers"])
         }  # fmt: skip
-        present({**known, **found}, facts, as_json=options.as_json)
+        present({**known, **found}, facts, as_json=as_json)
         return
     stored = registry.load(name, wanted)
     learned = stored.model.describe()
@@ -111,31 +89,44 @@ def show_model(options: ShowOptions) -> None:
         "samplers": list(stored.samplers),
         "validation": None if report is None else summarise_report(report),
     }
-    present(content, *parts, as_json=options.as_json)
+    present(content, *parts, as_json=as_json)
 
 
-@option.command(PinOptions, "pin", short="Use one version, whatever is trained later.")
-def pin_version(options: PinOptions) -> None:
+@option.command("pin", short="Use one version, whatever is trained later.")
+def pin_version(
+    registry_url: str | None = REGISTRY,
+    as_json: bool = option.use(option.json_flag),
+    name: str = option.argument("NAME"),
+    version: str = option.argument("VERSION"),
+) -> None:
     """Use one version (or the one that begins so), whatever is trained later."""
-    _tell(activate_version(options.name, options.version, options.registry_url), options)
+    _tell(activate_version(name, version, registry_url), as_json=as_json)
 
 
-@option.command(ModelOptions, "unpin", short="Use the latest version again.")
-def unpin_version(options: ModelOptions) -> None:
+@option.command("unpin", short="Use the latest version again.")
+def unpin_version(
+    registry_url: str | None = REGISTRY,
+    as_json: bool = option.use(option.json_flag),
+    name: str = option.argument("NAME"),
+) -> None:
     """Use the latest version again."""
-    _tell(activate_version(options.name, None, options.registry_url), options)
+    _tell(activate_version(name, None, registry_url), as_json=as_json)
 
 
-@option.command(ModelOptions, "rollback", short="Make the version before the latest the latest.")
-def roll_back(options: ModelOptions) -> None:
+@option.command("rollback", short="Make the version before the latest the latest.")
+def roll_back(
+    registry_url: str | None = REGISTRY,
+    as_json: bool = option.use(option.json_flag),
+    name: str = option.argument("NAME"),
+) -> None:
     """Make the version before the latest the latest; nothing is deleted."""
-    _tell(model_admin.roll_back(options.name, options.registry_url), options)
+    _tell(model_admin.roll_back(name, registry_url), as_json=as_json)
 
 
-def _tell(one: ModelVersions, options: RegistryOptions) -> None:
+def _tell(one: ModelVersions, *, as_json: bool) -> None:
     pinned = ", pinned" if one.pinned else ""
     told = f"{one.name}: {one.used} is in use{pinned}; the latest is {one.latest}"
-    present(_versions_to_json(one), told, as_json=options.as_json)
+    present(_versions_to_json(one), told, as_json=as_json)
 
 
 def _plain(value: object) -> str:

@@ -1,25 +1,23 @@
-"""Options of commands: one record each, and those that several commands share.
+"""Options of commands: parameters of a function, those that several commands share, and records.
 
-The fields of a command's record are its options; `command` makes the command:
-
->>> from dataclasses import dataclass
->>> @dataclass(frozen=True, slots=True, kw_only=True)
-... class GreetOptions:
-...     name: str = argument("NAME")
-...     loud: bool = given("--loud", "Shout.")
-...     runs: int = given("--runs N", "How often.", default=1)
->>> @command(GreetOptions)
-... def greet(options: GreetOptions) -> None:
-...     click.echo(options.name * options.runs)
+>>> @command()
+... def greet(
+...     name: str = argument("NAME"),
+...     loud: bool = given("--loud", "Shout."),
+...     runs: int = given("--runs N", "How often.", default=1),
+... ) -> None:
+...     click.echo(name * runs)
 >>> _ = greet(["hi", "--runs", "2"], standalone_mode=False)
 hihi
 
-An option that several commands share is a decorator here; ``field = use(decorator)`` in a record.
+Many options stand in a record, whose fields are declared alike; a parameter of its type takes them.
+An option that several commands share is a decorator here; ``= use(decorator)`` takes it.
 """
 
-from collections.abc import Callable
-from dataclasses import Field, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import field, fields, is_dataclass
 from enum import Enum
+from inspect import signature
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -115,21 +113,33 @@ def use(decorator: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - the field has
 
 
 def command(
-    kind: type[Record], name: str | None = None, *, short: str | None = None
-) -> Callable[[Callable[[Record], ExitStatus | None]], click.Command]:
-    """Make a command of a function that takes its options as one record."""
+    name: str | None = None, *, short: str | None = None
+) -> Callable[[Callable[..., ExitStatus | None]], click.Command]:
+    """Make a command of a function: its parameters, and the fields of a record, are options."""
 
-    def make(run: Callable[[Record], ExitStatus | None]) -> click.Command:
+    def make(run: Callable[..., ExitStatus | None]) -> click.Command:
+        hints = get_type_hints(run)
+        records: dict[str, Any] = {}
+        declared: list[tuple[str, Any, Any]] = []
+        for one in signature(run).parameters.values():
+            kind = hints[one.name]
+            if is_dataclass(kind):
+                records[one.name], inside = kind, get_type_hints(kind)
+                declared += [(each.name, each, inside[each.name]) for each in fields(kind)]
+            else:
+                declared.append((one.name, one.default, kind))
+
         @click.pass_context
-        def call(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401 - the record has the types
-            status = run(kind(**values))
+        def call(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401 - `run` has the types
+            for place, kind in records.items():
+                values[place] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+            status = run(**values)
             if status:
                 ctx.exit(status)
 
         made: Any = debug(call)
-        hints = get_type_hints(kind)
-        for one in reversed(fields(kind)):
-            made = _make_option(one, hints[one.name])(made)
+        for option_name, option, hint in reversed(declared):
+            made = _make_option(option_name, option.metadata, hint)(made)
         return click.command(
             name or run.__name__, help=run.__doc__, short_help=short,
             context_settings={"show_default": True},
@@ -138,12 +148,16 @@ def command(
     return make
 
 
-def _make_option(declared: "Field[Any]", hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
-    """Make click's option or argument of a field."""
-    decorator: Callable[[Any], Any] | None = declared.metadata.get("decorator")
+def _make_option(
+    name: str,
+    declared: Mapping[str, Any],
+    hint: Any,  # noqa: ANN401 - a type
+) -> Callable[[Any], Any]:
+    """Make click's option or argument of what `given`, `argument` or `use` declared."""
+    decorator: Callable[[Any], Any] | None = declared.get("decorator")
     if decorator is not None:
         return decorator
-    names, more = declared.metadata["names"], dict(declared.metadata["click"])
+    names, more = declared["names"], dict(declared["click"])
     inner = [one for one in (get_args(hint) or (hint,)) if one not in {NoneType, Ellipsis}]
     is_many = get_origin(hint) is tuple
     kind = inner[0]
@@ -157,10 +171,10 @@ def _make_option(declared: "Field[Any]", hint: Any) -> Callable[[Any], Any]:  # 
     if names is None:
         number = {"nargs": -1} if is_many else {}
         required = NoneType not in get_args(hint)
-        return click.argument(declared.name, **{"required": required, **number, **more})
+        return click.argument(name, **{"required": required, **number, **more})
     if is_many and "nargs" not in more:
         more.setdefault("multiple", True)
-    return click.option(*names, declared.name, **more)
+    return click.option(*names, name, **more)
 
 
 def wants_traceback(ctx: click.Context) -> bool:

@@ -1,7 +1,7 @@
 """``kernelcast serve``: the predictor service and its tokens."""
 
 import importlib.util
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -163,23 +163,19 @@ def token() -> None:
     """Make, list and revoke tokens of the service."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateOptions:
-    """Options of ``kernelcast serve token create``."""
-
-    name: str = option.argument("NAME")
+@option.command(short="Make a token.")
+def create(
+    name: str = option.argument("NAME"),
     scopes: tuple[str, ...] = option.given(
         "--scope",
         "What the caller may do: ask for estimates, report observations, have submitted kernels "
         "run, administrate; may be repeated.",
-        type=click.Choice([one.value for one in Scope]), default=(Scope.ESTIMATE.value,),
-    )  # fmt: skip
-    database: str | None = option.use(_database)
-    as_json: bool = option.given("--json", "Print JSON.")
-
-
-@option.command(CreateOptions, short="Make a token.")
-def create(options: CreateOptions) -> None:
+        type=click.Choice([one.value for one in Scope]),
+        default=(Scope.ESTIMATE.value,),
+    ),
+    database: str | None = option.use(_database),
+    as_json: bool = option.given("--json", "Print JSON."),
+) -> None:
     """Make a token for NAME and print it.
 
     It is shown this once: only a hash of it is kept.
@@ -187,30 +183,25 @@ def create(options: CreateOptions) -> None:
     _require_service()
     from kernelcast.service.authentication import make_token
 
-    text, record = make_token(options.name, frozenset(map(Scope, options.scopes)))
-    with _open(options.database) as state:
+    text, record = make_token(name, frozenset(map(Scope, scopes)))
+    with _open(database) as state:
         state.tokens.add(record)
-    if options.as_json:
+    if as_json:
         show_json({**to_plain(record, omit=_SECRET), "token": text})
         return
     show(text)
     complain(f"token {record.id} for {record.name} ({_list_scopes(record)}); it is not shown again")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions:
-    """Options of ``kernelcast serve token list``."""
-
-    database: str | None = option.use(_database)
-    as_json: bool = option.use(option.json_flag)
-
-
-@option.command(ListOptions, "list", short="List the tokens.")
-def list_tokens(options: ListOptions) -> None:
+@option.command("list", short="List the tokens.")
+def list_tokens(
+    database: str | None = option.use(_database),
+    as_json: bool = option.use(option.json_flag),
+) -> None:
     """List the tokens by their ids; secrets are not known."""
-    with _open(options.database) as state:
+    with _open(database) as state:
         tokens = state.tokens.list()
-    if options.as_json:
+    if as_json:
         show_json([to_plain(one, omit=_SECRET) for one in tokens])
         return
     rows = [
@@ -225,21 +216,16 @@ def list_tokens(options: ListOptions) -> None:
     show(table if rows else "no tokens yet; `kernelcast serve token create NAME` makes one")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeOptions:
-    """Options of ``kernelcast serve token revoke``."""
-
-    token_id: str = option.argument("ID")
-    database: str | None = option.use(_database)
-    as_json: bool = option.given("--json", "Print JSON.")
-
-
-@option.command(RevokeOptions, short="Refuse a token from now on.")
-def revoke(options: RevokeOptions) -> None:
+@option.command(short="Refuse a token from now on.")
+def revoke(
+    token_id: str = option.argument("ID"),
+    database: str | None = option.use(_database),
+    as_json: bool = option.given("--json", "Print JSON."),
+) -> None:
     """Refuse a token from now on; running services see it within seconds."""
-    with _open(options.database) as state:
-        record = state.tokens.revoke(options.token_id)
-    if options.as_json:
+    with _open(database) as state:
+        record = state.tokens.revoke(token_id)
+    if as_json:
         show_json(to_plain(record, omit=_SECRET))
     else:
         show(f"token {record.id} for {record.name} is refused from now on")

@@ -147,7 +147,7 @@ class ExportOptions:
         return [*sources, EstimatesNow(settings, timeout_s=self.timeout_s)]
 
 
-@option.command(ExportOptions, short="Write performance models that StarPU reads.")
+@option.command(short="Write performance models that StarPU reads.")
 def export(options: ExportOptions) -> None:
     """Write performance models that StarPU reads, one file per codelet.
 

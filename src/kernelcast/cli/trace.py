@@ -66,7 +66,7 @@ class TraceOptions:
     )
 
 
-@option.command(TraceOptions, short="Show when each work-group of a kernel begins and ends.")
+@option.command(short="Show when each work-group of a kernel begins and ends.")
 def trace(options: TraceOptions) -> ExitStatus:
     """Show when each work-group of a problem file's kernel begins and ends on each device.
 

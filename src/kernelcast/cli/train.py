@@ -71,7 +71,7 @@ class TrainOptions:
         return POOLED_MODEL
 
 
-@option.command(TrainOptions, short="Train models on collected observations.")
+@option.command(short="Train models on collected observations.")
 def train(options: TrainOptions) -> ExitStatus:
     """Train a model for each device, or one for all, on collected observations.
 

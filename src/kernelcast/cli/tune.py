@@ -105,7 +105,7 @@ class TuneOptions:
         return read_space(self.problem_file, parameters=self.parameters)
 
 
-@option.command(TuneOptions, short="Find the best launch configuration of a kernel by models.")
+@option.command(short="Find the best launch configuration of a kernel by models.")
 def tune(options: TuneOptions) -> ExitStatus:
     """Search the configurations of a problem file for the fastest, by models.
 

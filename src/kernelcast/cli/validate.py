@@ -77,7 +77,6 @@ class ValidateOptions:
 
 
 @option.command(
-    ValidateOptions,
     short="Compare models on kernels, applications or devices they have not seen.",
 )
 def validate(options: ValidateOptions) -> ExitStatus:

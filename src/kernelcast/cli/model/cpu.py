@@ -299,7 +299,7 @@ class _Size:
 
 
 @option.command(
-    CpuOptions, short="ECM, Roofline and layer conditions of a C loop, or time of an OpenCL kernel."
+    short="ECM, Roofline and layer conditions of a C loop, or time of an OpenCL kernel."
 )
 def cpu(options: CpuOptions) -> None:
     """Model a loop on a CPU: cache traffic, ECM, Roofline, saturation, where to block.

@@ -1,7 +1,6 @@
 """``kernelcast model fit``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -25,38 +24,22 @@ from kernelcast.reports.drawing import check_plot, save_figure
 from kernelcast.reports.presenter import Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitOptions:
-    """Options of ``kernelcast model fit``."""
-
-    measurements: Path = option.argument("MEASUREMENTS.csv|json")
+@option.command(short="Fit hit rates of a GPU's caches to measurements.")
+def fit(
+    measurements: Path = option.argument("MEASUREMENTS.csv|json"),
     problem_file: Path | None = option.given(
         "--problem P.yaml",
         "The kernel that was measured, where the measurements are volumes.",
-    )
-    machine: str | None = option.given("--machine NAME", "The device it was measured on.")
-    parameters: Mapping[str, Number] = option.use(option.parameters)
+    ),
+    machine: str | None = option.given("--machine NAME", "The device it was measured on."),
+    parameters: Mapping[str, Number] = option.use(option.parameters),
     out_file: Path = option.given(
         "--out FILE.yaml",
         "Where to write the hit rates; `model gpu --hit-rates` reads them.",
         default=Path("hit_rates.yaml"),
-    )
-    plot_file: Path | None = option.given("--plot FILE", "Draw points and curves.")
-
-    def read_points(self) -> list[HitRatePoint]:
-        """Read the measurements; hit rates follow from volumes where those are given."""
-        read = read_measurements(self.measurements)
-        if not read.launches:
-            return list(read.points)
-        if self.problem_file is None or self.machine is None:
-            msg = "measured volumes need --problem and --machine: what was run, and where"
-            raise click.UsageError(msg)
-        source = read_launch_source(self.problem_file, parameters=self.parameters)
-        return [*read.points, *derive_points(source, find_machine(self.machine), read.launches)]
-
-
-@option.command(FitOptions, short="Fit hit rates of a GPU's caches to measurements.")
-def fit(options: FitOptions) -> None:
+    ),
+    plot_file: Path | None = option.given("--plot FILE", "Draw points and curves."),
+) -> None:
     """Fit hit rates of a GPU's caches to measurements, with the standard errors of the constants.
 
     The hit rate at oversubscription O is 1 - a * exp(-b * exp(-c * O)), or a * exp(-b * exp(c * O))
@@ -65,17 +48,24 @@ def fit(options: FitOptions) -> None:
     l2_load_bytes_per_update, dram_load_bytes_per_update, dram_store_bytes_per_update), which needs
     --problem and --machine. Hit rates whose points tell too little keep the shipped constants.
     """
-    check_plot(options.plot_file)
-    points = options.read_points()
+    check_plot(plot_file)
+    read = read_measurements(measurements)
+    points = list(read.points)
+    if read.launches:  # hit rates follow from volumes
+        if problem_file is None or machine is None:
+            msg = "measured volumes need --problem and --machine: what was run, and where"
+            raise click.UsageError(msg)
+        source = read_launch_source(problem_file, parameters=parameters)
+        points += derive_points(source, find_machine(machine), read.launches)
     fits = fit_all(points)
-    of = f" of {options.problem_file.stem}" if options.problem_file else ""
-    on = f" on {options.machine}" if options.machine else ""
-    provenance = f"fitted to {len(points)} points from {options.measurements.name}{of}{on}"
-    rates = make_hit_rates(options.out_file.stem, provenance, fits)
-    write_hit_rates(options.out_file, rates, fits)
-    show(_list_fits(fits, points), f"written to {options.out_file}")
-    if options.plot_file is not None:
-        save_figure(options.plot_file, _chart_fits(fits, points))
+    of = f" of {problem_file.stem}" if problem_file else ""
+    on = f" on {machine}" if machine else ""
+    provenance = f"fitted to {len(points)} points from {measurements.name}{of}{on}"
+    rates = make_hit_rates(out_file.stem, provenance, fits)
+    write_hit_rates(out_file, rates, fits)
+    show(_list_fits(fits, points), f"written to {out_file}")
+    if plot_file is not None:
+        save_figure(plot_file, _chart_fits(fits, points))
 
 
 def _list_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -> Table:

@@ -205,7 +205,7 @@ class GpuOptions:
         )
 
 
-@option.command(GpuOptions, short="Time, limiters and data volumes of a kernel on a GPU.")
+@option.command(short="Time, limiters and data volumes of a kernel on a GPU.")
 def gpu(options: GpuOptions) -> None:
     """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.
 

@@ -113,9 +113,7 @@ class _Answer:
     figure: Figure = field(repr=False)
 
 
-@option.command(
-    ScratchpadOptions, short="Time of a kernel on a processor with scratchpads (SW26010)."
-)
+@option.command(short="Time of a kernel on a processor with scratchpads (SW26010).")
 def scratchpad(options: ScratchpadOptions) -> None:
     """Model kernels on a processor whose cores copy data to scratchpads themselves.
 
