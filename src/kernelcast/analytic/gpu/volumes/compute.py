@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
 from kernelcast.analytic.gpu.machine import GpuMachine
@@ -59,6 +59,13 @@ class _Accesses:
         return _Accesses(
             boxes=tuple(one for one in self.boxes if one.access.kind in kinds),
             listed=tuple(one for one in self.listed if one.access.kind in kinds),
+        )
+
+    def of_buffer(self, buffer: str | None) -> "_Accesses":
+        """Keep those of one buffer."""
+        return _Accesses(
+            boxes=tuple(one for one in self.boxes if one.access.buffer == buffer),
+            listed=tuple(one for one in self.listed if one.access.buffer == buffer),
         )
 
     def footprint(self, grid: Grid) -> Footprint:
@@ -127,7 +134,10 @@ def compute_volumes(
     store_costs = stores.cost(grid, machine, is_kept=False)
     spreads = not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes)
     reloads = list_reloads(load_costs, occupancy, machine, rates, is_spread=spreads)
-    l1 = sum_l1(load_costs, store_costs, occupancy, machine, reloads)
+    l1 = replace(
+        sum_l1(load_costs, store_costs, occupancy, machine, reloads),
+        neighbour_bytes=_meet_neighbours(loads, load_costs, grid, machine, occupancy, rates),
+    )
     parts = loads.footprint(grid), stores.footprint(grid)
     whole: Footprint = SumFootprint(parts=parts)
     if not loads.buffers.isdisjoint(stores.buffers):
@@ -184,6 +194,38 @@ def _cost_loads(
         (keep_common(one, occupancy, machine, grid.work_groups) for one in (windows, costs)),
         key=lambda kept: sum(one.sectors[-1] for one in kept),
     )
+
+
+def _meet_neighbours(
+    loads: _Accesses,
+    costs: Sequence[FamilyCosts],
+    grid: Grid,
+    machine: GpuMachine,
+    occupancy: Occupancy,
+    rates: HitRates,
+) -> float:
+    """Count what a work-group finds in L1 since another one of the same unit has loaded it.
+
+    The work-groups of a wave go to the units as places become free. Of those that touch the same
+    sector, the first on each unit loads it, while all go through their loops side by side.
+    """
+    units, sector = machine.compute_units, machine.l1_sector_bytes
+    wave = min(grid.work_groups, occupancy.work_groups * units)
+    if wave <= units or rates.by_instruction:
+        return 0.0
+    lines = occupancy.work_groups * sum(one.lines_at(0) for one in costs)
+    kept = rates.l1_load.at(lines * machine.l1_line_bytes / machine.l1_bytes)
+    found = 0.0
+    for buffer in loads.buffers:
+        own = [one for one in costs if one.buffer == (buffer or "") and not one.is_common]
+        touched = sum(one.sectors[-1] for one in own) * sector
+        if not touched:
+            continue
+        together = loads.of_buffer(buffer).footprint(grid).count_run(wave, sector)
+        sharers = max(1.0, touched * wave / together)
+        loading = units * -math.expm1(sharers * math.log1p(-1 / units)) / sharers
+        found += touched * max(0.0, 1 - loading)
+    return found * kept
 
 
 def _count_updates(launch: ModelledLaunch, grid: Grid, stores: Sequence[BoxAccess]) -> int:

@@ -45,6 +45,8 @@ class L1Volumes:
     the next, and so on outwards."""
     stored_bytes: float
     """Sectors written through."""
+    neighbour_bytes: float = 0.0
+    """Of the compulsory bytes, those that another work-group of the same compute unit has loaded."""
 
     @property
     def capacity_bytes(self) -> float:
@@ -59,7 +61,7 @@ class L1Volumes:
     @property
     def loaded_bytes(self) -> float:
         """Bytes that the L2 cache sends, per work-group."""
-        return self.compulsory_bytes + self.capacity_bytes
+        return self.compulsory_bytes - self.neighbour_bytes + self.capacity_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
