@@ -46,7 +46,7 @@ class L1Volumes:
     stored_bytes: float
     """Sectors written through."""
     neighbour_bytes: float = 0.0
-    """Of the compulsory bytes, those that another work-group of the same compute unit has loaded."""
+    """Compulsory bytes that another work-group of the same compute unit has loaded."""
 
     @property
     def capacity_bytes(self) -> float:
