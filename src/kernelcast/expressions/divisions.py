@@ -205,7 +205,7 @@ def _split(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
     quotient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in top.products:
-        cofactor = take_out(monomial, product)
+        cofactor = _take_out(monomial, product)
         whole = 0 if cofactor is None else _divide_coefficient(monomial, coefficient, divisor)
         if cofactor is not None and whole:
             quotient[cofactor] = whole
@@ -232,7 +232,7 @@ def _split_by_sum(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
     return Expr({}), top
 
 
-def take_out(monomial: Monomial, product: Monomial) -> Monomial | None:
+def _take_out(monomial: Monomial, product: Monomial) -> Monomial | None:
     """Take a product's factors out of a monomial; None if it lacks one."""
     kept = list(monomial)
     for atom in product:

@@ -5,135 +5,119 @@ Wider than need be where a symbol stands in several places; never narrower. What
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import TypeAlias
 
 from kernelcast.expressions.choices import Maximum, Minimum, Select
 from kernelcast.expressions.divisions import Division
 from kernelcast.expressions.evaluation import EvaluationError
+from kernelcast.expressions.geometric import Geometric
 from kernelcast.expressions.polynomials import Composite, Expr
 from kernelcast.expressions.symbols import Symbol
 
 Interval: TypeAlias = tuple[int, int]
 """Least and greatest value, both taken."""
+Range: TypeAlias = tuple[float, float]
+"""The same, infinite where nothing is known."""
+FindRange: TypeAlias = Callable[[Symbol], Range | None]
+
+EVERYTHING: Range = (-math.inf, math.inf)
 
 
 def bound_values(expr: Expr, ranges: Mapping[Symbol, Interval]) -> Interval:
-    """Give the interval that holds all values of an expression."""
-    low = high = 0
+    """Bound an expression's values by those of its symbols; refuse what has no bounds."""
+    low, high = find_range(expr, ranges.get)
+    if math.isinf(low) or math.isinf(high):
+        msg = f"{expr}: nothing is known of its values"
+        raise EvaluationError(msg)
+    return int(low), int(high)
+
+
+def find_range(expr: Expr, of_symbol: FindRange) -> Range:
+    """Find between which numbers an expression lies, by those of its symbols where known."""
+    low: float = 0
+    high: float = 0
     for monomial, factor in expr.products:
-        least = most = factor
+        least: float = factor
+        most: float = factor
         for atom in monomial:
-            one = _bound_atom(atom, ranges)
-            corners = [a * b for a in (least, most) for b in one]
+            first, last = _bound_atom(atom, of_symbol)
+            corners = [a * b if a and b else 0 for a in (least, most) for b in (first, last)]
             least, most = min(corners), max(corners)
         low, high = low + least, high + most
     return low, high
 
 
-def _bound_atom(atom: Symbol | Composite, ranges: Mapping[Symbol, Interval]) -> Interval:
+def _bound_atom(atom: Symbol | Composite, of_symbol: FindRange) -> Range:
     if isinstance(atom, Symbol):
-        found = ranges.get(atom)
-        if found is not None:
-            return found
-    elif isinstance(atom, Division):
-        top, bottom = (bound_values(one, ranges) for one in (atom.numerator, atom.denominator))
-        return divide_intervals(top, bottom, is_floor=atom.is_floor, is_remainder=atom.is_remainder)
-    elif isinstance(atom, Minimum | Maximum):
+        return of_symbol(atom) or EVERYTHING
+    if isinstance(atom, Division):
+        return _divide(
+            atom, find_range(atom.numerator, of_symbol),
+            find_range(atom.denominator, of_symbol),
+        )  # fmt: skip
+    if isinstance(atom, Minimum | Maximum):
         choose = min if isinstance(atom, Minimum) else max
-        left, right = (bound_values(one, ranges) for one in (atom.left, atom.right))
+        left, right = (find_range(one, of_symbol) for one in (atom.left, atom.right))
         return choose(left[0], right[0]), choose(left[1], right[1])
-    elif isinstance(atom, Select):
-        then, otherwise = (bound_values(one, ranges) for one in (atom.then, atom.otherwise))
+    if isinstance(atom, Select):
+        then, otherwise = (find_range(one, of_symbol) for one in (atom.then, atom.otherwise))
         return min(then[0], otherwise[0]), max(then[1], otherwise[1])
-    msg = f"{atom}: nothing is known of its values"
-    raise EvaluationError(msg)
+    if isinstance(atom, Geometric) and atom.factor > 0:
+        low, high = find_range(atom.start, of_symbol)
+        if low >= 0:
+            return 0, high if atom.is_division else math.inf
+    return EVERYTHING
 
 
-def divide_intervals(
-    top: Interval, bottom: Interval, *, is_floor: bool, is_remainder: bool
-) -> Interval:
-    """Give the interval of quotients or remainders, rounded down or towards zero."""
-    if bottom[0] <= 0 <= bottom[1]:
-        msg = f"values between {bottom[0]} and {bottom[1]}: a divisor may be 0"
-        raise EvaluationError(msg)
+def _divide(atom: Division, top: Range, bottom: Range) -> Range:
+    """Bound quotients or remainders; where a divisor is 0 there is no value to bound."""
+    bottom = bottom[0] or 1, bottom[1] or -1
+    if bottom[0] < 0 < bottom[1] or bottom[0] > bottom[1]:
+        return EVERYTHING
     # Corners are extreme, for the divisor keeps its sign, and rounding keeps the order.
-    quotients = [
-        a // b if is_floor or (a >= 0) is (b > 0) else -(-a // b) for a in top for b in bottom
-    ]
-    quotient = min(quotients), max(quotients)
-    if not is_remainder:
-        return quotient
-    if quotient[0] == quotient[1] and bottom[0] == bottom[1]:
-        return top[0] - quotient[0] * bottom[0], top[1] - quotient[0] * bottom[0]
+    quotients = [_round_quotient(a, b, is_floor=atom.is_floor) for a in top for b in bottom]
+    least, most = min(quotients), max(quotients)
+    if not atom.is_remainder:
+        return least, most
+    if least == most and bottom[0] == bottom[1]:
+        return top[0] - least * bottom[0], top[1] - least * bottom[0]
     largest = max(abs(bottom[0]), abs(bottom[1])) - 1
-    is_positive = top[0] >= 0 and bottom[0] > 0
-    return (0, min(largest, top[1])) if is_positive else (-largest, largest)
+    if bottom[0] > 0 and (atom.is_floor or top[0] >= 0):
+        return 0, min(largest, top[1]) if top[0] >= 0 else largest
+    return -largest, largest
 
 
-_Stride = tuple[int, int]
-"""A step, and how many values it leads to."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Strides:
-    """An interval, and the strides that repeat it."""
-
-    low: int
-    high: int
-    strides: tuple[_Stride, ...]
+def _round_quotient(top: float, bottom: float, *, is_floor: bool) -> float:
+    is_negative = (top < 0) == (bottom > 0) and top != 0
+    if math.isinf(top):
+        return -math.inf if is_negative else math.inf
+    if math.isinf(bottom):
+        return -1 if is_negative and is_floor else 0
+    return -(-top // bottom) if is_negative and not is_floor else top // bottom
 
 
 def bound_pieces(
     expr: Expr, ranges: Mapping[Symbol, Interval], *, least_gap: int, most: int
 ) -> list[Interval]:
     """Bound an expression's values by at most so many intervals that lie at least a gap apart."""
-    found = _find_strides(expr, ranges)
-    width, apart = found.high - found.low, []
-    strides = sorted(found.strides)
+    expr = expr.substitute({one: low for one, (low, high) in ranges.items() if low == high})
+    begin, width = 0, 0
+    strides: list[tuple[int, int]] = []
+    for monomial, factor in expr.products:
+        low, high = bound_values(Expr({monomial: factor}), ranges)
+        begin += low
+        if len(monomial) == 1 and isinstance(monomial[0], Symbol):
+            strides.append((abs(factor), (high - low) // abs(factor) + 1))
+        else:
+            width += high - low
+    strides.sort()
+    apart = []
     for place, (step, count) in enumerate(strides):
         pieces = math.prod(number for _, number in strides[place:])
         if step - width <= least_gap or pieces > most:
             width += step * (count - 1)
         else:
-            apart.append((step, count))
-    return [(start, start + width) for start in _list_starts(found.low, apart)]
-
-
-def _list_starts(low: int, strides: Sequence[_Stride]) -> list[int]:
-    """Give where pieces begin."""
-    steps = [range(0, step * count, step) for step, count in reversed(strides)]
-    return [low + sum(one) for one in product(*steps)]
-
-
-def _find_strides(expr: Expr, ranges: Mapping[Symbol, Interval]) -> _Strides:
-    """Take an expression apart into strides of symbols and an interval of all else."""
-    factors: dict[Symbol, int] = {}
-    low = high = 0
-    for monomial, factor in expr.products:
-        moving = [one for one in monomial if not _is_fixed(one, ranges)]
-        (symbol, *others) = moving or (None,)
-        if isinstance(symbol, Symbol) and not others:
-            fixed = math.prod(
-                ranges[one][0] for one in monomial if isinstance(one, Symbol) and one != symbol
-            )
-            factors[symbol] = factors.get(symbol, 0) + factor * fixed
-            continue
-        least, greatest = bound_values(Expr({monomial: factor}), ranges)
-        low, high = low + least, high + greatest
-    strides = []
-    for symbol, factor in factors.items():
-        first, last = ranges[symbol]
-        ends = factor * first, factor * last
-        low, high = low + min(ends), high + min(ends)
-        if factor:
-            strides.append((abs(factor), last - first + 1))
-    return _Strides(low, high, tuple(strides))
-
-
-def _is_fixed(atom: object, ranges: Mapping[Symbol, Interval]) -> bool:
-    """Tell whether an atom is a symbol of one value."""
-    found = ranges.get(atom) if isinstance(atom, Symbol) else None
-    return found is not None and found[0] == found[1]
+            apart.append(range(0, step * count, step))
+    return [(start, start + width) for start in (begin + sum(one) for one in product(*apart[::-1]))]

@@ -63,5 +63,5 @@ def test_what_is_not_known_is_said() -> None:
     """Symbols without a range, and divisors that may be 0."""
     with pytest.raises(EvaluationError, match="nothing is known"):
         bound_values(Expr.symbol(X), {})
-    with pytest.raises(EvaluationError, match="divisor may be 0"):
+    with pytest.raises(EvaluationError, match="nothing is known"):
         bound_values(floor_div(5 * Expr.symbol(X), Expr.symbol(Y)), {X: (0, 1), Y: (-1, 2)})

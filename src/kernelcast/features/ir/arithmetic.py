@@ -6,6 +6,7 @@ range: ``x - 1`` of zero is -1 here. Comparisons know that such a number is a la
 and remainders bring it into the range first where that may matter.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -28,7 +29,7 @@ from kernelcast.expressions import (
     trunc_div,
     trunc_mod,
 )
-from kernelcast.features.ir.ranges import is_non_negative, range_of
+from kernelcast.features.ir.values import is_non_negative, range_of
 
 _LONGEST_SHIFT: Final = 62
 _TOO_LARGE: Final = 400
@@ -169,7 +170,7 @@ def _fits(expr: Expr, least: int, most: int, unsigned: Mapping[str, int]) -> boo
     if getattr(atom, "kind", None) is SymbolKind.LOCAL_ID:
         return most >= _LARGEST_LOCAL_ID
     low, high = range_of(expr, unsigned)
-    return low is not None and high is not None and least <= low and high <= most
+    return least <= low and high <= most
 
 
 def _divide_again(one: Expr, two: Expr) -> Expr | None:
@@ -255,9 +256,9 @@ def _join(opcode: str, one: Expr, two: Expr) -> Expr | None:
             return select(left.condition, left.then, right.then)
     for high, low in ((one, two), (two, one)):
         least, most = range_of(low)
-        if least is None or most is None or least < 0:
+        if least < 0 or math.isinf(most):
             continue
-        width = 1 << most.bit_length()
+        width = 1 << int(most).bit_length()
         if all(factor % width == 0 for _, factor in high.products):
             return Expr.constant(0) if opcode == "and" else high + low
     return None

@@ -25,7 +25,7 @@ from kernelcast.expressions import (
 )
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.polynomials import Monomial, holds
-from kernelcast.features.ir.ranges import is_non_negative, range_of
+from kernelcast.features.ir.values import is_non_negative, range_of
 
 _MOST_TRIED = 4096
 _ONE = Expr.constant(1)
@@ -198,7 +198,7 @@ def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, in
         return None
     most = range_of(value.substitute({symbol: count - 1}), limits)[1]
     is_upwards = _is_positive(slope) and is_non_negative(start, limits)
-    return count if is_upwards and most is not None and most < size else None
+    return count if is_upwards and most < size else None
 
 
 def _is_positive(expr: Expr) -> bool:

@@ -18,8 +18,14 @@ from kernelcast.expressions import (
     geometric,
     select,
 )
-from kernelcast.features.ir.ranges import is_non_negative
-from kernelcast.features.ir.values import Leaf, Opaque, blur, put_in, sources_of
+from kernelcast.features.ir.values import (
+    Leaf,
+    Opaque,
+    blur,
+    is_non_negative,
+    put_in,
+    sources_of,
+)
 
 REASON: Final = "changes from iteration to iteration in a way that is not followed"
 _LARGEST_FACTOR: Final = 1 << 31

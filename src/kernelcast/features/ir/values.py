@@ -1,8 +1,10 @@
 """What a value of the code can be known as, and the numbers within it."""
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kernelcast.expressions import (
@@ -15,6 +17,7 @@ from kernelcast.expressions import (
     not_equal,
     select,
 )
+from kernelcast.expressions.intervals import Range, find_range
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 
@@ -289,3 +292,19 @@ def _condition_sources(condition: Condition) -> Iterable[str]:
         return condition.sources
     parts = getattr(condition, "parts", ())
     return (name for part in parts for name in _condition_sources(part))
+
+
+def range_of(expr: Expr, unsigned: Mapping[str, int] = MappingProxyType({})) -> Range:
+    """Bound an expression by the greatest values of scalars and contents that have no sign."""
+
+    def bound(symbol: Symbol) -> Range | None:
+        if symbol.kind not in (SymbolKind.SCALAR, SymbolKind.CONTENT):
+            return 0, math.inf
+        return (0, unsigned[symbol.name]) if symbol.name in unsigned else None
+
+    return find_range(expr, bound)
+
+
+def is_non_negative(expr: Expr, unsigned: Mapping[str, int] = MappingProxyType({})) -> bool:
+    """Tell whether an expression is known not to be negative."""
+    return range_of(expr, unsigned)[0] >= 0
