@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
@@ -99,7 +98,11 @@ def count_exactly(
     """Give what an instrumented run would count; None where the source does not tell all of it."""
     places = {one.site for one in facts.accesses}
     is_known = len(places) == len(facts.accesses) and all(
-        one.is_exact and one.bytes and not _skips_iterations(facts, one) for one in facts.accesses
+        one.is_exact
+        and one.bytes
+        # A record has no iterations, only the order: the n-th executions are one request there.
+        and one.guard.symbols().isdisjoint(loop.symbol for loop in find_loops(facts, one.loops))
+        for one in facts.accesses
     )
     if not (derived.is_exact and is_known) or problem.ndrange.local_size is None:
         return None
@@ -109,12 +112,6 @@ def count_exactly(
     if len(patterns) < len(places):
         return None
     return replace(derived, patterns=patterns, is_measured=True)
-
-
-def _skips_iterations(facts: KernelFacts, access: MemoryAccess) -> bool:
-    # A record has no iterations, only the order: the n-th executions count as one request there.
-    loops = find_loops(facts, access.loops)
-    return not access.guard.symbols().isdisjoint(one.symbol for one in loops)
 
 
 def summarise_run(problem: Problem, counted: Counted) -> SoftwareCounters:

@@ -15,7 +15,19 @@ STORE_VARIABLE = "KERNELCAST_STORE"
 def data_folder() -> Path:
     """Find the user's data folder, by KERNELCAST_DATA or the platform; it need not be there."""
     chosen = os.environ.get(_VARIABLE)
-    return Path(chosen) if chosen else _users_data() / "kernelcast"
+    if chosen:
+        return Path(chosen)
+    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME"
+    named = os.environ.get(variable)
+    if named and Path(named).is_absolute():  # relative ones are invalid by the specification
+        return Path(named) / "kernelcast"
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        msg = f"there is no home folder to keep data in; name a folder by {_VARIABLE}"
+        raise InputError(msg) from error
+    beside = {"win32": "AppData/Local", "darwin": "Library/Application Support"}
+    return home / beside.get(sys.platform, ".local/share") / "kernelcast"
 
 
 def kept_folder() -> Path | None:
@@ -38,20 +50,3 @@ def default_store() -> Path:
 def choose_store() -> str | Path:
     """Give the place of the store in use: what `STORE_VARIABLE` names, else the user's own file."""
     return os.environ.get(STORE_VARIABLE) or default_store()
-
-
-def _users_data() -> Path:
-    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME"
-    named = os.environ.get(variable)
-    if named and Path(named).is_absolute():  # relative ones are invalid by the specification
-        return Path(named)
-    try:
-        home = Path.home()
-    except RuntimeError as error:
-        msg = f"there is no home folder to keep data in; name a folder by {_VARIABLE}"
-        raise InputError(msg) from error
-    if sys.platform == "win32":
-        return home / "AppData" / "Local"
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support"
-    return home / ".local" / "share"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelcast.launches.data_folder import data_folder
+from kernelcast.launches.settings import name_stages
 from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.private_files import write_private
@@ -99,21 +100,20 @@ def examine_devices(*, report: Callable[[str], None] = lambda _: None) -> list[D
         If there is no device.
     """
     report("looking for devices")
-    return [_examine(description, report) for description in list_descriptions()]
-
-
-def _examine(description: DeviceDescription, report: Callable[[str], None]) -> DeviceReport:
-    try:
-        timer: TimerCheck = run_isolated(
-            _CHECK,
-            description.id,
-            timeout_s=_TIMEOUT_S,
-            subject=description.id,
-            report=lambda stage: report(f"{description.id}: {stage}"),
-        )
-    except KernelcastError as error:
-        return DeviceReport(description=description, broken_reason=str(error))
-    return DeviceReport(description=description, timer=timer)
+    found = []
+    for device in list_descriptions():
+        try:
+            timer = run_isolated(
+                _CHECK,
+                device.id,
+                timeout_s=_TIMEOUT_S,
+                subject=device.id,
+                report=name_stages(report, device.id),
+            )
+            found.append(DeviceReport(description=device, timer=timer))
+        except KernelcastError as error:
+            found.append(DeviceReport(description=device, broken_reason=str(error)))
+    return found
 
 
 def look(_: str) -> None:

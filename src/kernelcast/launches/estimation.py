@@ -18,7 +18,6 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.contention_meter import find_waiting, read_waiting
-from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import Sampler
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 
@@ -63,7 +62,16 @@ class LaunchSampling:
         self._begun_s = time.perf_counter() if started_s is None else started_s
         self._ended_s = -math.inf
         self._runs: list[SampleRun] = []
-        self._sampler, self._weigh = _open_sampler(launch, kernel, settings.plan, arguments)
+        self._sampler: Sampler | WarmedSampler
+        self._weigh: Callable[[SampleRun], SampleRun] = lambda run: run
+        if isinstance(kernel, str):
+            self._sampler = open_sampler(launch, settings.plan)
+        else:
+            # Source analysis takes longer to import than samples to take.
+            from kernelcast.launches.weighing import SourceSampler
+
+            by_source = SourceSampler(launch, settings.plan, kernel, arguments)
+            self._sampler, self._weigh = by_source.moments, by_source.weigh
 
     @property
     def runs(self) -> tuple[SampleRun, ...]:
@@ -115,18 +123,6 @@ def sample_launch(
     return replace(found, estimate=replace(found.estimate, measurement=measured))
 
 
-def _open_sampler(
-    launch: PreparedLaunch, kernel: Kernel | str, plan: SamplingPlan, arguments: Sequence[Argument]
-) -> tuple[Sampler | WarmedSampler, Callable[[SampleRun], SampleRun]]:
-    if isinstance(kernel, str):
-        return open_sampler(launch, plan), lambda run: run
-    # Source analysis takes longer to import than samples to take.
-    from kernelcast.launches.weighing import SourceSampler
-
-    sampler = SourceSampler(launch, plan, kernel, arguments)
-    return sampler.moments, sampler.weigh
-
-
 def estimate_runs(
     sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun], coverage: float
 ) -> SampledEstimate:
@@ -134,6 +130,10 @@ def estimate_runs(
     fit = fit_moments(runs)
     contention = combine_contention([one.contention for one in runs if one.contention])
     sampling_s = sum(one.sampling_s for one in runs)
+    launches = [one for run in runs for one in run.launches]
+    methods_s = {"linear": fit.seconds, "pooled_rate": fit.pooled_s}
+    if fit.two_point_s is not None and fit.two_point_s > 0:
+        methods_s["two_point"] = fit.two_point_s
     estimate = Estimate(
         device=sampled.device.name,
         device_id=sampled.device.id,
@@ -145,7 +145,7 @@ def estimate_runs(
         sampled_work_groups=sum(one.sampled_work_groups for one in runs),
         interval=make_interval(fit, coverage=coverage),
         tier=Tier.LINEAR,
-        estimates_s=_methods(fit),
+        estimates_s=methods_s,
         sampling_seconds=sampling_s,
         overhead_seconds=0.0,
         warnings=(*list_contention(contention), *_warn(sampled, sampling_s, fit)),
@@ -154,7 +154,16 @@ def estimate_runs(
         explanation=Explanation(
             tier=Tier.LINEAR,
             interval="the spread of the samples, and what whole runs differ by beside it",
-            linear=_describe(runs, fit),
+            linear=LinearFacts(
+                p1=fit.p1,
+                p2=fit.p2,
+                launches=len(launches),
+                intercept_s=fit.intercept_s,
+                rate_s=fit.rate_s,
+                standard_error_s=fit.standard_error_s,
+                is_even=runs[-1].is_even,
+                is_weighed=any(one.weight != 1 for one in launches),
+            ),
             contention=contention,
         ),
     )
@@ -186,27 +195,6 @@ def measure(
     slowdown = median(slowdowns[-len(counted_s) :])
     is_told = launch.device.kind is DeviceKind.CPU and slowdown >= NOTICEABLE
     return Measurement(durations_s=tuple(counted_s), slowdown=slowdown if is_told else 1.0)
-
-
-def _methods(fit: LinearFit) -> dict[str, float]:
-    methods = {"linear": fit.seconds, "pooled_rate": fit.pooled_s}
-    if fit.two_point_s is not None and fit.two_point_s > 0:
-        methods["two_point"] = fit.two_point_s
-    return methods
-
-
-def _describe(runs: Sequence[SampleRun], fit: LinearFit) -> LinearFacts:
-    launches = [one for run in runs for one in run.launches]
-    return LinearFacts(
-        p1=fit.p1,
-        p2=fit.p2,
-        launches=len(launches),
-        intercept_s=fit.intercept_s,
-        rate_s=fit.rate_s,
-        standard_error_s=fit.standard_error_s,
-        is_even=runs[-1].is_even,
-        is_weighed=any(one.weight != 1 for one in launches),
-    )
 
 
 def _is_too_small(sampled: Sampled, fit: LinearFit) -> bool:

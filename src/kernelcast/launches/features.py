@@ -24,13 +24,18 @@ from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.machines import model_own_launch
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.preparing import prepared_launch
-from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
+from kernelcast.launches.settings import (
+    DEFAULT_TIMEOUT_S,
+    check_seed,
+    check_timeout,
+    name_stages,
+)
 from kernelcast.launches.weighing import sample_by_source
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.device import DeviceDescription, SaturationPoint
-from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -48,8 +53,6 @@ DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureG
 """Groups without those that time the kernel."""
 
 _NEEDS_DEVICE = frozenset(FeatureGroup) - {FeatureGroup.STATIC}
-# As in `predictor.estimates`: longer waits do not fit the operating system's timers.
-_LONGEST_TIMEOUT_S = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +89,8 @@ class FeatureSettings:
     timeout_s: float = DEFAULT_TIMEOUT_S
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            msg = f"seed {self.seed}: give a whole number of at least 0"
-            raise InputError(msg)
-        if not 0 < self.timeout_s <= _LONGEST_TIMEOUT_S:
-            msg = (
-                f"timeout {self.timeout_s} s: give a number above 0, at most "
-                f"{_LONGEST_TIMEOUT_S:,.0f}"
-            )
-            raise InputError(msg)
+        check_seed(self.seed)
+        check_timeout(self.timeout_s)
 
 
 _DEFAULTS = FeatureSettings()
@@ -165,8 +161,28 @@ def read_on_devices(
 ) -> Iterator[DeviceFeatures]:
     """Add what devices tell, one after the other, each in a process of its own."""
     wanted = features.settings.groups & _NEEDS_DEVICE
+    settings = features.settings
     for device in devices if wanted else ():
-        yield _ask(features, device, wanted, report)
+        answer = DeviceFeatures(device_id=device.id, device=device.name)
+        task = FeatureTask(
+            problem=features.problem.on(device),
+            device_id=device.id,
+            groups=wanted,
+            seed=settings.seed,
+        )
+        try:
+            findings: DeviceFindings = run_isolated(
+                _READ,
+                task,
+                timeout_s=settings.timeout_s,
+                subject=device.id,
+                report=name_stages(report, device.id),
+            )
+            vector = compose_vector(features, findings)
+        except KernelcastError as error:
+            yield replace(answer, error=error)
+        else:
+            yield replace(answer, vector=vector, findings=findings)
 
 
 def compose_vector(features: KernelFeatures, found: DeviceFindings) -> FeatureVector:
@@ -193,31 +209,6 @@ def compare_with_launch(
     """Compare lines and pages of the largest sampled launch with those of the whole one."""
     scalars = bind_scalars(facts, problem.arguments)
     return compare_touched(facts, run.ndrange, scalars, find_longest(run).box)
-
-
-def _ask(
-    features: KernelFeatures,
-    device: DeviceDescription,
-    groups: frozenset[FeatureGroup],
-    report: ReportProgress,
-) -> DeviceFeatures:
-    answer = DeviceFeatures(device_id=device.id, device=device.name)
-    settings = features.settings
-    task = FeatureTask(
-        problem=features.problem.on(device), device_id=device.id, groups=groups, seed=settings.seed
-    )
-    try:
-        findings: DeviceFindings = run_isolated(
-            _READ,
-            task,
-            timeout_s=settings.timeout_s,
-            subject=device.id,
-            report=lambda stage: report(f"{device.id}: {stage}"),
-        )
-        vector = compose_vector(features, findings)
-    except KernelcastError as error:
-        return replace(answer, error=error)
-    return replace(answer, vector=vector, findings=findings)
 
 
 def read_device_features(task: FeatureTask, report: ReportProgress) -> DeviceFindings:

@@ -87,9 +87,18 @@ def _read(content: dict[str, Any]) -> Recording:
     saturation = dict(content["saturation"])
     saturation.pop("saturated_from", None)  # older files have it
     found: Recording = structure({**content, "saturation": saturation}, Recording)
-    recording = replace(found, facts=facts, pieces=tuple(pieces))
-    _check(recording)
-    return recording
+    launches = [one for run in found.runs for one in run.launches]
+    if not launches:
+        msg = "it holds no samples"
+        raise ValueError(msg)
+    for one in launches:
+        found.ndrange.work_items_of(one.box)  # refuses boxes outside the index space
+    times_s = (found.launch_overhead_s, *found.whole_s, found.slowdown or 0.0)
+    point = found.saturation
+    if min(times_s) < 0 or min(point.p_sat.value, point.concurrency) < 1:
+        msg = f"{point}: each number is at least 1; and no time is negative"
+        raise ValueError(msg)
+    return replace(found, facts=facts, pieces=tuple(pieces))
 
 
 def _modernise(content: dict[str, Any]) -> dict[str, Any]:
@@ -118,18 +127,3 @@ def _modernise(content: dict[str, Any]) -> dict[str, Any]:
         "runs": json.loads(json.dumps([asdict(run)])),
         "whole_s": content.get("whole_s", [])[1:],
     }
-
-
-def _check(recording: Recording) -> None:
-    """Refuse boxes outside the index space, negative times and launches without work-groups."""
-    launches = [one for run in recording.runs for one in run.launches]
-    if not launches:
-        msg = "it holds no samples"
-        raise ValueError(msg)
-    for one in launches:
-        recording.ndrange.work_items_of(one.box)
-    times_s = (recording.launch_overhead_s, *recording.whole_s, recording.slowdown or 0.0)
-    point = recording.saturation
-    if min(times_s) < 0 or min(point.p_sat.value, point.concurrency) < 1:
-        msg = f"{point}: each number is at least 1; and no time is negative"
-        raise ValueError(msg)

@@ -1,5 +1,6 @@
 """What an estimate is asked for with."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kernelcast.records.contention import DEFAULT_COVERAGE
@@ -7,6 +8,8 @@ from kernelcast.records.errors import InputError
 from kernelcast.sampling.plan import SamplingPlan
 
 DEFAULT_TIMEOUT_S = 300.0
+# Longer waits do not fit the operating system's timers.
+_LONGEST_TIMEOUT_S = 1e6
 DEFAULT_LEAST_GAIN = 1.0
 LONGEST_WITHIN_S = 60.0
 
@@ -48,9 +51,7 @@ class EstimateSettings:
     the interval, or it is left out. 0: every launch that was not observed itself is sampled."""
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            msg = f"seed {self.seed}: give a whole number of at least 0"
-            raise InputError(msg)
+        check_seed(self.seed)
         if self.measure and not self.samples:
             msg = "measured runs without running anything: leave out one of both"
             raise InputError(msg)
@@ -74,3 +75,22 @@ class EstimateSettings:
         """Give them for samples of a launch that was sampled at moments before: elsewhere."""
         plan = self.plan
         return self if not moments else replace(self, plan=replace(plan, seed=plan.seed + moments))
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed of random contents that is none."""
+    if seed < 0:
+        msg = f"seed {seed}: give a whole number of at least 0"
+        raise InputError(msg)
+
+
+def check_timeout(timeout_s: float) -> None:
+    """Refuse a time limit that no process can be given."""
+    if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
+        msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
+        raise InputError(msg)
+
+
+def name_stages(report: Callable[[str], None], name: str) -> Callable[[str], None]:
+    """Name a device before the stages that are reported of it."""
+    return lambda stage: report(f"{name}: {stage}")

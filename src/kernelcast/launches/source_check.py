@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from kernelcast.expressions.kernel_facts import KernelFacts, ParameterFacts
+from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.features.analysis import analyse, read_facts
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.file_reach import check_reach as check_reach
@@ -44,10 +44,32 @@ def refuse_misfits(problem: Problem) -> None:
 
 def list_parameters(kernel: Kernel) -> tuple[Parameter, ...] | None:
     """Give a kernel's signature by its source; None where that cannot be read without errors."""
-    facts = _read(kernel)
+    try:
+        compiled = compile_source(
+            kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
+        )
+        facts = None if compiled.errors else read_facts(kernel)
+    except KernelNotFoundError:
+        raise
+    except (InputError, RecursionError):
+        return None
     if facts is None:
         return None
-    return tuple(_describe(place, one) for place, one in enumerate(facts.parameters))
+    found = []
+    for place, one in enumerate(facts.parameters):
+        type_name = _QUALIFIERS.sub("", one.type_name).replace(" *", "*").strip()
+        found.append(
+            Parameter(
+                index=place,
+                name=one.name,
+                type_name=type_name,
+                address_space=one.space.value,
+                is_const=one.is_const and one.is_pointer,
+                is_known="[" not in type_name and "(" not in type_name,
+                value_bytes=_measure(one),
+            )
+        )
+    return tuple(found)
 
 
 def tell_sizes(kernel: Kernel, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
@@ -66,36 +88,22 @@ def _measure(one: ParameterFacts) -> int:
     return 0 if one.is_pointer else max(one.element_bytes, 0)
 
 
-def _read(kernel: Kernel) -> KernelFacts | None:
-    try:
-        compiled = compile_source(
-            kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
-        )
-        return None if compiled.errors else read_facts(kernel)
-    except KernelNotFoundError:
-        raise
-    except (InputError, RecursionError):
-        return None
-
-
-def _describe(place: int, one: ParameterFacts) -> Parameter:
-    type_name = _QUALIFIERS.sub("", one.type_name).replace(" *", "*").strip()
-    return Parameter(
-        index=place,
-        name=one.name,
-        type_name=type_name,
-        address_space=one.space.value,
-        is_const=one.is_const and one.is_pointer,
-        is_known="[" not in type_name and "(" not in type_name,
-        value_bytes=_measure(one),
-    )
-
-
 _MOST = 3
 
 
 def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
-    found = _find(kernel, ndrange, arguments)
+    try:
+        facts, check = analyse(kernel).facts, _make_check(kernel)
+        named = {
+            parameter.name: one.bytes
+            for parameter, one in zip(facts.parameters, arguments, strict=False)
+            if isinstance(one, BufferArgument) and parameter.is_pointer
+        }
+        places = check.find(ndrange, named, bind_scalars(facts, arguments))
+    except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
+        return
+    # An element that is read and written is two accesses, but one place.
+    found = list(dict.fromkeys(map(str, places)))
     if not found:
         return
     more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
@@ -104,22 +112,6 @@ def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argume
         "process: give larger buffers or a smaller global size, or guard the access"
     )
     raise OverrunError(msg)
-
-
-def _find(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> list[str]:
-    """Describe each access that leaves its buffer; none where nothing can be told."""
-    try:
-        facts, check = analyse(kernel).facts, _make_check(kernel)
-        named = {
-            parameter.name: one.bytes
-            for parameter, one in zip(facts.parameters, arguments, strict=False)
-            if isinstance(one, BufferArgument) and parameter.is_pointer
-        }
-        # An element that is read and written is two accesses, but one place.
-        found = check.find(ndrange, named, bind_scalars(facts, arguments))
-        return list(dict.fromkeys(map(str, found)))
-    except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
-        return []
 
 
 @lru_cache(maxsize=256)

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from kernelcast.features.tracing import make_tracing_kernel
 from kernelcast.launches.preparing import prepared_launch
-from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
+from kernelcast.launches.settings import (
+    DEFAULT_TIMEOUT_S,
+    check_seed,
+    check_timeout,
+    name_stages,
+)
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
@@ -33,7 +37,6 @@ from kernelcast.sampling.trace_analysis import (
 from kernelcast.sampling.tracing import TracingLaunch, run_trace
 from kernelcast.workers import Task, run_isolated
 
-_LONGEST_TIMEOUT_S = 1e6
 _TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGroupTrace)
 
 
@@ -48,9 +51,7 @@ class TraceSettings:
         if self.work_groups is not None and self.work_groups < 1:
             msg = f"{self.work_groups} work-groups to trace; give a number of at least 1"
             raise InputError(msg)
-        if self.seed < 0:
-            msg = f"seed {self.seed}: give a whole number of at least 0"
-            raise InputError(msg)
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,10 @@ def trace_in_session(
     report: Callable[[str], None] = lambda _: None,
 ) -> WorkGroupTrace:
     report("building the kernel and its buffers")
-    traced = _mark(problem.kernel)
+    try:
+        traced: Kernel | str = make_tracing_kernel(problem.kernel)
+    except InputError as error:
+        traced = str(error)
     with prepared_launch(session, problem, TracingLaunch, seed=settings.seed) as launch:
         outcome, reason = run_trace(
             launch,
@@ -130,13 +134,6 @@ def judge_timeline(timeline: Timeline, compute_units: int) -> tuple[int, int, St
     return concurrency, p_sat, staircase, find_run_length(starts, lanes)
 
 
-def _mark(kernel: Kernel) -> Kernel | str:
-    try:
-        return make_tracing_kernel(kernel)
-    except InputError as error:
-        return str(error)
-
-
 def trace_on_devices(
     problem: Problem,
     devices: Sequence[DeviceDescription],
@@ -145,9 +142,7 @@ def trace_on_devices(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TraceAnswer]:
-    if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
-        msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
-        raise InputError(msg)
+    check_timeout(timeout_s)
     for device in devices:
         trace: WorkGroupTrace | None = None
         cause: KernelcastError | None = None
@@ -158,7 +153,7 @@ def trace_on_devices(
                 task,
                 timeout_s=timeout_s,
                 subject=device.id,
-                report=partial(_tell, report, device.id),
+                report=name_stages(report, device.id),
             )
         except KernelcastError as error:
             cause = error
@@ -170,7 +165,3 @@ def trace_on_devices(
             trace=trace,
             error=cause,
         )
-
-
-def _tell(report: Callable[[str], None], device_id: str, stage: str) -> None:
-    report(f"{device_id}: {stage}")

@@ -15,7 +15,7 @@ kernel bound by memory does not follow its instructions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -79,7 +79,12 @@ class SourceSampler:
         refuse_persistent(kernel)
         self._launch, self._kernel, self._arguments = launch, kernel, arguments
         plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
-        self._is_even = plan.is_known_even and not plan.places and not _reads_contents(kernel)
+        try:
+            reads_contents = bool(find_index_buffers(analyse(kernel).facts))
+        except (InputError, RecursionError):
+            reads_contents = True
+        self._is_even = plan.is_known_even and not plan.places and not reads_contents
+        self._least_rate_s: float | None = None
         self._is_gpu = is_gpu(launch)
         active = find_active_groups(kernel, launch.ndrange, arguments) if self._is_gpu else None
         self.moments = open_sampler(launch, plan, active=active)
@@ -91,11 +96,9 @@ class SourceSampler:
         # Where borders are idle, the others have their weights by now.
         is_weighed = any(one.weight != 1 for one in run.launches)
         weighed = run if is_weighed else weigh_run(run, self._kernel, self._arguments)
+        if self._least_rate_s is None:
+            self._least_rate_s = read_least_rate(self._launch, self._kernel, self._arguments)
         return replace(weighed, least_rate_s=self._least_rate_s)
-
-    @cached_property
-    def _least_rate_s(self) -> float:
-        return read_least_rate(self._launch, self._kernel, self._arguments)
 
 
 def sample_by_source(
@@ -119,8 +122,7 @@ def plan_by_source(
         if source.contents:
             profile = source.profile(ndrange, ())
         else:
-            scalars = tuple(sorted(source.scalars.items()))
-            profile = _profile_launch(analyse(kernel), ndrange, scalars)
+            profile = source.profile_whole(kernel, ndrange)
     except Exception:  # noqa: BLE001 - a help, as weights are
         return plan
     if profile is None or not profile.is_exact:
@@ -160,41 +162,37 @@ def _profile_launch(analysis: Analysis, ndrange: NDRange, scalars: _Scalars) -> 
     return profile_work(analysis.facts, ndrange, dict(scalars), ())
 
 
-def _reads_contents(kernel: Kernel) -> bool:
-    try:
-        return bool(find_index_buffers(analyse(kernel).facts))
-    except (InputError, RecursionError):
-        return True
-
-
 def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
     """Weigh the launches of a sample run, unless the samples contradict the source."""
     try:
         source = _read_source(kernel, arguments)
-        if not (may_differ(source.facts) or _are_apart(kernel, run.ndrange, source)):
-            return run
+        if not may_differ(source.facts):
+            # Work-groups may differ by a border of global ids alone, but many of them: a plan has
+            # then chosen places by their work, and those would stand for all without weights.
+            whole = None if source.contents else source.profile_whole(kernel, run.ndrange)
+            if whole is None or not whole.is_exact or whole.spread < _LEAST_SPREAD:
+                return run
         profile = source.profile(run.ndrange, tuple(one.box for one in run.launches))
     except Exception:  # noqa: BLE001 - weights are a help: nothing about them may cost the answer
         return run
     return run if profile is None else apply_profile(run, profile)
 
 
-def _are_apart(kernel: Kernel, ndrange: NDRange, source: "_Source") -> bool:
-    """Tell whether work-groups differ by a border of global ids alone, but many of them."""
-    if source.contents:
-        return False
-    scalars = tuple(sorted(source.scalars.items()))
-    profile = _profile_launch(analyse(kernel), ndrange, scalars)
-    return profile is not None and profile.is_exact and profile.spread >= _LEAST_SPREAD
-
-
 def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
     """Put weights on launches, unless the samples contradict them."""
     if profile.spread < _LEAST_SPREAD:
         return run
-    weighed = _choose_weights(
-        [_put_on(run.launches, one) for one in (profile.weights, *profile.weights_in_step)]
-    )
+    candidates = []
+    for weights in (profile.weights, *profile.weights_in_step):
+        pairs = zip(run.launches, weights, strict=True)
+        put_on = (replace(one, weight=max(weight, _LEAST_WEIGHT)) for one, weight in pairs)
+        candidates.append(_rescale(tuple(put_on)))
+    # The weights that let the samples agree clearly better than those before them.
+    weighed = candidates[0]
+    for launches in candidates[1:]:
+        old, new = _find_rates(weighed), _find_rates(launches)
+        if len(new) >= _FEWEST_LAUNCHES and _spread(new) < _BETTER * _spread(old):
+            weighed = launches
     before, after = _find_rates(run.launches), _find_rates(weighed)
     if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < _ALIKE * min(profile.weights):
         agrees = profile.is_exact  # too few to contradict, or too much alike
@@ -205,26 +203,6 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
         return run
     # Parts of one window of even work differ by what caches hold, not by their work.
     return replace(run, launches=weighed, is_even=run.is_even or is_even(after))
-
-
-def _put_on(
-    launches: tuple[TimedLaunch, ...], weights: tuple[float, ...]
-) -> tuple[TimedLaunch, ...]:
-    return _rescale(
-        tuple(
-            replace(one, weight=max(weight, _LEAST_WEIGHT))
-            for one, weight in zip(launches, weights, strict=True)
-        )
-    )
-
-
-def _choose_weights(candidates: Sequence[tuple[TimedLaunch, ...]]) -> tuple[TimedLaunch, ...]:
-    chosen = candidates[0]
-    for one in candidates[1:]:
-        old, new = _find_rates(chosen), _find_rates(one)
-        if len(new) >= _FEWEST_LAUNCHES and _spread(new) < _BETTER * _spread(old):
-            chosen = one
-    return chosen
 
 
 def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
@@ -260,6 +238,10 @@ class _Source:
     def profile(self, ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> WorkProfile | None:
         return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
 
+    def profile_whole(self, kernel: Kernel, ndrange: NDRange) -> WorkProfile | None:
+        """Count the work of a launch where no buffer's content decides it."""
+        return _profile_launch(analyse(kernel), ndrange, tuple(sorted(self.scalars.items())))
+
 
 def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
     facts = analyse(kernel).facts
@@ -267,7 +249,13 @@ def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
     held = {
         parameter.name: argument
         for parameter, argument in zip(facts.parameters, arguments, strict=False)
-        if parameter.name in wanted and _is_known(argument)
+        if parameter.name in wanted
+        and isinstance(argument, BufferArgument)
+        and (
+            argument.read is not None
+            if isinstance(argument, HeldBuffer)
+            else argument.init is Init.FILE
+        )
     }
     if held and (informed := read_facts(kernel, frozenset(held))).contents:
         facts = informed
@@ -276,17 +264,10 @@ def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
     return _Source(facts, bind_scalars(facts, arguments), contents)
 
 
-def _is_known(argument: Argument) -> bool:
-    if isinstance(argument, HeldBuffer):
-        return argument.read is not None
-    return isinstance(argument, BufferArgument) and argument.init is Init.FILE
-
-
-def _open_content(argument: Argument) -> Numbers:
+def _open_content(argument: BufferArgument) -> Numbers:
     """Open what a buffer holds; of a file only what is looked at is read."""
     if isinstance(argument, HeldBuffer) and argument.read is not None:
         return argument.read()
-    assert isinstance(argument, BufferArgument)
     if argument.data is not None:
         return np.frombuffer(argument.data, argument.element.dtype)
     content: Numbers = np.load(str(argument.path), mmap_mode="r", allow_pickle=False)

@@ -11,7 +11,7 @@ from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.devices import choose_devices, forget_devices
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.recordings import RecordedAnswer
-from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings, check_timeout
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.known_launches import Answer
@@ -23,8 +23,6 @@ from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
 from kernelcast.training.registry import choose_registry
 
-# Longer waits do not fit the operating system's timers.
-_LONGEST_TIMEOUT_S = 1e6
 _NEEDED_LATER = ("kernelcast.launches.data_store", "kernelcast.training_data.store.selection")
 
 
@@ -37,9 +35,7 @@ def estimate_on_devices(
     report: ReportProgress = lambda _: None,
 ) -> Iterator[RecordedAnswer]:
     """Predict one problem on devices one after the other: two at once would time each other."""
-    if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
-        msg = f"timeout {timeout_s} s: give a number above 0, at most {_LONGEST_TIMEOUT_S:,.0f}"
-        raise InputError(msg)
+    check_timeout(timeout_s)
     predictor = _find_predictor(choose_registry(), str(choose_store()))
     policy = Policy(settings=settings, timeout_s=timeout_s, spares_samples=True)
     refusals: list[InputError] = []

@@ -102,7 +102,11 @@ def _read_content(
     given = entries.get("init")
     init = Init.ZEROS
     if given is not None and given.is_mapping:
-        init, content["data"] = Init.FILE, _decode(given.mapping(("base64",))["base64"])
+        init, encoded = Init.FILE, given.mapping(("base64",))["base64"]
+        try:
+            content["data"] = base64.b64decode(encoded.raw_text(), validate=True)
+        except (binascii.Error, ValueError) as error:
+            encoded.fail(f"is no Base64 ({error}); encode the values' bytes")
     elif given is not None and given.text().endswith(".npy"):
         init, content["path"] = Init.FILE, given.file(folder)
     elif given is not None:
@@ -113,17 +117,6 @@ def _read_content(
     if "access" in entries:
         content["access"] = Access(entries["access"].choice([one.value for one in Access]))
     return {**content, "init": init}
-
-
-def _decode(given: Located) -> bytes:
-    try:
-        return base64.b64decode(given.raw_text(), validate=True)
-    except (binascii.Error, ValueError) as error:
-        given.fail(f"is no Base64 ({error}); encode the values' bytes")
-
-
-def _read_scalar(_: Located, entries: Mapping[str, Located], __: Path) -> ScalarArgument:
-    return _read_value(_read_element(entries["scalar"]), entries["value"])
 
 
 def _read_value(element: ElementType, value: Located) -> ScalarArgument:
@@ -182,10 +175,6 @@ class _Layout(NamedTuple):
         return cls(ElementType("uint8", -(-end // largest) * largest), fields)
 
 
-def _read_local(_: Located, entries: Mapping[str, Located], __: Path) -> LocalArgument:
-    return LocalArgument(bytes=entries["local"].integer(minimum=1))
-
-
 def _read_sampler(_: Located, entries: Mapping[str, Located], __: Path) -> SamplerArgument:
     normalized = entries.get("normalized")
     return SamplerArgument(
@@ -202,8 +191,15 @@ def _read_element(located: Located) -> ElementType:
 
 _KINDS: Final = {
     "buffer": _Kind(_read_buffer, _CONTENT, ("count",)),
-    "scalar": _Kind(_read_scalar, (), ("value",)),
-    "local": _Kind(_read_local, example="BYTES"),
+    "scalar": _Kind(
+        lambda _, entries, __: _read_value(_read_element(entries["scalar"]), entries["value"]),
+        (),
+        ("value",),
+    ),
+    "local": _Kind(
+        lambda _, entries, __: LocalArgument(bytes=entries["local"].integer(minimum=1)),
+        example="BYTES",
+    ),
     "struct": _Kind(_read_struct, (), ("value",), "FIELDS"),
     "image": _Kind(_read_image, (*_CONTENT, "layers"), ("channel", "size"), "CHANNELS"),
     "sampler": _Kind(_read_sampler, ("address", "normalized"), (), "FILTER"),
