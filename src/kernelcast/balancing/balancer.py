@@ -279,7 +279,6 @@ _ENOUGH_LAYERS = 16
 
 @lru_cache(maxsize=64)
 def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) -> SplitSafety:
-    """Choose how to cut a launch."""
     facts = analyse(problem.kernel).facts
     if len(facts.parameters) != len(problem.arguments):
         msg = (
@@ -315,7 +314,6 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
 
 
 def cut_axis(ndrange: NDRange, axis: int, most_slabs: int, unit: int = 1) -> SlabSpace:
-    """Cut a dimension into slabs."""
     layers = ndrange.group_counts[axis]
     per_layer = ndrange.work_group_count // layers
     thickness = -(-layers // most_slabs)

@@ -36,7 +36,6 @@ class DeviceWorker:
         self._launch: PartialLaunch | None = None
 
     def answer(self, command: Command) -> Reply:
-        """Do what a command says."""
         start_s = time.monotonic()
         if isinstance(command, Prepare):
             return self._prepare(command, start_s)
@@ -99,7 +98,6 @@ def open_device(order: OpenDevice, _: Reporter) -> Opened:
 
 
 def answer(command: Command, _: Reporter) -> Reply:
-    """Do what a command says on the device that was opened before."""
     if not _opened:
         msg = "the device is not open"
         raise KernelcastError(msg)

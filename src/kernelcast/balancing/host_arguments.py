@@ -39,7 +39,6 @@ class HostArguments:
 
     @property
     def buffers(self) -> dict[int, Array]:
-        """Arrays by their position."""
         pairs = zip(self.described, self.values, strict=True)
         return {
             index: value
@@ -51,7 +50,6 @@ class HostArguments:
 def read_host_arguments(
     values: Sequence[Any], elements: Mapping[int, ElementType] | None = None
 ) -> HostArguments:
-    """Describe what a caller gives."""
     held = [_view_structures(one) for one in values]
     described = tuple(
         _describe(index, value, (elements or {}).get(index)) for index, value in enumerate(held)

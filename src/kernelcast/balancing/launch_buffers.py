@@ -29,7 +29,6 @@ class SharedMemory:
 
     @classmethod
     def make(cls) -> "SharedMemory":
-        """Make memory, of no size yet."""
         if hasattr(os, "memfd_create"):
             return cls(os.memfd_create("kernelcast"))
         with tempfile.TemporaryFile() as file:
@@ -54,7 +53,6 @@ class SharedMemory:
         return self._bytes[place.start : place.start + place.size]
 
     def close(self) -> None:
-        """Give it back; views that are still held keep its pages until they go."""
         self._bytes = None
         if self.descriptor >= 0:
             os.close(self.descriptor)
@@ -92,15 +90,12 @@ class LaunchBuffers:
 
     @property
     def result_bytes(self) -> dict[int, int]:
-        """Bytes that all devices together give back, where that depends on their shares."""
         return {index: self.places[index].size for index in self._ranges}
 
     def put(self, memory: SharedMemory, arrays: Mapping[int, Bytes]) -> None:
-        """Copy the arrays' bytes in."""
         _copy((memory.view(self.places[index]), array) for index, array in arrays.items())
 
     def collect(self, device: int, slabs: BoolArray) -> Collect:
-        """Give the command for the results of some slabs."""
         spans = {index: tuple(find(slabs)) for index, find in self._ranges.items()}
         targets = {index: self.places[index] for index in self._ranges}
         for index, copies in self._copies.items():
@@ -137,7 +132,6 @@ class LaunchBuffers:
     def take(
         self, memory: SharedMemory, arrays: Mapping[int, Bytes], devices: Sequence[int]
     ) -> None:
-        """Copy results out into the arrays that are written."""
         results = {index: self.places[index] for index in (*self._ranges, *self._copies)}
         if devices:
             results |= {index: copies[devices[0]] for index, copies in self._copies.items()}

@@ -14,7 +14,6 @@ from kernelcast.sampling.partial_launch_cores import read_cores
 
 
 def choose_places(devices: Sequence[str | DevicePlace]) -> list[DevicePlace]:
-    """Find the devices and give CPU devices cores of their own."""
     known = {one.id: one for one in list_descriptions()}
     wanted = [
         one if isinstance(one, DevicePlace) else DevicePlace(device_id=one)
@@ -69,5 +68,4 @@ def _count_units(place: DevicePlace, description: DeviceDescription) -> int:
 
 
 def _list_cores() -> list[int]:
-    """Give the cores of this process; none where processes cannot be bound to cores."""
     return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []

@@ -20,7 +20,6 @@ def make_report(
     notes: Sequence[str],
     errors: Mapping[int, KernelcastError],
 ) -> BalanceReport:
-    """Put together how a launch went; `errors` are those of devices that had failed before."""
     space = safety.space
     started_s, merging_s, ended_s = execution.started_s, execution.merging_s, execution.ended_s
     first_s = execution.first_s or merging_s
@@ -72,7 +71,6 @@ def make_report(
 
 
 def balance_to_json(report: BalanceReport) -> dict[str, object]:
-    """Turn a report into what `kernelcast balance --json` prints."""
     ndrange = report.space.ndrange
     return {
         "kernel": report.kernel,

@@ -126,7 +126,6 @@ class DeviceState:
 
     @property
     def can_work(self) -> bool:
-        """Whether it may be given slabs, now or later."""
         return self.stage is not Stage.OUT
 
     @property
@@ -136,7 +135,6 @@ class DeviceState:
 
     @property
     def speed(self) -> DeviceSpeed:
-        """What is known of it while work is given out."""
         rate = None if self.stage is Stage.SAMPLING else self.effective_rate
         waiting = mark((span for spans, _ in self.queued for span in spans), self.owned.size)
         owed = int((self.owned & ~waiting & ~self.collected).sum())
@@ -170,7 +168,6 @@ class DeviceState:
         ]
 
     def predict(self) -> None:
-        """Estimate its time for the whole launch by its samples."""
         if self.rate is not None and self.samples:
             alone_s = self.owned.size / self.rate
             factor = _spread([pace for _, pace in self.list_paces()])
@@ -457,11 +454,9 @@ class Scheduler:
                 self._lose(state)
 
     def _add_up_others(self, state: DeviceState) -> float:
-        """Add up the rates of the others, as far as they are known."""
         return sum(one.effective_rate or 0.0 for one in self._working() if one is not state)
 
     def _lose(self, state: DeviceState) -> None:
-        """Have others do what a device has not handed over."""
         state.stage = Stage.OUT
         self._queue.put_back(state.owned & ~state.collected)
         state.owned &= state.collected

@@ -35,24 +35,19 @@ class WorkQueue:
 
     @property
     def weight(self) -> float:
-        """Work that is left, in slabs of mean work."""
         return float(self._weights[self._is_free].sum())
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left."""
         return not self._is_free.any()
 
     def weigh(self, weights: FloatArray) -> None:
-        """Say how much work each slab is, in slabs of mean work."""
         self._weights = weights
 
     def weight_of(self, spans: Iterable[Span]) -> float:
-        """Add up the work of some slabs."""
         return float(sum(self._weights[first:stop].sum() for first, stop in spans))
 
     def put_back(self, slabs: BoolArray) -> None:
-        """Put slabs back that were not done after all."""
         self._is_free |= slabs
 
     def take(self, weight: float, *, anchor: float) -> list[Span]:
@@ -83,7 +78,6 @@ def spans_of(slabs: npt.NDArray[np.int64]) -> list[Span]:
 
 
 def mark(spans: Iterable[Span], count: int) -> BoolArray:
-    """Tell of each slab whether it is among some."""
     marked = np.zeros(count, dtype=np.bool_)
     for first, stop in spans:
         marked[first:stop] = True
@@ -149,7 +143,6 @@ class SharePolicy:
 
     @classmethod
     def make(cls, settings: BalanceSettings, *, is_known_even: bool) -> "SharePolicy":
-        """Make the rules that a caller's settings ask for."""
         return cls(
             first_share=settings.first_share,
             shortest_s=settings.shortest_s * (_LONGER_EVEN if is_known_even else 1.0),

@@ -218,7 +218,6 @@ class Answers:
         return outcome
 
     def lock_of(self, device_id: str) -> threading.Lock:
-        """Give what is held while a device samples."""
         return self._busy.setdefault(device_id, threading.Lock())
 
     def compose_all(self, launches: Sequence[tuple[LaunchRequest, KnownLaunch]]) -> None:
@@ -282,7 +281,6 @@ class Answers:
         return KnownLaunch(identity=identity)
 
     def _refresh(self, known: KnownLaunch) -> None:
-        """Forget what was made by other models, or other sizes, than are known now."""
         stamp = self._stamp(known.identity)
         with known.lock:
             before, known.stamp = known.stamp, stamp
@@ -496,7 +494,6 @@ class Answers:
         return known.learned if known is not None and known.serves(request, model) else None
 
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
-        """Find what is known of a launch without running any of it."""
         device, policy = request.device, request.policy
         basis = self._describe(request, identity)
         if self._is_told_by_sizes(basis, identity, policy):
@@ -530,7 +527,6 @@ class Answers:
         analytic: AnalyticEstimate | None = None,
         notes: Sequence[str] = (),
     ) -> Basis:
-        """Describe what is known of a launch that nothing was run of."""
         problem, device = request.problem, request.device
         told = (None, 0.0) if analytic is None else (analytic.seconds, analytic.doubt)
         ndrange = identity.ndrange or problem.ndrange

@@ -65,14 +65,12 @@ class Refiner:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Begin nothing new."""
         with self._changed:
             self._is_closed = True
             self._waiting.clear()
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait for what is at work; it ends soon once its process has."""
         self.stop()
         if self._thread is not None:
             self._thread.join(timeout=_ENDS_S)
@@ -133,7 +131,6 @@ class AskedLaunch:
     """Why there is no answer."""
 
     def conclude(self, limit: TimeLimit | None) -> Estimate:
-        """Give the answer that there is, or raise what kept it."""
         if self.error is not None:
             raise self.error
         is_last_word, best = self.is_last_word, self.best  # in this order: a thread sets them
@@ -243,13 +240,11 @@ class Asker:
         return asked
 
     def stop(self) -> None:
-        """Have all work end at its next step."""
         with self._lock:
             for one in self._running.values():
                 one.stop()
 
     def close(self) -> None:
-        """Wait until all work has ended."""
         self.stop()
         with self._lock:
             threads = [*self._running]

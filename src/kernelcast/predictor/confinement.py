@@ -41,12 +41,10 @@ class Protection:
 
     @property
     def name(self) -> str:
-        """``bubblewrap`` or ``none``."""
         return "none" if self.confinement is None else "bubblewrap"
 
 
 def choose_protection(mode: SandboxMode, hidden: Iterable[Path] = ()) -> Protection:
-    """Find out how strangers' kernels can be kept from what is ours."""
     if mode is SandboxMode.OFF:
         return Protection()
     confinement = Confinement(

@@ -49,7 +49,6 @@ def estimate_on_devices(
 
 
 def find_devices(device_ids: Sequence[str]) -> list[DeviceDescription]:
-    """Describe the devices of those ids, or all; the process that lists them samples later."""
     return choose_devices(device_ids, _share_processes().children)
 
 
@@ -65,13 +64,11 @@ def import_ahead() -> None:
 
 @cache
 def _share_processes() -> WarmProcesses:
-    """Give the devices' processes: several problems share them."""
     return WarmProcesses(children=share_children())
 
 
 @cache
 def _find_predictor(registry: str, store: str) -> Predictor:
-    """Give what answers: several problems share models and observations."""
     return Predictor(
         registry=registry, store=store, options=PredictorOptions(executor=_share_processes())
     )

@@ -69,7 +69,6 @@ def run_job(kind: JobKind, options: Mapping[str, Any], place: JobPlace, report: 
 
 
 def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
-    """Find out what is wrong with a job before it begins."""
     if kind is JobKind.COLLECT:
         find_kernels(*options.get("kernels", ()))
         _collection_settings(options)

@@ -94,7 +94,6 @@ class KnownLaunches:
             self._asked[name.key] = name, known
 
     def find(self, identity: LaunchIdentity) -> KnownLaunch:
-        """Find the launch of an identity; a new one where it was not met before."""
         with self._lock:
             own = _name(identity)
             known = self._launches.get(own)

@@ -43,7 +43,6 @@ class LaunchEstimate:
         return self.kernel_s + self.to_device_s + self.from_device_s
 
     def to_row(self) -> dict[str, object]:
-        """Give the problem, the estimate's row, all other costs, and why there is no estimate."""
         return {
             "problem": self.problem,
             "device_id": self.device_id,
@@ -89,7 +88,6 @@ class FastestLaunch:
 
     @property
     def placement(self) -> Placement:
-        """The launch on its device from now on."""
         return Placement(
             device=self.entry.device_id,
             start_s=0.0,
@@ -99,7 +97,6 @@ class FastestLaunch:
 
     @property
     def seconds(self) -> float:
-        """The time that was the least, in seconds."""
         whole_s = self.entry.total_s if self.compared is Compared.WITH_TRANSFERS else None
         return (self.entry.kernel_s or 0.0) if whole_s is None else whole_s
 
@@ -118,7 +115,6 @@ def add_costs(
     accesses: Sequence[Access | None],
     machine: MachineDescription | None,
 ) -> LaunchEstimate:
-    """Put an answer and everything else that a launch costs together."""
     to_device_s, from_device_s = estimate_transfers(problem, accesses, machine) or (None, None)
     launch_s = estimate.launch_seconds
     if launch_s is None and machine is not None and "launch_s" in machine.costs:

@@ -104,7 +104,6 @@ class Observer:
         return seen.find_alone(seconds) if seen is not None and seen.is_noticeable else seconds
 
     def _is_new(self, name: object) -> bool:
-        """Tell whether something is met for the first time."""
         with self._lock:
             is_new = name not in self._met
             self._met[name] = None
@@ -151,7 +150,6 @@ class ObservationWriter:
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float = 30.0) -> None:
-        """Wait until all that was taken so far is in the store."""
         deadline_s = time.monotonic() + timeout_s
         with self._changed:
             goal = self._taken

@@ -43,7 +43,6 @@ class RecordedSamples:
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
-        """Lay lines through recorded samples, and make features of recorded facts."""
         del timeout_s, report
         recording = self.recording
         sampled = estimate_runs(
@@ -69,7 +68,6 @@ class RecordedSamples:
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Refuse: samples answer."""
         del timeout_s, report
         msg = f"{task.device_id}: a recording has samples alone"
         raise DeviceError(msg)
@@ -119,7 +117,6 @@ def replay(
     device_ids: Sequence[str] = (),
     settings: EstimateSettings,
 ) -> Iterator[RecordedAnswer]:
-    """Predict from recordings instead of devices."""
     known = {one.device.id for one in recordings}
     wanted = {match_device_id(text, known) for text in device_ids} or known
     chosen = [

@@ -23,7 +23,6 @@ SETTING = "distributed.scheduler.default-task-durations"
 
 
 def task_durations(seconds_by_name: Mapping[str, float]) -> dict[str, str]:
-    """Write durations as Dask's configuration has them."""
     return {_check_name(name): _write(name, s) for name, s in seconds_by_name.items()}
 
 

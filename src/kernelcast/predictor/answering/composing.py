@@ -166,7 +166,6 @@ def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
 def compose(
     basis: Basis, remembered: Remembered, pieces: Sequence[Piece], methods: MethodChoice
 ) -> Estimate:
-    """Fuse what is known of a launch into its estimate."""
     estimate, evidence, learned = basis.estimate, basis.evidence, basis.learned
     fused = fuse(pieces)
     warnings: list[str] = []
@@ -247,7 +246,6 @@ def list_contradictions(pieces: Sequence[Piece]) -> list[str]:
 
 
 def list_pieces(fused: FusedEstimate) -> tuple[PieceFacts, ...]:
-    """Describe what was put together, the heaviest first."""
     found = [
         PieceFacts(
             kind=one.kind.value,
@@ -273,7 +271,6 @@ def _list_failures(basis: Basis, remembered: Remembered) -> list[str]:
 
 
 def list_methods(basis: Basis, remembered: Remembered, pieces: Sequence[Piece]) -> dict[str, float]:
-    """Give every method's seconds side by side."""
     found = dict(basis.estimate.estimates_s)
     for one in pieces:
         tier = _TIERS[one.kind]

@@ -83,7 +83,6 @@ class EvidenceMaker:
     def weigh_history(
         self, history: LaunchHistory, policy: Policy, device: DeviceDescription
     ) -> Remembered:
-        """Say what the history of a launch is worth."""
         if history.is_empty:
             return NOTHING
         usual, facts = history.usual, history.describe()
@@ -143,7 +142,6 @@ class EvidenceMaker:
     def ask_sizes(
         self, basis: Basis, identity: LaunchIdentity, policy: Policy
     ) -> tuple[Piece, ...]:
-        """Give what other sizes of the kernel say."""
         if basis.work is None or not policy.methods.uses(Tier.SIZES):
             return ()
         piece = self.sizes.ask(
@@ -156,7 +154,6 @@ class EvidenceMaker:
         return () if piece is None else (piece,)
 
     def has_sizes(self, identity: LaunchIdentity | None, policy: Policy) -> bool:
-        """Tell whether other sizes can answer a launch alone."""
         return (
             identity is not None
             and identity.ndrange is not None
@@ -216,7 +213,6 @@ class EvidenceMaker:
         return chosen if is_strong else max(1, chosen)
 
     def observe(self, identity: LaunchIdentity, work: Work | None, history: LaunchHistory) -> None:
-        """Take the usual time of a launch, for other sizes of its kernel."""
         ndrange = identity.ndrange
         if ndrange is not None and ndrange.local_size is not None:
             work = work or count_items(ndrange, identity.parameters.get(INSTRUCTIONS))
@@ -231,7 +227,6 @@ def _find_age(moment: SampledMoment) -> float:
 def measure_launch(
     problem: Problem, identity: LaunchIdentity | None, ndrange: NDRange, facts: LaunchFacts | None
 ) -> Work:
-    """Give the work of a launch, as far as it is known."""
     told = identity.parameters.get(INSTRUCTIONS) if identity else None
     plain = count_items(ndrange, told, float(problem.buffer_bytes))
     if facts is None:
@@ -275,7 +270,6 @@ def choose_moments(
     half_width = math.log(known.high / known.low) / 2
 
     def measure_half(variance: float) -> float:
-        """Compute half the interval in seconds where the variance is another."""
         width = half_width * math.sqrt(variance / fused.variance)
         return known.seconds * math.sinh(min(width, 20.0))
 
@@ -337,7 +331,6 @@ def _ask(
     machine: MachineDescription | None,
     executor: Executor,
 ) -> tuple[Floor, tuple[Expected, ...]]:
-    """Find out what a launch moves, and what the analytic model says of it."""
     task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
     try:
         found = executor.model(task, timeout_s=_TIMEOUT_S, report=lambda _: None)
@@ -367,7 +360,6 @@ def add_models(
     outcome: EstimateOutcome,
     methods: MethodChoice,
 ) -> Estimate:
-    """Put other models of the registry side by side; those without an answer are left out."""
     row = outcome.row
     if row is None or not methods.models:
         return estimate
@@ -431,7 +423,6 @@ def answer_statically(
 
 
 def tabulate(row: LaunchRow, schema: FeatureSchema) -> TrainingTable:
-    """Make the table of one launch that models take."""
     known = row.vector.as_dict()
     features = [[known.get(name, math.nan) for name in schema.names]]
     columns = {name: [_number(getattr(row, name))] for name in _PLAIN}

@@ -61,7 +61,6 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
 
 
 def drop_sampled(vector: FeatureVector) -> dict[str, float]:
-    """Give the features of a vector that do not depend on samples."""
     found = vector.as_dict().items()
     return {name: one for name, one in found if group_of(name) is not FeatureGroup.SAMPLED}
 

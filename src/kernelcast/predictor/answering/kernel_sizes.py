@@ -44,12 +44,10 @@ class Work:
 
 
 def name_kernel(launch: LaunchIdentity) -> KernelKey:
-    """Name a launch's kernel on its device."""
     return launch.kernel.digest, launch.device.id, launch.device.driver
 
 
 def name_size(launch: LaunchIdentity) -> SizeKey:
-    """Name a launch among those of its kernel."""
     return launch.ndrange, launch.arguments_digest
 
 
@@ -89,7 +87,6 @@ class KnownKernel:
 
     @property
     def observed(self) -> dict[SizeKey, KnownSize]:
-        """Sizes that were observed, here or elsewhere."""
         return {**self.stored, **self.own}
 
 
@@ -113,20 +110,17 @@ class KernelSizes:
         return kernel.depends_on_contents is False and self.count_observed(launch) > 0
 
     def count_observed(self, launch: LaunchIdentity) -> int:
-        """Count the other sizes of the kernel that were observed."""
         kernel = self.find(name_kernel(launch))
         self._refresh(kernel, launch)
         with self._lock:
             return len(kernel.observed.keys() - {name_size(launch)})
 
     def learn_source(self, launch: LaunchIdentity, *, depends_on_contents: bool | None) -> None:
-        """Take what the source says of the kernel."""
         if depends_on_contents is not None:
             with self._lock:
                 self.find(name_kernel(launch)).depends_on_contents = depends_on_contents
 
     def find(self, key: KernelKey) -> KnownKernel:
-        """Find a kernel by what `name_kernel` calls it; it need not be known."""
         with self._lock:
             found = self._kernels.get(key)
             if found is None:
@@ -138,7 +132,6 @@ class KernelSizes:
         return self.find(name_kernel(launch)).version
 
     def observe(self, launch: LaunchIdentity, work: Work, history: LaunchHistory) -> None:
-        """Take the usual time of a launch."""
         known, key = _know_history(work, history), name_size(launch)
         with self._lock:
             kernel = self.find(name_kernel(launch))
@@ -160,7 +153,6 @@ class KernelSizes:
         known: KnownSize,
         moments: tuple[SampledMoment, ...],
     ) -> None:
-        """Take what samples of a launch say."""
         with self._lock:
             kernel, key = self.find(name_kernel(launch)), name_size(launch)
             _put(kernel.estimated, key, known)
@@ -263,7 +255,6 @@ def _complete(one: KnownSize, work: Work) -> KnownSize:
 
 
 def know_estimate(model: EvidenceModel, work: Work, fused: FusedEstimate) -> KnownSize:
-    """Give a launch that was estimated as one of its kernel's sizes."""
     size = KnownSize(
         log_work=work.logs,
         log_seconds=fused.log_seconds,
@@ -288,7 +279,6 @@ def _know_history(work: Work, history: LaunchHistory) -> KnownSize | None:
 
 
 def _put(found: dict[SizeKey, T], key: SizeKey, one: T) -> None:
-    """Keep one, the newest last; the oldest go where there are too many."""
     found.pop(key, None)
     found[key] = one
     if len(found) > _MOST_SIZES:

@@ -124,7 +124,6 @@ class LaunchHistory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was observed."""
         return not self._all
 
     def find_least(self, floor_s: float) -> float:
@@ -137,7 +136,6 @@ class LaunchHistory:
         return is_near and not self.known.exclude(seconds)
 
     def add(self, one: Seen) -> Verdict:
-        """Take the newest observation and judge it."""
         if one.is_first:
             return Verdict(frozenset({ObservationFlag.FIRST_LAUNCH}))
         if one.key and any(one.key == known.key for known in self._all):
@@ -187,7 +185,6 @@ class LaunchHistory:
         )
 
     def describe(self) -> HistoryFacts:
-        """Say how many observations the answer rests on, from when, and which are set aside."""
         moments = [one.when for one in self._believed if one.when is not None]
         return HistoryFacts(
             observations=len(self._believed),
@@ -277,7 +274,6 @@ class LaunchHistory:
         self._count(these)
 
     def _count(self, new: Sequence[Seen]) -> None:
-        """Rest the answer on more observations."""
         self._believed.extend(new)
         times_s = [one.seconds for one in self._believed]
         # In the middle on the logarithmic scale: of two, none pulls more than the other.
@@ -337,7 +333,6 @@ class Judge:
         self._known: TTLCache[str, LaunchHistory] = TTLCache(_MOST_JUDGED, _STANDS_S)
 
     def judge(self, one: Observation) -> tuple[Observation, str]:
-        """Flag an observation that contradicts what is known; say what it contradicts."""
         if one.flags & _KEPT_APART:
             return one, ""
         history = self._known.get(one.launch.key)
@@ -353,12 +348,10 @@ class Judge:
         return replace(one, flags=one.flags | {ObservationFlag.DOUBTED}), verdict.doubt
 
     def forget(self) -> None:
-        """Forget what was observed, since some of it was removed."""
         self._known.clear()
 
 
 def list_doubts(facts: HistoryFacts | None) -> tuple[str, ...]:
-    """Name the observations that are set aside, and what those believed contradict."""
     if facts is None:
         return ()
     found = []

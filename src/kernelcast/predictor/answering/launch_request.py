@@ -181,7 +181,6 @@ class LaunchRequest:
 
 
 def check_problem(given: object) -> Problem:
-    """Give a problem back; refuse anything else, as a path, the usual mistake."""
     if isinstance(given, Problem):
         return given
     what = f"the path {str(given)!r}" if isinstance(given, str | Path) else type(given).__name__
@@ -212,7 +211,6 @@ def check_problem_path(given: object) -> None:
 
 
 def check_device(given: object) -> str | DeviceDescription:
-    """Give an id or a description of a device back; refuse anything else."""
     if isinstance(given, str | DeviceDescription):
         return given
     msg = (
@@ -231,7 +229,6 @@ def check_device_ids(given: object) -> None:
 
 
 def check_identity(given: object) -> LaunchIdentity:
-    """Give an identity back; refuse anything else that no launch could be observed by."""
     if isinstance(given, LaunchIdentity):
         return given
     msg = (
@@ -263,7 +260,6 @@ class RequestReader:
         self._lock = threading.Lock()
 
     def devices(self) -> tuple[DeviceDescription, ...]:
-        """Describe the devices that are asked; drivers are asked once."""
         with self._lock:
             if not self._devices:
                 found = [one for one in self._wanted if isinstance(one, DeviceDescription)]
@@ -274,7 +270,6 @@ class RequestReader:
             return tuple(self._devices.values())
 
     def replace_device(self, device: DeviceDescription) -> None:
-        """Take another description of a device, whose driver has changed."""
         with self._lock:
             if device.id in self._devices:
                 self._devices[device.id] = device
@@ -345,7 +340,6 @@ class RequestReader:
 
     @staticmethod
     def is_live(given: object) -> "TypeGuard[Launch]":
-        """Tell a launch of live objects, which needs the module that makes it."""
         module = sys.modules.get(_LIVE)
         return module is not None and isinstance(given, module.Launch)
 
@@ -357,7 +351,6 @@ class RequestReader:
 
 
 def _check_named(device: str | DeviceDescription | None, own: DeviceDescription) -> None:
-    """Refuse another device than that of a launch's queue."""
     named = device.id if isinstance(device, DeviceDescription) else device
     if named is not None and not own.id.startswith(named):
         msg = f"device {named}: the launch's queue is on {own.id}; leave the device out"

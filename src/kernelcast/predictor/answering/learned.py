@@ -44,12 +44,10 @@ class Learned:
 
     @property
     def in_domain(self) -> bool:
-        """Whether the launch resembles those that were learned from."""
         return self.distance <= 1.0
 
 
 def ask(model: EvidenceModel, facts: ModelFacts, row: LaunchRow, said: FusedEstimate) -> Learned:
-    """Ask a model's correction about a launch."""
     values = list_values(row)
     try:
         log_factor, distance = model.find_correction(said, values)
@@ -64,7 +62,6 @@ def ask(model: EvidenceModel, facts: ModelFacts, row: LaunchRow, said: FusedEsti
 
 
 def list_values(row: LaunchRow) -> dict[str, float]:
-    """Give a launch's features and figures by name."""
     found = row.vector.as_dict() | asdict(row.peaks)
     figures = {name: getattr(row, name) for name in FIGURES if hasattr(row, name)}
     return found | {name: float(one) for name, one in figures.items()}
@@ -101,7 +98,6 @@ class KnownCorrection:
     learned: Learned
 
     def serves(self, request: LaunchRequest, model: EvidenceModel) -> bool:
-        """Tell whether it holds for a launch."""
         sizes = list_sizes(request.problem)
         if not request.is_live or request.policy.methods.models or model is not self.model:
             return False

@@ -60,7 +60,6 @@ class LiveObjects(CountsHere):
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model alone."""
         del timeout_s
         return model_alone(task, report)
 

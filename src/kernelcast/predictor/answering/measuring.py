@@ -140,7 +140,6 @@ class WatchedLaunch:
             self._launch.warm_up(box)
 
     def settle(self, *, keeps_contents: bool = False) -> None:
-        """Settle the real device."""
         self._check()
         self._launch.settle(keeps_contents=keeps_contents)
 
@@ -150,7 +149,6 @@ class WatchedLaunch:
             return self._launch.time_boxes(boxes)
 
     def measure_contention(self) -> Contention | None:
-        """Ask the real device."""
         return self._launch.measure_contention()
 
     def time_whole(self) -> float:
@@ -272,7 +270,6 @@ def run_estimate(
 
 
 def record(sampled: Sampled, kernel_name: str, runs: Sequence[SampleRun]) -> Recording:
-    """Keep what a launch on a device has answered."""
     return Recording(
         kernel_name=kernel_name,
         kernel_digest=runs[0].kernel_digest,
@@ -376,7 +373,6 @@ def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
 
 
 def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate:
-    """Put the analytic model's answer and its limiters beside others."""
     if found is None:
         return estimate
     known = estimate.explanation or Explanation(tier=estimate.tier)
@@ -418,7 +414,6 @@ def _add_facts(
     problem: Problem,
     found: LaunchFacts | str | None,
 ) -> EstimateOutcome:
-    """Add what is known beside samples: features, and the analytic model's answer."""
     if not isinstance(found, LaunchFacts):
         estimate = add_analytic(outcome.estimate, problem)
         return replace(outcome, estimate=estimate, row_failure=found or "")

@@ -67,7 +67,6 @@ class Memory:
             return self._store
 
     def close(self) -> None:
-        """Close a store that was opened here."""
         with self._lock:
             if self._store is not None and self._is_ours:
                 self._store.close()

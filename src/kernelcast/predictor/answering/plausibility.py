@@ -65,7 +65,6 @@ class Expected:
     """Whether the host's clock has told it, since the device's events tell wrong times."""
 
     def holds(self, seconds: float) -> bool:
-        """Tell whether a time is near enough."""
         return self.seconds / self.factor <= seconds <= self.seconds * self.factor
 
 
@@ -81,7 +80,6 @@ class Plausible:
     """By estimates; one that is near suffices."""
 
     def supports(self, seconds: float) -> bool:
-        """Tell whether something speaks for a time."""
         least_s = max(self.floor.seconds, self.launch.seconds)
         return seconds >= least_s and any(one.holds(seconds) for one in self.expected)
 
@@ -110,7 +108,6 @@ class Plausible:
 
 
 def expect(estimate: Estimate, *, by_clock: bool = False) -> Expected:
-    """Say how far from an estimate an observation may be."""
     interval = estimate.interval
     width = max(math.log(interval.high / interval.seconds),
                 math.log(interval.seconds / interval.low))  # fmt: skip

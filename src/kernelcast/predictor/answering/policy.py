@@ -32,12 +32,10 @@ class MethodChoice:
             raise InputError(msg)
 
     def uses(self, name: str) -> bool:
-        """Tell whether a method may answer or stand beside the answer."""
         return self.wanted is None or name in self.wanted
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Models of the registry, beside the hybrid, that are asked."""
         return tuple(sorted((self.wanted or frozenset()) - set(METHODS)))
 
 
@@ -93,14 +91,12 @@ class TimeLimit:
         self._is_stopped = True
 
     def note(self, stage: str) -> None:
-        """Take note of the stage that begins."""
         is_over = self._is_stopped or not threading.main_thread().is_alive()
         if is_over or (not self.goes_on and not self.left_s):
             raise NoAnswerYetError(self.explain())
         self._stage = stage
 
     def explain(self) -> str:
-        """Say why there are no samples."""
         return f"{self.within_s:g} s were over at the stage: {self._stage}"
 
     @contextmanager

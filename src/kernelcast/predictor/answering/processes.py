@@ -70,9 +70,9 @@ class Executor(Protocol):
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome: ...
 
-    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model alone."""
-        ...
+    def model(
+        self, task: ModelTask, *, timeout_s: float, report: ReportProgress
+    ) -> ModelOutcome: ...
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
         """Count the instructions of a launch by its source; None where that does not tell."""
@@ -143,14 +143,12 @@ class WarmProcesses(CountsHere):
         return take_outcome(messages, device_id, report)
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model here: it opens no device, and the source is the caller's own."""
         from kernelcast.predictor.answering.measuring import model_alone
 
         del timeout_s
         return model_alone(task, report)
 
     def close(self) -> None:
-        """End the children; the next task starts others."""
         self.children.close()
 
 
@@ -200,7 +198,6 @@ class CallerProcesses:
             return take_outcome(messages, device_id, report)
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        """Ask the analytic model alone, which needs no device."""
         with self._hold(_NO_DEVICE) as child:
             messages = child.stream(_MODEL, task, timeout_s=timeout_s, subject=task.device_id)
             return take_result(_MODEL, messages, task.device_id, report)
@@ -226,7 +223,6 @@ class CallerProcesses:
         return None
 
     def close(self) -> None:
-        """End all processes, and start no further one."""
         with self._lock:
             self._is_closed = True
             children = [*self._spares.values(), *self._children.values()]

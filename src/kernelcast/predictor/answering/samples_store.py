@@ -37,7 +37,6 @@ class SamplesStore:
         self._has_failed = False
 
     def find(self, request: LaunchRequest) -> EstimateOutcome | None:
-        """Find the samples of a launch that still say something; None without any."""
         try:
             path = _locate(request)
             if path is None:

@@ -54,7 +54,6 @@ class _Found:
 
 
 def find_shipped() -> str:
-    """Give the folder of models that come with the package; it may be absent."""
     return str(Path(str(files("kernelcast"))) / "models" / "pretrained")
 
 
@@ -219,7 +218,6 @@ class TrainedModels:
 
 
 def _read_version(place: str, name: str) -> tuple[str | None, str]:
-    """Give the version in use, and what keeps it from being known."""
     if "://" not in place and not (Path(place) / name / _POINTERS).is_file():
         return None, ""  # without importing what reads models
     try:

@@ -132,7 +132,6 @@ class TaskSize:
 
     @property
     def label(self) -> str:
-        """The parameters as a text."""
         return ", ".join(f"{name}={value}" for name, value in self.parameters.items())
 
 

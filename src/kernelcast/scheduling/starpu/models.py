@@ -62,7 +62,6 @@ class Worker:
 
 
 def parse_worker(text: str) -> Worker:
-    """Read a worker such as ``cpu``, ``opencl0`` or ``cpu0_impl1``."""
     match = _WORKER.fullmatch(text.strip().lower())
     if match is None:
         msg = f"worker {text!r}: expected cpu, openclN or cudaN, for example opencl0 or cpu0_impl1"
@@ -82,7 +81,6 @@ def parse_worker(text: str) -> Worker:
 
 
 def check_symbol(symbol: str) -> None:
-    """Make sure that a name can be the symbol of a performance model."""
     if not _SYMBOL.fullmatch(symbol):
         msg = f"codelet {symbol!r}: expected letters, digits and underscores"
         raise InputError(msg)
@@ -205,7 +203,6 @@ def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, fl
 
 
 def write_model(model: CodeletModel) -> str:
-    """Write the text of a performance model."""
     kinds = groupby(sorted(model.entries), key=lambda one: (one.kind, one.device))
     by_device = [(kind, device, list(workers)) for (kind, device), workers in kinds]
     lines = [_RULE, "# Performance Model Version", str(FORMAT), "", _RULE, "# COMBs",
@@ -282,7 +279,6 @@ def default_host() -> str:
 
 
 def save_model(model: CodeletModel, folder: Path, *, host: str) -> Path:
-    """Write a performance model where StarPU looks for it."""
     path = folder / "codelets" / str(FORMAT) / f"{model.symbol}.{host}"
     if len(str(path.absolute())) > _LONGEST_PATH:
         msg = f"{path}: StarPU reads paths of up to {_LONGEST_PATH} letters; shorten the folder"

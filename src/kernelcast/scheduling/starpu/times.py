@@ -59,7 +59,6 @@ class Wanted:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
         return f"{self.symbol} on {self.worker} at {self.size.label}"
 
 
@@ -84,7 +83,6 @@ class EstimateFiles:
         self._used: dict[int, str] = {}
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
-        """Give the estimate of the launch with this kernel and index space."""
         problem = wanted.problem
         if problem is None:
             return None
@@ -121,7 +119,6 @@ class StoredTimes:
         self._store = store
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
-        """Give the median over observations, whatever the driver's version."""
         problem = wanted.problem
         if problem is None:
             return None
@@ -176,7 +173,6 @@ class TimesFiles:
                     raise InputError(msg) from error
 
     def find(self, wanted: Wanted) -> ExpectedTime | None:
-        """Give the time of this codelet, worker and size."""
         return self._times.get((wanted.symbol, wanted.worker, _freeze(wanted.size.parameters)))
 
 
@@ -209,7 +205,6 @@ class EstimatesNow:
         )
 
     def _choose(self, wanted: Wanted) -> DeviceDescription:
-        """Find the device; once for all sizes."""
         if wanted.device_id not in self._devices:
             found = choose_devices((wanted.device_id,) if wanted.device_id else ())
             if len(found) != 1:
@@ -244,7 +239,6 @@ def make_model(
     samples: int = LEAST_SAMPLES,
     report: Callable[[Wanted], None] = lambda _: None,
 ) -> ExportedModel:
-    """Find every time of a codelet."""
     found: list[ExportedTime] = []
     entries: dict[Worker, tuple[Entry, ...]] = {}
     for place in codelet.workers:
@@ -321,7 +315,6 @@ def deviation_of(low: float, high: float, coverage: float) -> float:
 
 
 def read_list(path: Path, what: str) -> list[Mapping[str, Any]]:
-    """Read a JSON list of objects."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
