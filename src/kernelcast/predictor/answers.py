@@ -28,7 +28,7 @@ from kernelcast.predictor.answering.evidence import (
     check_history,
     measure_launch,
 )
-from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, know_estimate
+from kernelcast.predictor.answering.kernel_sizes import KernelSizes, know_estimate
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import LaunchRequest, name_asked
 from kernelcast.predictor.answering.learned import KnownCorrection, Learned, ask, list_sizes
@@ -47,7 +47,7 @@ from kernelcast.predictor.known_launches import Answer, KnownLaunch, KnownLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.contention import list_contention
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+from kernelcast.records.errors import DeviceError, KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -93,7 +93,7 @@ class Answers:
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.sizes = KernelSizes(self._recall_kernel)
+        self.sizes = KernelSizes(self.memory.recall_kernel)
         self.evidence = EvidenceMaker(
             trained_models=self.trained_models, sizes=self.sizes, foretell=self.foretell
         )
@@ -105,22 +105,15 @@ class Answers:
             return None
         return known.answer
 
-    def ask(self, request: LaunchRequest, *, composes: bool = True) -> KnownLaunch:
+    def ask(self, request: LaunchRequest) -> KnownLaunch:
         """Find the launch and see to it that it can be answered."""
-        identity = request.identify()
-        if identity is None:
-            self._sample(request)  # says which file cannot be read
-            msg = f"{request.problem.name}: the files of its buffers cannot be read"
-            raise InputError(msg)
+        known = self._find(request)
         if self.meter is not None:
             self.meter.note(request.device)
-        known = self._find(request, identity)
         with hold(known.sampling, request.limit, BUSY):
             self._refresh(known)
             known = self._make_ready(known, request)
-            known.device = request.device
-            if composes:
-                self.compose_all([(request, known)])
+            self._compose(request, known)
         if request.remembers:
             if request.name is not None:
                 self.launches.remember(request.name, known)
@@ -129,13 +122,10 @@ class Answers:
 
     def foretell_launch(self, request: LaunchRequest) -> tuple[Estimate | None, bool]:
         """Answer by what is known without running anything; tell whether that is the last word."""
-        identity, settings = request.identify(), request.policy.settings
-        if identity is None:
-            return None, False
-        known = self._find(request, identity)
+        settings, known = request.policy.settings, self._find(request)
         self._refresh(known)
         if self._is_answered(known, request):
-            self.compose_all([(request, known)])
+            self._compose(request, known)
             return known.answer, known.answer is not None
         guess = KnownLaunch(
             identity=known.identity,
@@ -148,14 +138,14 @@ class Answers:
             guess.outcome = kept.as_kept(settings.coverage)
         else:
             try:
-                guess.basis = self._model_alone(request, identity)
+                guess.basis = self._model_alone(request, known.identity)
             except DeviceError:
-                guess.basis = self._describe(request, identity)
-        self.compose_all([(request, guess)])
+                guess.basis = self._describe(request, known.identity)
+        self._compose(request, guess)
         told = guess.answer
         if told is None or settings.measure or not settings.samples:
             return told, not settings.samples
-        cost_s = self.evidence.expect_cost(identity) + settings.plan.budget * told.seconds
+        cost_s = self.evidence.expect_cost(known.identity) + settings.plan.budget * told.seconds
         if settings.least_gain * cost_s <= told.high:
             return told, False
         costs = f"{format_seconds(cost_s)}, a run of it {format_seconds(told.seconds)}"
@@ -163,11 +153,7 @@ class Answers:
 
     def recall_history(self, request: LaunchRequest) -> LaunchHistory:
         """Give what was observed of a launch, held against all that is known of it."""
-        identity = request.identify()
-        if identity is None:
-            msg = f"{request.problem.name}: the files of its buffers cannot be read"
-            raise InputError(msg)
-        known = self._find(request, identity)
+        known = self._find(request)
         history = self._recall(known, request.policy)
         if known.absence is not None:
             raise DeviceError(known.absence.absence)
@@ -186,7 +172,7 @@ class Answers:
         def refine() -> Answer:
             more = KnownLaunch(identity=known.identity)
             more.take_samples(self.sample_once(request, before))
-            self.compose_all([(request, more)])
+            self._compose(request, more)
             return self.make_answer(more, request)
 
         return Answer(estimate=estimate, recording=known.record(), refine=refine)
@@ -220,14 +206,14 @@ class Answers:
     def lock_of(self, device_id: str) -> threading.Lock:
         return self._busy.setdefault(device_id, threading.Lock())
 
-    def compose_all(self, launches: Sequence[tuple[LaunchRequest, KnownLaunch]]) -> None:
-        for request, known in launches:
-            with known.lock:
-                known.device = request.device
-                if known.answer is None:
-                    if known.basis is None and known.outcome is not None:
-                        known.basis = self._weigh_samples(request, known.outcome)
-                    known.answer = self._choose(known, request.policy)
+    def _compose(self, request: LaunchRequest, known: KnownLaunch) -> None:
+        """Make the answer of a launch that has none."""
+        with known.lock:
+            known.device = request.device
+            if known.answer is None:
+                if known.basis is None and known.outcome is not None:
+                    known.basis = self._weigh_samples(request, known.outcome)
+                known.answer = self._choose(known, request.policy)
 
     def require(self, known: KnownLaunch, request: LaunchRequest) -> Estimate:
         """Give the answer; another thread may have found just now that it has to be made anew."""
@@ -275,7 +261,8 @@ class Answers:
     def _stamp(self, identity: LaunchIdentity) -> tuple[int, int]:
         return self.trained_models.generation, self.sizes.find_version(identity)
 
-    def _find(self, request: LaunchRequest, identity: LaunchIdentity) -> KnownLaunch:
+    def _find(self, request: LaunchRequest) -> KnownLaunch:
+        identity = request.identify()
         if request.remembers:
             return self.launches.find(identity)
         return KnownLaunch(identity=identity)
@@ -343,9 +330,9 @@ class Answers:
         if ran.device.driver != request.device.driver:
             self.take_driver(ran.device)
         identity = ran.identify()
-        if identity is not None and request.remembers:
+        if request.remembers:
             known = self.launches.join(known, identity)
-        elif identity is not None and identity.key != known.identity.key:
+        elif identity.key != known.identity.key:
             known.identity, known.history = identity, None
         with known.lock:
             self._recall(known, request.policy)
@@ -371,12 +358,6 @@ class Answers:
         known.absence = Remembered(absence=absence, failure=failure) if absence else None
         known.history = history
         return history
-
-    def _recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory] | None:
-        try:
-            return self.memory.recall_kernel(identity)
-        except KernelcastError:  # a request for the launch itself reports it
-            return None
 
     def _recall_samples(self, request: LaunchRequest) -> EstimateOutcome | None:
         """Find earlier samples of exactly this launch, whichever process took them."""
@@ -446,11 +427,10 @@ class Answers:
         if learned.log_factor is not None:
             fused = replace(fused, log_seconds=fused.log_seconds + learned.log_factor)
             learned_s = fused.seconds
-        if identity is not None:
-            self.sizes.learn_source(identity, depends_on_contents=outcome.depends_on_contents)
-            if outcome.moments:
-                size = know_estimate(evidence.model, work, fused)
-                self.sizes.estimate(identity, size, outcome.moments)
+        self.sizes.learn_source(identity, depends_on_contents=outcome.depends_on_contents)
+        if outcome.moments:
+            size = know_estimate(evidence.model, work, fused)
+            self.sizes.estimate(identity, size, outcome.moments)
         told = estimate.explain()
         notes = (*told.notes, *(facts.notes if facts else ()))
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
@@ -496,7 +476,7 @@ class Answers:
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
         device, policy = request.device, request.policy
         basis = self._describe(request, identity)
-        if self._is_told_by_sizes(basis, identity, policy):
+        if self.evidence.is_told_by_sizes(basis, identity, policy):
             return basis
         asks_static = (
             policy.settings.uses_models
@@ -511,14 +491,9 @@ class Answers:
         basis = self._describe(request, identity, found, outcome.notes)
         if asks_static:
             basis = answer_statically(self.trained_models, basis, outcome.values)
-        if not basis.pieces and not self._is_told_by_sizes(basis, identity, policy):
+        if not basis.pieces and not self.evidence.is_told_by_sizes(basis, identity, policy):
             raise refuse_unsampled(device.id, basis.estimate.warnings, is_wanted=is_wanted)
         return replace(basis, estimate=replace(basis.estimate, ndrange=outcome.ndrange))
-
-    def _is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
-        """Tell whether other sizes can answer a launch alone."""
-        maker = self.evidence
-        return maker.has_sizes(identity, policy) and bool(maker.ask_sizes(basis, identity, policy))
 
     def _describe(
         self,

@@ -214,7 +214,7 @@ def find_confidence(
     return probability
 
 
-def _exceed(end_s: float, seconds: float, sigma: float, start_s: float) -> float:
+def _exceed(end_s: float, seconds: float, sigma: float, start_s: float = 0.0) -> float:
     """Tell the probability that something ends later; one half where it surely ends then."""
     left_s = end_s - start_s
     if left_s <= 0:
@@ -229,10 +229,7 @@ def compare_estimates(one: Estimate | Interval, other: Estimate | Interval) -> f
     """Compute ``P(a < b) = Phi(log(b / a) / hypot(sigma_a, sigma_b))`` of log-normal times."""
     one, other = (x.expected if isinstance(x, Estimate) else x for x in (one, other))
     spread = math.hypot(_deviation(one), _deviation(other))
-    gap = math.log(other.seconds / one.seconds)
-    if spread == 0:
-        return 0.5 if gap == 0 else float(gap > 0)
-    return _NORMAL.cdf(gap / spread)
+    return _exceed(one.seconds, other.seconds, spread)
 
 
 def _deviation(one: Interval) -> float:

@@ -8,10 +8,9 @@ import time
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import version
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -49,6 +48,7 @@ class Observer:
         self._lock = threading.Lock()
         self._met: LRUCache[object, None] = LRUCache(_MOST)
         """Keys of observations, and kernels with their local sizes and devices."""
+        self._versions = {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}
         self.flush, self.close = self._writer.flush, self._writer.close
 
     def observe(
@@ -71,10 +71,11 @@ class Observer:
             return frozenset()
         local = identity.ndrange.local_size if identity.ndrange else None
         is_new = self._is_new((identity.kernel.digest, local or (), identity.device.id))
-        if slowdown is None:
-            alone_s = self._find_alone(identity.device.id, float(measured_s))
-        else:
-            alone_s = float(measured_s) / slowdown
+        alone_s = float(measured_s) / (slowdown or 1.0)
+        if slowdown is None and (meter := self._answers.meter) is not None:
+            beside = meter.judge_run(identity.device.id, alone_s)
+            if beside is not None and beside.is_noticeable:
+                alone_s = beside.find_alone(alone_s)
         slowdown = float(measured_s) / alone_s
         one = Observation(
             launch=identity,
@@ -84,7 +85,7 @@ class Observer:
             machine_state=MachineState(
                 load=read_load(), slowdown=slowdown if slowdown > 1 else None
             ),
-            versions=_list_versions(),
+            versions=self._versions,
             measured_at=datetime.now(UTC),
         )
         seen = Seen(
@@ -97,22 +98,11 @@ class Observer:
         self._writer.add(replace(one, flags=flags))
         return flags
 
-    def _find_alone(self, device_id: str, seconds: float) -> float:
-        """Measure what a launch that has just ended would have taken alone."""
-        meter = self._answers.meter
-        seen = None if meter is None else meter.judge_run(device_id, seconds)
-        return seen.find_alone(seconds) if seen is not None and seen.is_noticeable else seconds
-
     def _is_new(self, name: object) -> bool:
         with self._lock:
             is_new = name not in self._met
             self._met[name] = None
             return is_new
-
-
-@cache
-def _list_versions() -> Mapping[str, str]:
-    return {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}
 
 
 class ObservationLostError(KernelcastError):
@@ -143,7 +133,13 @@ class ObservationWriter:
                 )
                 raise ObservationLostError(msg)
             if self._thread is None:
-                self._start()
+                self._thread = threading.Thread(
+                    target=self._run, name="kernelcast-observations", daemon=True
+                )
+                self._thread.start()
+                # What waits is written when the interpreter ends.
+                close = weakref.WeakMethod(self.close)
+                atexit.register(lambda: (found := close()) and found())
             self._waiting.append(one)
             self._taken += 1
             if len(self._waiting) == _BATCH:
@@ -177,17 +173,14 @@ class ObservationWriter:
             if thread is not None:
                 thread.join(timeout=_LONGEST_PAUSE_S)
 
-    def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="kernelcast-observations",
-                                        daemon=True)  # fmt: skip
-        self._thread.start()
-        _register(self)
-
     def _run(self) -> None:
         pause_s = _PAUSE_S
         while True:
             with self._changed:
-                self._changed.wait_for(self._has_work, timeout=pause_s)
+                self._changed.wait_for(
+                    lambda: self._is_closed or self._is_urgent or len(self._waiting) >= _BATCH,
+                    timeout=pause_s,
+                )
                 if self._is_closed and not self._waiting:
                     return
                 if self._is_closed and self._problem is not None:
@@ -195,7 +188,15 @@ class ObservationWriter:
                 batch = list(islice(self._waiting, _BATCH))
             if not batch:
                 continue
-            problem = self._write(batch)
+            problem: KernelcastError | None = None
+            try:
+                store = self._open_store()
+                if store is not None:
+                    store.add_many(batch)
+            except KernelcastError as error:
+                problem = error
+            except Exception as error:  # noqa: BLE001 - the thread must not die with what waits
+                problem = KernelcastError(repr(error))
             with self._changed:
                 self._problem = problem
                 if problem is None:
@@ -208,29 +209,3 @@ class ObservationWriter:
             if problem is not None:
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-
-    def _has_work(self) -> bool:
-        return self._is_closed or self._is_urgent or len(self._waiting) >= _BATCH
-
-    def _write(self, batch: list[Observation]) -> KernelcastError | None:
-        try:
-            store = self._open_store()
-            if store is not None:
-                store.add_many(batch)
-        except KernelcastError as error:
-            return error
-        except Exception as error:  # noqa: BLE001 - the thread must not die with what waits
-            return KernelcastError(repr(error))
-        return None
-
-
-def _register(writer: ObservationWriter) -> None:
-    """Write what waits when the interpreter ends; a writer that is gone before needs nothing."""
-    reference = weakref.ref(writer)
-
-    def finish() -> None:
-        known = reference()
-        if known is not None:
-            known.close()
-
-    atexit.register(finish)

@@ -414,9 +414,7 @@ class Predictor:
             request = self._reader.read(launch, policy=self._policy)
             if self._answers.meter is not None:
                 self._answers.meter.note(request.device)
-            identity = request.identify()
-            assert identity is not None  # only files of problems cannot be read
-            return identity
+            return request.identify()
         return check_identity(launch)
 
     def _limit(

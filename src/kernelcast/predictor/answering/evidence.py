@@ -106,12 +106,12 @@ class EvidenceMaker:
     def weigh_samples(
         self,
         moments: tuple[SampledMoment, ...],
-        identity: LaunchIdentity | None,
+        identity: LaunchIdentity,
         device: DeviceDescription,
     ) -> list[Piece]:
         """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
         model = self.trained_models.find_evidence(device).model
-        past = [] if identity is None else self.sizes.judge_past(identity, model)
+        past = self.sizes.judge_past(identity, model)
         told = fmean([one.log_seconds for one in moments]) if moments else None
         return [
             model.weigh_samples(one, past, age_s=_find_age(one), launch_log_seconds=told)
@@ -153,10 +153,13 @@ class EvidenceMaker:
         )
         return () if piece is None else (piece,)
 
-    def has_sizes(self, identity: LaunchIdentity | None, policy: Policy) -> bool:
+    def is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
+        """Tell whether other sizes can answer a launch alone."""
+        return self.has_sizes(identity, policy) and bool(self.ask_sizes(basis, identity, policy))
+
+    def has_sizes(self, identity: LaunchIdentity, policy: Policy) -> bool:
         return (
-            identity is not None
-            and identity.ndrange is not None
+            identity.ndrange is not None
             and identity.ndrange.local_size is not None
             and policy.settings.uses_history
             and policy.methods.uses(Tier.SIZES)
@@ -225,9 +228,9 @@ def _find_age(moment: SampledMoment) -> float:
 
 
 def measure_launch(
-    problem: Problem, identity: LaunchIdentity | None, ndrange: NDRange, facts: LaunchFacts | None
+    problem: Problem, identity: LaunchIdentity, ndrange: NDRange, facts: LaunchFacts | None
 ) -> Work:
-    told = identity.parameters.get(INSTRUCTIONS) if identity else None
+    told = identity.parameters.get(INSTRUCTIONS)
     plain = count_items(ndrange, told, float(problem.buffer_bytes))
     if facts is None:
         return plain

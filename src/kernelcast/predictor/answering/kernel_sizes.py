@@ -16,6 +16,7 @@ from kernelcast.models.evidence.moments import SampledMoment
 from kernelcast.models.evidence.sizes import MEASURES, KnownSize
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.learned import KnownCorrection
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 
@@ -95,7 +96,7 @@ class KernelSizes:
 
     def __init__(
         self,
-        read_stored: Callable[[LaunchIdentity], Mapping[SizeKey, LaunchHistory] | None],
+        read_stored: Callable[[LaunchIdentity], Mapping[SizeKey, LaunchHistory]],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -206,8 +207,9 @@ class KernelSizes:
             if now_s < kernel.asked_s + _STANDS_S:
                 return
             kernel.asked_s = now_s
-        histories = self._read_stored(launch)
-        if histories is None:
+        try:
+            histories = self._read_stored(launch)
+        except KernelcastError:  # a request for the launch itself reports it
             return
         with self._lock:
             observed, found = kernel.observed, dict[SizeKey, KnownSize]()

@@ -117,17 +117,12 @@ class LaunchRequest:
         object.__setattr__(self, "problem", self.problem.on(self.device))
 
     @property
-    def includes_files(self) -> bool:
-        """Whether its identity lacks what files say that the source includes."""
-        return self.problem.kernel.includes_files
-
-    @property
     def kernel_key(self) -> tuple[str, str, str]:
         """The kernel on its device, as `kernel_sizes.name_kernel` names it."""
         return self.problem.kernel.digest, self.device.id, self.device.driver
 
-    def identify(self) -> LaunchIdentity | None:
-        """Say what the launch is remembered under; None if a buffer's file cannot be read."""
+    def identify(self) -> LaunchIdentity:
+        """Say what the launch is remembered under; `InputError` where a file cannot be read."""
         problem, policy = self.problem, self.policy
         parameters: dict[str, float] = {}
         if problem.ndrange.local_size is not None:
@@ -135,12 +130,9 @@ class LaunchRequest:
             asks = policy.methods.uses(Tier.SIZES)
             instructions = self.executor.count_work(problem, device_id, asks=asks)
             parameters = {} if instructions is None else {INSTRUCTIONS: instructions}
-        try:
-            return identify_launch(
-                problem, self.device, seed=policy.settings.seed, parameters=parameters
-            )
-        except InputError:  # sampling will say so better
-            return None
+        return identify_launch(
+            problem, self.device, seed=policy.settings.seed, parameters=parameters
+        )
 
     def ask_model(self) -> ModelTask:
         stand_in = find_stand_in(self.device)

@@ -72,19 +72,12 @@ class SamplesStore:
 
 def _locate(request: LaunchRequest) -> Path | None:
     """Name a launch by all that samples depend on; None where something is not known."""
-    identity = None if request.is_live or request.includes_files else request.identify()
-    if identity is None:
+    if request.is_live or request.problem.kernel.includes_files:  # whose contents are not known
         return None
     plan = request.policy.settings.plan
-    key = (_find_version(), _stamp_code(), identity.key, plan.budget, plan.seed)
+    key = (_stamp_code(), request.identify().key, plan.budget, plan.seed)
     digest = hashlib.sha256(repr(key).encode()).hexdigest()
     return data_folder() / "samples" / digest[:2] / f"{digest}.json"
-
-
-@cache
-def _find_version() -> str:
-    """Give the version of this package, which importlib looks for in files at each call."""
-    return version("kernelcast")
 
 
 @cache
@@ -93,7 +86,7 @@ def _stamp_code() -> str:
     package = Path(__file__).parents[2]
     is_installed = package.parent.name in {"site-packages", "dist-packages"}
     places = [package / "__init__.py"] if is_installed else sorted(package.rglob("*.py"))
-    found = hashlib.sha256()
+    found = hashlib.sha256(version("kernelcast").encode())
     for path in places:
         status = path.stat()
         found.update(f"{path} {status.st_mtime_ns} {status.st_size}".encode())
