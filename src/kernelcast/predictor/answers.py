@@ -13,11 +13,8 @@ from kernelcast.predictor.answering.composing import (
     NOTHING,
     Basis,
     Remembered,
-    choose_pieces,
     compose,
-    describe_launch,
     explain_unsampled,
-    refuse_unsampled,
 )
 from kernelcast.predictor.answering.evidence import (
     EvidenceMaker,
@@ -48,7 +45,7 @@ from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.contention import list_contention
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, KernelcastError
-from kernelcast.records.estimates import Estimate
+from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.explanation import Explanation, Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
@@ -492,7 +489,15 @@ class Answers:
         if asks_static:
             basis = answer_statically(self.trained_models, basis, outcome.values)
         if not basis.pieces and not self.evidence.is_told_by_sizes(basis, identity, policy):
-            raise refuse_unsampled(device.id, basis.estimate.warnings, is_wanted=is_wanted)
+            told = "".join(f"{one}; " for one in basis.estimate.warnings)
+            msg = (
+                f"{device.id}: no estimate without sampling: {told}the device was not calibrated; "
+                f"`kernelcast calibrate --device {device.id}` makes the description that the "
+                "analytic model needs, or allow sampling"
+                if is_wanted
+                else f"{device.id}: nothing may be sampled, and the analytic model is not wanted"
+            )
+            raise DeviceError(msg)
         return replace(basis, estimate=replace(basis.estimate, ndrange=outcome.ndrange))
 
     def _describe(
@@ -503,18 +508,41 @@ class Answers:
         notes: Sequence[str] = (),
     ) -> Basis:
         problem, device = request.problem, request.device
-        told = (None, 0.0) if analytic is None else (analytic.seconds, analytic.doubt)
+        coverage = request.policy.settings.coverage
         ndrange = identity.ndrange or problem.ndrange
+        estimate = Estimate(
+            device=device.name,
+            device_id=device.id,
+            kernel=problem.kernel.name,
+            ndrange=ndrange,
+            compute_units=device.compute_units,
+            saturation=None,
+            sample_work_groups=(0, 0),
+            sampled_work_groups=0,
+            # How long it takes is not said yet.
+            interval=Interval(seconds=1.0, low=1.0, high=1.0, coverage=coverage),
+            tier=Tier.ANALYTIC,
+            estimates_s={},
+            sampling_seconds=0.0,
+            overhead_seconds=0.0,
+            identity=identity,
+            explanation=Explanation(tier=Tier.ANALYTIC, notes=tuple(notes)),
+        )
+        told: tuple[float | None, float] = (None, 0.0)
+        if analytic is not None:
+            told = analytic.seconds, analytic.doubt
+            estimate = replace(
+                estimate,
+                estimates_s={Tier.ANALYTIC.value: analytic.seconds},
+                limiter=analytic.limiter,
+                explanation=Explanation(
+                    tier=Tier.ANALYTIC,
+                    limiters=dict(analytic.limiters),
+                    notes=(*notes, *analytic.notes),
+                ),
+            )
         return Basis(
-            estimate=describe_launch(
-                device,
-                problem.kernel.name,
-                ndrange,
-                coverage=request.policy.settings.coverage,
-                analytic=analytic,
-                notes=notes,
-                identity=identity,
-            ),
+            estimate=estimate,
             pieces=tuple(self.evidence.weigh_models(problem, device, *told)),
             evidence=self.trained_models.find_evidence(device),
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
@@ -532,8 +560,8 @@ class Answers:
         made: Estimate | None = None
         pieces: tuple[Piece, ...] = ()
         if known.sampled is None and (basis.pieces or sizes):
-            pieces = choose_pieces(basis, NOTHING, sizes, policy.methods)
-            made = known.sampled = compose(basis, NOTHING, pieces, policy.methods)
+            made, pieces = compose(basis, NOTHING, sizes, policy.methods)
+            known.sampled = made
             expected = expect(made, by_clock=known.outcome is not None and known.outcome.by_clock)
             if made.identity is not None:
                 self.memory.keep_expected(made.identity, expected)
@@ -545,8 +573,7 @@ class Answers:
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
         if made is None or remembered is not NOTHING:
-            pieces = choose_pieces(basis, remembered, sizes, policy.methods)
-            made = compose(basis, remembered, pieces, policy.methods)
+            made, pieces = compose(basis, remembered, sizes, policy.methods)
         known.pieces = pieces
         return made
 

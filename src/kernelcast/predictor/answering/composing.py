@@ -4,24 +4,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import combinations
 from statistics import median
 
-from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
+from kernelcast.models.evidence.fusion import Kind, Piece, fuse
 from kernelcast.models.evidence.model import ASSUMED_ERRORS, move, name_situation
 from kernelcast.predictor.answering.kernel_sizes import Work
 from kernelcast.predictor.answering.launch_history import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.learned import Learned
 from kernelcast.predictor.answering.policy import MethodChoice
 from kernelcast.predictor.answering.trained_models import FoundEvidence
-from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.explanation import Explanation, HistoryFacts, PieceFacts
-from kernelcast.records.launch_identity import LaunchIdentity
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.readable_times import format_seconds
 
 _TIERS: Mapping[Kind, Tier] = {
@@ -99,58 +93,6 @@ class Basis:
     """How much it does, to be compared with other sizes; None where that is not known."""
 
 
-def describe_launch(
-    device: DeviceDescription,
-    kernel: str,
-    ndrange: NDRange,
-    *,
-    coverage: float,
-    identity: LaunchIdentity | None,
-    analytic: AnalyticEstimate | None = None,
-    notes: Sequence[str] = (),
-) -> Estimate:
-    """Describe a launch that nothing was run of; how long it takes is not said yet."""
-    limiters = {} if analytic is None else dict(analytic.limiters)
-    told = (*notes, *(analytic.notes if analytic else ()))
-    return Estimate(
-        device=device.name,
-        device_id=device.id,
-        kernel=kernel,
-        ndrange=ndrange,
-        compute_units=device.compute_units,
-        saturation=None,
-        sample_work_groups=(0, 0),
-        sampled_work_groups=0,
-        interval=_hold_place(coverage),
-        tier=Tier.ANALYTIC,
-        estimates_s={} if analytic is None else {Tier.ANALYTIC.value: analytic.seconds},
-        sampling_seconds=0.0,
-        overhead_seconds=0.0,
-        limiter=None if analytic is None else analytic.limiter,
-        identity=identity,
-        explanation=Explanation(tier=Tier.ANALYTIC, limiters=limiters, notes=told),
-    )
-
-
-@lru_cache(maxsize=16)
-def _hold_place(coverage: float) -> Interval:
-    return Interval(seconds=1.0, low=1.0, high=1.0, coverage=coverage)
-
-
-def refuse_unsampled(device_id: str, notes: Sequence[str] = (), *, is_wanted: bool) -> DeviceError:
-    """Say what is missing for an answer without samples."""
-    if not is_wanted:
-        return DeviceError(
-            f"{device_id}: nothing may be sampled, and the analytic model is not wanted"
-        )
-    told = "".join(f"{one}; " for one in notes)
-    return DeviceError(
-        f"{device_id}: no estimate without sampling: {told}the device was not calibrated; "
-        f"`kernelcast calibrate --device {device_id}` makes the description that the analytic "
-        "model needs, or allow sampling"
-    )
-
-
 def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
     """Say in an answer why the launch was not sampled, and that asking again may be better."""
     note = f"not sampled: {why}"
@@ -164,9 +106,16 @@ def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
 
 
 def compose(
-    basis: Basis, remembered: Remembered, pieces: Sequence[Piece], methods: MethodChoice
-) -> Estimate:
+    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
+) -> tuple[Estimate, tuple[Piece, ...]]:
+    """Fuse what may answer of all that is known of a launch, or all of it where nothing may."""
     estimate, evidence, learned = basis.estimate, basis.evidence, basis.learned
+    observed = () if remembered.piece is None else (remembered.piece,)
+    pieces = (*observed, *sizes, *basis.pieces)
+    if methods.wanted is not None:
+        wanted = {Tier.LINEAR} if methods.uses(Tier.HYBRID) else set()
+        wanted |= {tier for tier in Tier if methods.uses(tier)}
+        pieces = tuple(one for one in pieces if _TIERS[one.kind] in wanted) or pieces
     fused = fuse(pieces)
     warnings: list[str] = []
     tier = _TIERS[fused.leading_kind]
@@ -190,15 +139,37 @@ def compose(
         origin = _ASSUMED
         warnings.append(_ASSUMED)
     missing.pop(tier.value, None)
-    methods_s = list_methods(basis, remembered, pieces).items()
-    return replace(
+    methods_s = dict(estimate.estimates_s)
+    for one in pieces:
+        if _TIERS[one.kind] in {Tier.SIZES, Tier.LEARNED}:
+            methods_s[_TIERS[one.kind].value] = math.exp(one.log_seconds)
+    if basis.learned_s is not None:
+        methods_s[Tier.HYBRID.value] = basis.learned_s
+    if remembered.interval is not None:
+        methods_s[Tier.HISTORY.value] = remembered.interval.seconds
+    failures = [f"an evidence model was passed over: {one}" for one in evidence.failures]
+    failures += [f"no learned correction: {learned.failure}"] if learned.failure else []
+    failures += [f"no history: {remembered.failure}"] if remembered.failure else []
+    facts = [
+        PieceFacts(
+            kind=one.kind.value,
+            seconds=math.exp(one.log_seconds),
+            deviation=math.sqrt(one.variance),
+            weight=weight,
+            moment=one.moment,
+            note="" if one.kind is Kind.SAMPLES else one.note,
+            measured_at=None if one.at_s is None else datetime.fromtimestamp(one.at_s, UTC),
+        )
+        for one, weight in zip(fused.pieces, fused.weights, strict=True)
+    ]
+    made = replace(
         estimate,
         interval=evidence.model.surround(fused, estimate.coverage),
         tier=tier,
         in_domain=estimate.in_domain and (learned.log_factor is None or learned.in_domain),
-        estimates_s={name: seconds for name, seconds in methods_s if methods.uses(name)},
+        estimates_s={name: seconds for name, seconds in methods_s.items() if methods.uses(name)},
         warnings=(
-            *estimate.warnings, *_list_failures(basis, remembered), *warnings,
+            *estimate.warnings, *failures, *warnings,
             *list_contradictions(pieces), *list_doubts(remembered.facts),
         ),
         explanation=replace(
@@ -206,26 +177,14 @@ def compose(
             tier=tier,
             interval=origin,
             missing=missing,
-            pieces=list_pieces(fused),
+            pieces=tuple(sorted(facts, key=lambda one: -one.weight)),
             evidence=evidence.origin,
             model=learned.facts,
             influences=learned.influences,
             history=remembered.facts,
         ),
     )  # fmt: skip
-
-
-def choose_pieces(
-    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
-) -> tuple[Piece, ...]:
-    """Give what may answer of all that is known; all of it where nothing may."""
-    observed = () if remembered.piece is None else (remembered.piece,)
-    known = (*observed, *sizes, *basis.pieces)
-    if methods.wanted is None:
-        return known
-    wanted = {Tier.LINEAR} if methods.uses(Tier.HYBRID) else set()
-    wanted |= {tier for tier in Tier if methods.uses(tier)}
-    return tuple(one for one in known if _TIERS[one.kind] in wanted) or known
+    return made, pieces
 
 
 def list_contradictions(pieces: Sequence[Piece]) -> list[str]:
@@ -243,41 +202,3 @@ def list_contradictions(pieces: Sequence[Piece]) -> list[str]:
         if abs(log_s - other_log_s)
         > max(_LEAST_CONTRADICTION, _CONTRADICT * math.sqrt(variance + other_variance))
     ]
-
-
-def list_pieces(fused: FusedEstimate) -> tuple[PieceFacts, ...]:
-    found = [
-        PieceFacts(
-            kind=one.kind.value,
-            seconds=math.exp(one.log_seconds),
-            deviation=math.sqrt(one.variance),
-            weight=weight,
-            moment=one.moment,
-            note="" if one.kind is Kind.SAMPLES else one.note,
-            measured_at=None if one.at_s is None else datetime.fromtimestamp(one.at_s, UTC),
-        )
-        for one, weight in zip(fused.pieces, fused.weights, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda one: -one.weight))
-
-
-def _list_failures(basis: Basis, remembered: Remembered) -> list[str]:
-    found = [f"an evidence model was passed over: {one}" for one in basis.evidence.failures]
-    if basis.learned.failure:
-        found.append(f"no learned correction: {basis.learned.failure}")
-    if remembered.failure:
-        found.append(f"no history: {remembered.failure}")
-    return found
-
-
-def list_methods(basis: Basis, remembered: Remembered, pieces: Sequence[Piece]) -> dict[str, float]:
-    found = dict(basis.estimate.estimates_s)
-    for one in pieces:
-        tier = _TIERS[one.kind]
-        if tier in {Tier.SIZES, Tier.LEARNED}:
-            found[tier.value] = math.exp(one.log_seconds)
-    if basis.learned_s is not None:
-        found[Tier.HYBRID.value] = basis.learned_s
-    if remembered.interval is not None:
-        found[Tier.HISTORY.value] = remembered.interval.seconds
-    return found
