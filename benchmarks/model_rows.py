@@ -26,9 +26,8 @@ from kernelcast.analytic.cpu.estimate import REVISION, estimate_cpu
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import analyse
-from kernelcast.features.vector.catalogue import combine
-from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.features.vector.static import StaticSource
+from kernelcast.features.counter_features import CounterSource
+from kernelcast.features.vector import StaticSource, combine
 from kernelcast.launches.counting import (
     Counted,
     count_exactly,

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.vector.catalogue import list_features
+from kernelcast.features.vector import list_features
 from kernelcast.launches.features import (
     FeatureSettings,
     FeatureTask,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.corpus_problems import prepare_launch
-from kernelcast.features.vector.catalogue import combine
+from kernelcast.features.vector import combine
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.estimating import estimate_analytically

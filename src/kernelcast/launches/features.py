@@ -8,13 +8,17 @@ from functools import cached_property
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
+from kernelcast.features.counter_features import CounterSource
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.touched_bytes import compare_touched
-from kernelcast.features.vector.catalogue import Source, combine
-from kernelcast.features.vector.compiler import CompilerSource
-from kernelcast.features.vector.sampled import SampledSource, find_longest
-from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.features.vector.static import StaticSource
+from kernelcast.features.vector import (
+    CompilerSource,
+    SampledSource,
+    Source,
+    StaticSource,
+    combine,
+    find_longest,
+)
 from kernelcast.launches.counting import (
     count_from_source,
     count_launch,

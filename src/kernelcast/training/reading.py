@@ -7,9 +7,8 @@ from itertools import chain, islice
 from pathlib import Path
 
 from kernelcast.features.analysis import analyse
-from kernelcast.features.vector.catalogue import combine
-from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.features.vector.static import StaticSource
+from kernelcast.features.counter_features import CounterSource
+from kernelcast.features.vector import StaticSource, combine
 from kernelcast.launches.counting import count_from_source
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.data_store import open_data_store

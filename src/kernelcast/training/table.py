@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from kernelcast.features.vector.definitions import compute_features
-from kernelcast.features.vector.sampled import FEATURES, SampledSource
+from kernelcast.features.counter_features import compute_features
+from kernelcast.features.vector import SAMPLED, SampledSource
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import list_machines
 from kernelcast.models.linear import fit_linear
@@ -237,7 +237,7 @@ def _list_features(one: Observation, run: SampleRun | None) -> dict[str, float]:
         for name, value in stored.items()
         if not name.startswith("sampled.") or name in _OF_SOURCE
     }
-    return {**others, **compute_features(FEATURES, source)}
+    return {**others, **compute_features(SAMPLED, source)}
 
 
 def _describe(

@@ -5,11 +5,15 @@ import pytest
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
-from kernelcast.features.vector.catalogue import combine, list_features, make_schema
-from kernelcast.features.vector.compiler import CompilerSource
-from kernelcast.features.vector.sampled import SampledSource
-from kernelcast.features.vector.sharing import CounterSource
-from kernelcast.features.vector.static import StaticSource
+from kernelcast.features.counter_features import CounterSource
+from kernelcast.features.vector import (
+    CompilerSource,
+    SampledSource,
+    StaticSource,
+    combine,
+    list_features,
+    make_schema,
+)
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.device import SaturationPoint

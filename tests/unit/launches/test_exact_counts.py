@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.vector.catalogue import combine
-from kernelcast.features.vector.sharing import CounterSource
+from kernelcast.features.counter_features import CounterSource
+from kernelcast.features.vector import combine
 from kernelcast.launches.counting import count_exactly
 from kernelcast.launches.features import DeviceFindings, KernelFeatures, read_source_features
 from kernelcast.launches.problem_file import read_problem

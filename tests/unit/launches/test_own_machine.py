@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.vector.catalogue import combine
+from kernelcast.features.vector import combine
 from kernelcast.launches.machines import find_own_machine, model_own_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering.measuring import add_analytic

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.vector.catalogue import make_schema
+from kernelcast.features.vector import make_schema
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.predictor.answering.tasks import LaunchRow

@@ -10,8 +10,7 @@ from importlib import import_module
 from typing import Final, Protocol, Self
 
 from kernelcast.features.analysis import analyse
-from kernelcast.features.vector.catalogue import combine
-from kernelcast.features.vector.sampled import SampledSource
+from kernelcast.features.vector import SampledSource, combine
 from kernelcast.features.wait_loops import find_wait_loop
 from kernelcast.launches.data_folder import kept_folder
 from kernelcast.launches.estimation import (

@@ -12,7 +12,7 @@ from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.vector.catalogue import combine
+from kernelcast.features.vector import combine
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import check_name

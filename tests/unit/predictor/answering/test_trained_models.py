@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.vector.catalogue import make_schema
+from kernelcast.features.vector import make_schema
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.persistence import ModelRegistry

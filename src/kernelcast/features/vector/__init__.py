@@ -1,1 +1,0 @@
-"""Feature vectors: each feature by name, meaning and formula; see its `catalogue`."""
