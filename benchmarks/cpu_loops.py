@@ -25,7 +25,6 @@ from kernelcast.launches.modelling.compiled_loops import CompilerChoice, compile
 from kernelcast.launches.modelling.cpu_loops import LoopModel
 from kernelcast.sampling.loop_benchmark import (
     FLAGS,
-    LoopSampling,
     LoopToRun,
     compile_to_assembly,
     measure_loop,
@@ -106,7 +105,7 @@ def check_loop(source: str, label: str, constants: Mapping[str, int]) -> float:
 
 
 def compare(
-    name: str, level: str, machine: CpuMachine, clock_hz: float, sampling: LoopSampling
+    name: str, level: str, machine: CpuMachine, clock_hz: float, samples: int
 ) -> dict[str, Any]:
     """Predict and measure a loop with its data in one cache."""
     source = LOOPS[name]
@@ -122,7 +121,8 @@ def compare(
         place = [one.name for one in found.volumes.levels].index(level)
         row[provider] = found.ecm.cumulative()[place]
         row[f"{provider}_range"] = [found.least_cycles, found.most_cycles]
-    measured = measure_loop(LoopToRun(source=source, constants=constants), sampling)
+    loop = LoopToRun(source=source, constants=constants)
+    measured = measure_loop(loop, least_s=0.02, samples=samples)
     cycles = found.work.cycles(measured.shortest_s)
     passes = check_loop(source, compiled.loop.label, constants)
     return {
@@ -205,8 +205,9 @@ def main() -> None:
     given = parser.parse_args()
     machine = read_machine(find_machine(given.machine))
     clock_hz = measure_clock()
-    sampling = LoopSampling(least_s=0.02, samples=given.samples)
-    rows = [compare(name, level, machine, clock_hz, sampling) for name in LOOPS for level in SIZES]
+    rows = [
+        compare(name, level, machine, clock_hz, given.samples) for name in LOOPS for level in SIZES
+    ]
     write(rows, machine, clock_hz)
     print((FOLDER / "summary.md").read_text(encoding="utf-8"))
 

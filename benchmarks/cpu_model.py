@@ -26,7 +26,7 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.cpu_loops import LoopModel, read_loop_file
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
-from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, measure_loop
+from kernelcast.sampling.loop_benchmark import LoopToRun, measure_loop
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results"
@@ -158,7 +158,7 @@ def sweep(machine: CpuMachine, sizes: Sequence[int], *, measures: bool) -> dict[
             count = PLANES * size * size
             measured = measure_loop(
                 LoopToRun(source=source, constants=constants, array_bytes=3 * 8 * count),
-                LoopSampling(least_s=0.1, samples=5),
+                least_s=0.1,
             )  # fmt: skip
             row["measured"] = {
                 "cycles": found.work.cycles(measured.seconds),

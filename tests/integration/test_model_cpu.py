@@ -1,5 +1,6 @@
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import LoopSampling, LoopToRun, find_compiler, measure_loop
+from kernelcast.sampling.loop_benchmark import LoopToRun, find_compiler, measure_loop
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPS = ROOT / "examples/loops"
@@ -16,7 +17,7 @@ MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
 needs_compiler = pytest.mark.skipif(
     find_compiler() is None or shutil.which("cc") is None, reason="no C compiler is installed"
 )
-SHORT = LoopSampling(least_s=2e-3, samples=3)
+SHORT: dict[str, Any] = {"least_s": 2e-3, "samples": 3}
 
 
 @needs_compiler
@@ -24,7 +25,7 @@ SHORT = LoopSampling(least_s=2e-3, samples=3)
 def test_every_example_can_be_measured(name: str) -> None:
     """Compiles and runs each example loop; processor's time is at most a little above wall time."""
     source = (LOOPS / f"{name}.c").read_text(encoding="utf-8")
-    found = measure_loop(LoopToRun(source=source, constants={"M": 20, "N": 40}), SHORT)
+    found = measure_loop(LoopToRun(source=source, constants={"M": 20, "N": 40}), **SHORT)
     assert len(found.wall_s) == len(found.cpu_s) == 3
     assert all(0 < cpu < 1.5 * wall for cpu, wall in zip(found.cpu_s, found.wall_s, strict=True))
 
@@ -34,7 +35,7 @@ def test_longer_loops_take_longer() -> None:
     """Measures the loop, not something beside it."""
     source = (LOOPS / "sum.c").read_text(encoding="utf-8")
     short, long = (
-        measure_loop(LoopToRun(source=source, constants={"N": size}), SHORT).shortest_s
+        measure_loop(LoopToRun(source=source, constants={"N": size}), **SHORT).shortest_s
         for size in (2000, 64_000)
     )
     assert 8 < long / short < 128

@@ -7,8 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +52,7 @@ def make_array(argument: BufferArgument, *, seed: int) -> Array:
     return array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FillOrder:
+class FillOrder(NamedTuple):
     """A buffer to be filled, or the part of it that is not filled yet."""
 
     argument: BufferArgument
@@ -116,7 +114,13 @@ def _open_content(order: FillOrder) -> Callable[[Array, int], None]:
     argument, seed = order.argument, order.seed
     total = argument.count * argument.element.stored_lanes
     if argument.init is Init.ARANGE:
-        return _count_up
+
+        def count_up(part: Array, begin: int) -> None:
+            for place in range(0, part.size, _PIECE):
+                piece, first = part[place : place + _PIECE], begin + place
+                np.copyto(piece, np.arange(first, first + piece.size), casting="unsafe")
+
+        return count_up
     if argument.init is Init.FILE:
         content = _load(argument).reshape(-1)
     elif argument.init is Init.PERMUTATION:
@@ -137,13 +141,6 @@ def _open_content(order: FillOrder) -> Callable[[Array, int], None]:
             done += piece.size
 
     return write
-
-
-def _count_up(part: Array, begin: int) -> None:
-    for place in range(0, part.size, _PIECE):
-        piece = part[place : place + _PIECE]
-        first = begin + place
-        np.copyto(piece, np.arange(first, first + piece.size), casting="unsafe")
 
 
 def _draw_once(argument: BufferArgument, count: int, seed: int) -> Array:

@@ -132,17 +132,13 @@ def recall_trial(
     found = find()
     # Other programs can only make a timer disagree, and hide who works.
     is_sure = found.agrees and found.cores is not None
-    if path is not None and (is_sure or _is_quiet()):
+    if path is not None and not is_sure:
+        time.sleep(2e-3)  # our own threads wait by spinning for a while
+    if path is not None and (is_sure or not count_others()):
         with suppress(OSError):
             kept = {"made_for": made_for, "trial": asdict(found)}
             write_private(path, json.dumps(kept).encode())
     return found
-
-
-def _is_quiet() -> bool:
-    """Tell whether no other program is at work; our own threads wait by spinning for a while."""
-    time.sleep(2e-3)
-    return not count_others()
 
 
 def try_device(

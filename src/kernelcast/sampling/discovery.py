@@ -41,8 +41,18 @@ INSTALL_HINT = (
 
 def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
     """Find every device of every platform, in the order of their ids."""
+    handles: list[cl.Device] = []
+    through_cuda = cast("list[cl.Device]", cuda.list_devices())
+    with suppress(cl.Error):  # the loader found no platform at all
+        for platform in cl.get_platforms():
+            with suppress(cl.Error):  # a platform without devices answers with an error
+                handles += platform.get_devices()
+    shown = {_position(one)[-2:] for one in handles if one.type & cl.device_type.GPU}
+    # GPUs that OpenCL shows too are listed once. Older drivers do not tell the bus's domain.
+    handles += [one for one in through_cuda if _position(one)[-2:] not in shown]
     found: dict[str, tuple[DeviceDescription, cl.Device]] = {}
-    for device in _list_handles():
+    # In an order of our own, not the loader's.
+    for device in sorted(handles, key=lambda one: (_identity(one), _position(one))):
         description = describe_device(device, taken=found)
         found[description.id] = (description, device)
     if not found:
@@ -100,20 +110,6 @@ def read_dialect(device: cl.Device) -> Dialect:
         has_images=bool(_query(device, "image_support", default=True)),
         is_little_endian=bool(_query(device, "endian_little", default=True)),
     )  # fmt: skip
-
-
-def _list_handles() -> list[cl.Device]:
-    """List the devices in an order of our own, not the loader's."""
-    handles: list[cl.Device] = []
-    through_cuda = cast("list[cl.Device]", cuda.list_devices())
-    with suppress(cl.Error):  # the loader found no platform at all
-        for platform in cl.get_platforms():
-            with suppress(cl.Error):  # a platform without devices answers with an error
-                handles += platform.get_devices()
-    shown = {_position(one)[-2:] for one in handles if one.type & cl.device_type.GPU}
-    # GPUs that OpenCL shows too are listed once. Older drivers do not tell the bus's domain.
-    handles += [one for one in through_cuda if _position(one)[-2:] not in shown]
-    return sorted(handles, key=lambda device: (_identity(device), _position(device)))
 
 
 def _make_id(device: cl.Device, taken: frozenset[str]) -> str:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -55,29 +54,19 @@ def check_launch(
             f"{device.id}: kernel {kernel.name} declares {local_bytes:,} bytes of local memory, a "
             f"compute unit has {device.local_memory_bytes:,}"
         )
-    _check_remainder(device, kernel, ndrange)
-
-
-def _check_remainder(device: DeviceDescription, kernel: Kernel, ndrange: NDRange) -> None:
-    """Refuse a smaller last work-group where device or language version has none."""
-    if ndrange.is_uniform:
-        return
     is_allowed = any(_MODERN_LANGUAGE.fullmatch(option) for option in kernel.build_options)
-    if device.has_non_uniform_work_groups and is_allowed:
+    if ndrange.is_uniform or (device.has_non_uniform_work_groups and is_allowed):
         return
     why = (
         "the device has no non-uniform work-groups"
         if not device.has_non_uniform_work_groups
         else "OpenCL C before 2.0 has no non-uniform work-groups (build with -cl-std=CL2.0)"
     )
-    for axis, (size, local) in enumerate(
-        zip(ndrange.global_size, ndrange.known_local_size, strict=True)
-    ):
-        if size % local:
-            padded = -(-size // local) * local
+    for axis, (size, each) in enumerate(zip(ndrange.global_size, local, strict=True)):
+        if size % each:
             raise DeviceLimitError(
-                f"{device.id}: axis {axis}: local size {local} does not divide global size "
-                f"{size}, and {why}; pad the global size to {padded} and guard the kernel"
+                f"{device.id}: axis {axis}: local size {each} does not divide global size {size}, "
+                f"and {why}; pad the global size to {-(-size // each) * each} and guard the kernel"
             )
 
 
@@ -96,7 +85,17 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
     most = session.description.max_work_group_size
     local_size = session.chosen_local_sizes.get(ndrange.global_size)
     if local_size is None:
-        local_size = _read_choice(session, ndrange)
+        kernel = cl.Kernel(
+            build_program(session.context, session.device, _SOURCE, ()), "kc_local_size"
+        )
+        chosen = np.zeros(3, dtype=np.uint32)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        buffer = cl.Buffer(session.context, flags, hostbuf=chosen)
+        kernel.set_args(buffer)
+        cl.enqueue_nd_range_kernel(session.queue, kernel, ndrange.global_size, None)
+        cl.enqueue_copy(session.queue, chosen, buffer)
+        session.queue.finish()
+        local_size = tuple(int(size) for size in chosen[: ndrange.dimensions])
         session.chosen_local_sizes[ndrange.global_size] = local_size
     if any(size < 1 for size in local_size) or math.prod(local_size) > most:
         raise DeviceLimitError(
@@ -104,16 +103,3 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
             f"{most} work-items are allowed; give a local_size"
         )
     return replace(ndrange, local_size=local_size)
-
-
-def _read_choice(session: DeviceSession, ndrange: NDRange) -> tuple[int, ...]:
-    program = build_program(session.context, session.device, _SOURCE, ())
-    kernel = cl.Kernel(program, "kc_local_size")
-    chosen = np.zeros(3, dtype=np.uint32)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    buffer = cl.Buffer(session.context, flags, hostbuf=chosen)
-    kernel.set_args(buffer)
-    cl.enqueue_nd_range_kernel(session.queue, kernel, ndrange.global_size, None)
-    cl.enqueue_copy(session.queue, chosen, buffer)
-    session.queue.finish()
-    return tuple(int(size) for size in chosen[: ndrange.dimensions])

@@ -12,11 +12,6 @@ from pathlib import Path
 
 from kernelcast.records.errors import InputError, MeasurementError
 
-__all__ = [
-    "FLAGS", "RUN", "LoopMeasurement", "LoopSampling", "LoopToRun", "compile_to_assembly",
-    "find_compiler", "measure_loop", "write_program",
-]  # fmt: skip
-
 RUN = "kc_run"
 """The function that holds the loop."""
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast")
@@ -87,15 +82,6 @@ int main(int count, char **words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopSampling:
-    least_s: float = 0.05
-    """Shortest time of a sample: the loop is repeated until it takes so long."""
-    samples: int = 5
-    limit_s: float = 600.0
-    """After which a program is taken for stuck."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopToRun:
     source: str
     """Declarations and one loop nest, in C."""
@@ -133,16 +119,18 @@ class LoopMeasurement:
         return min(self.cpu_s)
 
 
-def measure_loop(loop: LoopToRun, sampling: LoopSampling | None = None) -> LoopMeasurement:
-    sampling = sampling or LoopSampling()
+def measure_loop(
+    loop: LoopToRun, *, least_s: float = 0.05, samples: int = 5, limit_s: float = 600.0
+) -> LoopMeasurement:
+    """Time samples of at least that length; a program that takes longer than the limit is stuck."""
     compiler = _require_compiler(loop.compiler)
     with tempfile.TemporaryDirectory(prefix="kernelcast-loop-") as folder:
         program = _compile(loop, compiler, Path(folder))
-        command = [str(program), str(sampling.least_s), str(sampling.samples)]
+        command = [str(program), str(least_s), str(samples)]
         try:
-            done = _run(command, timeout=sampling.limit_s)
+            done = _run(command, timeout=limit_s)
         except subprocess.TimeoutExpired as error:
-            msg = f"the loop did not end within {sampling.limit_s:g} s; give a smaller size"
+            msg = f"the loop did not end within {limit_s:g} s; give a smaller size"
             raise MeasurementError(msg) from error
     if done.returncode:
         raise MeasurementError(

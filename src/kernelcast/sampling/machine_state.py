@@ -5,10 +5,10 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelcast.records.observed_times import MachineState
 
@@ -20,8 +20,7 @@ _STATISTICS = Path("/proc/stat")
 _BUSY, _STOLEN = (0, 1, 2, 5, 6), 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Processor:
+class Processor(NamedTuple):
     """The host's processor; what cannot be read is empty."""
 
     name: str
@@ -30,8 +29,7 @@ class Processor:
     """Its family and model, as numbers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorTimes:
+class ProcessorTimes(NamedTuple):
     """Seconds that processors have spent so far, all together; None is what cannot be read."""
 
     at_s: float

@@ -187,7 +187,13 @@ class ScratchArguments(WrittenArguments):
         sizes = {key: parent.size for key, parent in self._originals.items()}
         super().__init__(queue, sizes, places, noticed, reach)
         self._make_room(arguments, description)
-        self._image_copies = {key: _make_alike(one) for key, one in self._images.items()}
+        self._image_copies = {
+            key: cl.create_image(
+                one.context, cl.mem_flags.READ_WRITE, one.format, shape=_find_shape(one),
+                is_array=one.type == cl.mem_object_type.IMAGE2D_ARRAY,
+            )
+            for key, one in self._images.items()
+        }  # fmt: skip
         self._copy_images()
         self._copies = {
             key: self._pool.get(size, may_be_larger=True) for key, size in sizes.items()
@@ -287,14 +293,6 @@ def can_be_copied(image: cl.Image) -> bool:
     """Tell whether pyopencl copies such images, and nothing else shares their memory."""
     shared = image.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
     return image.type in _IMAGE_AXES and shared is None
-
-
-def _make_alike(image: cl.Image) -> cl.Image:
-    is_array = image.type == cl.mem_object_type.IMAGE2D_ARRAY
-    return cl.create_image(
-        image.context, cl.mem_flags.READ_WRITE, image.format,
-        shape=_find_shape(image), is_array=is_array,
-    )  # fmt: skip
 
 
 def _find_shape(image: cl.Image) -> tuple[int, ...]:

@@ -173,19 +173,18 @@ class WarmedSampler:
         spread = spread_positions(places, self._active.shape, shift=shift)
         if not self._plan.places:
             return spread
-        total = self._launch.ndrange.work_group_count
-        known = np.array([self._move_inside(int(one * total)) for one in self._plan.places])
-        return [int(known[np.abs(known - one).argmin()]) for one in spread]
-
-    def _move_inside(self, position: int) -> int:
-        """Give a work-group's number among the active ones; the nearest one's if it is none."""
-        active = self._active
-        place = np.unravel_index(position, self._launch.ndrange.group_counts, order="F")
+        counts, total = self._launch.ndrange.group_counts, self._launch.ndrange.work_group_count
+        numbers = [int(one * total) for one in self._plan.places]
+        # Work-groups' numbers among the active ones; the nearest one's of those that are none.
         inside = [
-            min(max(int(at) - start, 0), count - 1)
-            for at, start, count in zip(place, active.start, active.shape, strict=True)
-        ]
-        return int(np.ravel_multi_index(inside, active.shape, order="F"))
+            np.clip(np.array(at) - start, 0, count - 1)
+            for at, start, count in zip(
+                np.unravel_index(numbers, counts, order="F"),
+                self._active.start, self._active.shape, strict=True,
+            )
+        ]  # fmt: skip
+        known = np.ravel_multi_index(inside, self._active.shape, order="F")
+        return [int(known[np.abs(known - one).argmin()]) for one in spread]
 
     def _move(self, box: GroupBox) -> GroupBox:
         """Move a box of active work-groups to where it lies in the launch."""

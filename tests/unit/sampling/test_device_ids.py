@@ -124,6 +124,6 @@ def test_equal_gpus_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
             for listed in (nvidia, amd)
         ]
         monkeypatch.setattr(cl, "get_platforms", lambda platforms=platforms: platforms)
-        handles = discovery._list_handles()
+        handles = [device for _, device in discovery.find_devices()]
         assert [one for one in handles if one in nvidia] == [nvidia[0], nvidia[2], nvidia[1]]
         assert [one for one in handles if one in amd] == [amd[1], amd[0]]

@@ -169,7 +169,13 @@ class Walk:
     def __init__(self, bench: Bench, space: str, most_bytes: int) -> None:
         self._bench = bench
         self._space = space
-        self._memory = _make_walk_memory(bench, most_bytes)
+        context, flags = bench.session.context, cl.mem_flags
+        if bench.is_cpu:
+            content = allocate_large_pages(most_bytes)[:most_bytes]
+            own = flags.READ_WRITE | flags.USE_HOST_PTR
+            self._memory = cl.Buffer(context, own, hostbuf=content)
+        else:
+            self._memory = cl.Buffer(context, flags.READ_WRITE, size=most_bytes)
         self._kernel = bench.build_kernel(make_walk_source(space, most_bytes), "kc_walk")
         self._result = bench.buffer(4)
         self._generator = np.random.default_rng(20170911)
@@ -261,15 +267,6 @@ def draw_cycle(
     successors = np.empty_like(order)
     successors[order] = np.roll(order, -1)
     return order, successors
-
-
-def _make_walk_memory(bench: Bench, size_bytes: int) -> cl.Buffer:
-    """Make the memory that walks go through: on a CPU, large pages of this process."""
-    context, flags = bench.session.context, cl.mem_flags
-    if not bench.is_cpu:
-        return cl.Buffer(context, flags.READ_WRITE, size=size_bytes)
-    content = allocate_large_pages(size_bytes)[:size_bytes]
-    return cl.Buffer(context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=content)
 
 
 def allocate_large_pages(size_bytes: int) -> npt.NDArray[np.uint8]:

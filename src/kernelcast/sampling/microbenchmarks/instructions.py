@@ -215,45 +215,35 @@ def measure_instruction(bench: Bench, result: BenchmarkResult, *, kind: Instruct
     facts = InstructionFacts(name=kind.name)
     for chains in CHAINS:
         with result.attempting(f"latency/{kind.name}/ilp{chains}"):
-            facts = _add_roofline(result, runs, points, chains, facts)
+            shape, rates, latencies = Shape(chains), [], []
+            runs.prove(shape, min(points.values()))
+            for launch in points.values():
+                measured, steps = runs.measure(shape, launch)
+                rates.append(measured.as_rate(steps * kind.operations, result.name))
+                # Time of a compute unit per instruction and warp: CPI_warp of the paper, in
+                # seconds.
+                scale = bench.warp_width * bench.units / steps
+                latencies.append(measured.as_trait(result.name, scale))
+            x_name = "concurrent work-items per compute unit"
+            name = f"roofline/{kind.name}" + ("" if chains == 1 else f"/ilp{chains}")
+            result.draw(name, (x_name, "operations per second"), points, rates)
+            name = f"latency/{kind.name}/ilp{chains}"
+            result.draw(name, (x_name, "seconds per instruction and warp"), points, latencies)
+            if chains == 1:
+                value = find_ridge([*points], [one.value for one in rates])
+                ridge = Trait(value=value, source=TraitSource.MEASURED, origin=result.name)
+                facts = replace(facts, ridge_work_items=ridge)
+            # A roofline's ends are the latencies (equations 4 and 5), its bend is the ridge.
+            issue, completion = (end(latencies, key=lambda one: one.value) for end in (min, max))
+            facts = replace(
+                facts,
+                issue_latency_s={**facts.issue_latency_s, chains: issue},
+                completion_latency_s={**facts.completion_latency_s, chains: completion},
+            )
     with result.attempting(f"peak/{kind.name}"):
         facts = replace(facts, peak_per_s=measure_peak(runs, peaks, result.name))
     if facts != InstructionFacts(name=kind.name):
         result.instructions += (facts,)
-
-
-def _add_roofline(
-    result: BenchmarkResult,
-    runs: InstructionRuns,
-    points: dict[int, Launch],
-    chains: int,
-    facts: InstructionFacts,
-) -> InstructionFacts:
-    """Measure a roofline; its ends are the latencies (equations 4 and 5), its bend the ridge."""
-    kind, shape, rates, latencies = runs.kind, Shape(chains), [], []
-    runs.prove(shape, min(points.values()))
-    for launch in points.values():
-        measured, steps = runs.measure(shape, launch)
-        rates.append(measured.as_rate(steps * kind.operations, result.name))
-        # Time of a compute unit per instruction and warp: CPI_warp of the paper, in seconds.
-        scale = runs.bench.warp_width * runs.bench.units / steps
-        latencies.append(measured.as_trait(result.name, scale))
-    x_name = "concurrent work-items per compute unit"
-    name = f"roofline/{kind.name}" + ("" if chains == 1 else f"/ilp{chains}")
-    result.draw(name, (x_name, "operations per second"), points, rates)
-    name, axes = f"latency/{kind.name}/ilp{chains}", (x_name, "seconds per instruction and warp")
-    result.draw(name, axes, points, latencies)
-    issue, completion = (end(latencies, key=lambda one: one.value) for end in (min, max))
-    ridge = facts.ridge_work_items
-    if chains == 1:
-        value = find_ridge([*points], [one.value for one in rates])
-        ridge = Trait(value=value, source=TraitSource.MEASURED, origin=result.name)
-    return replace(
-        facts,
-        ridge_work_items=ridge,
-        issue_latency_s={**facts.issue_latency_s, chains: issue},
-        completion_latency_s={**facts.completion_latency_s, chains: completion},
-    )
 
 
 def find_ridge(work_items: Sequence[int], rates: Sequence[float]) -> int:
