@@ -12,8 +12,7 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, NoDeviceError
 from kernelcast.sampling.discovery import INSTALL_HINT, choose_device, find_devices
 from kernelcast.sampling.microbenchmarks import instructions
-from kernelcast.sampling.microbenchmarks.bench import FEWEST_REPEATS, Bench
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
+from kernelcast.sampling.microbenchmarks.bench import FEWEST_REPEATS, Bench, BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.sampling.session import DeviceSession, open_session
 

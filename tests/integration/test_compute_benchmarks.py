@@ -5,8 +5,7 @@ import pytest
 
 from kernelcast.compiling import Target, assemble_ptx, compile_kernel, find_ptxas
 from kernelcast.records.device import DeviceKind
-from kernelcast.sampling.microbenchmarks.bench import Bench
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
+from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.loops import CYCLES, READ_CYCLES, count_cycles
 from kernelcast.sampling.microbenchmarks.suite import COMPUTE, Benchmark
 from kernelcast.sampling.session import DeviceSession

@@ -19,7 +19,7 @@ from kernelcast.balancing.messages import (
     Run,
 )
 from kernelcast.records.errors import KernelcastError
-from kernelcast.sampling.partial_launch_cores import bind_to_cores
+from kernelcast.sampling.cores import bind_to_cores
 from kernelcast.workers.task import Reporter
 
 if TYPE_CHECKING:

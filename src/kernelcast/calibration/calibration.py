@@ -25,7 +25,7 @@ from kernelcast.records.errors import (
     MachineFileError,
 )
 from kernelcast.records.machine import MachineDescription
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
+from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.workers import Task, run_isolated
 

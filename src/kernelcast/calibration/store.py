@@ -12,7 +12,7 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import write_private
-from kernelcast.sampling.microbenchmarks.findings import Effort
+from kernelcast.sampling.microbenchmarks.bench import Effort
 
 _STATE = "state.json"
 

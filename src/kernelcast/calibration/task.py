@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernelcast.sampling.discovery import choose_device, find_devices
-from kernelcast.sampling.microbenchmarks.bench import Bench
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult, Effort
+from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import suite
 from kernelcast.sampling.session import open_session
 

@@ -14,8 +14,8 @@ from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.problems import Values, run_whole
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.whole_run import Values, run_whole
 from kernelcast.training_data.applications import CorpusKernel, load_reference
 from kernelcast.training_data.reference import Array, Reference, Value
 from kernelcast.workers import Task, run_isolated

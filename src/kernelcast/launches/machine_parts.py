@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 
 Value = TypeVar("Value")
 

@@ -29,7 +29,7 @@ from kernelcast.sampling.building import (
     take_kernel,
 )
 from kernelcast.sampling.contention_meter import METER
-from kernelcast.sampling.core_turns import TURNS, CoreTurns
+from kernelcast.sampling.cores import TURNS, CoreTurns
 from kernelcast.sampling.device_check import (
     SETTLING,
     TRIAL_SOURCE,

@@ -1,17 +1,8 @@
 """Runs a launch whose work-groups note when they begin and end, or times growing launches.
 
-============================  =====================================  =================
-clock                         where                                  ticks
-============================  =====================================  =================
-`clock_read_device()`         cl_khr_kernel_clock, OpenCL C 2.0 on   the device's own
-`__builtin_readcyclecounter`  PoCL and Intel's runtime on x86-64     processor cycles
-`%globaltimer`, `%smid`       NVIDIA, inline PTX                     nanoseconds
-`s_memrealtime`               AMD, GCN to RDNA 2                     10 ns, mostly
-============================  =====================================  =================
-
 Intel's runtime declares `clock_read_device` from ``-cl-std=CL2.0`` on, without any pragma or
-feature macro, and counts nanoseconds in steps of 10. Of the second clock one must know where it
-works: Mesa's compiler ends the process that names it.
+feature macro, and counts nanoseconds in steps of 10. Of the cycle counter one must know where
+it works: Mesa's compiler ends the process that names it.
 """
 
 import math

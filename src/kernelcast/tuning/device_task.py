@@ -11,9 +11,8 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.problems import TimedLaunch, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.whole_run import TimedLaunch
 from kernelcast.tuning.device_runs import (
     EventKind,
     MeasureTask,

@@ -15,7 +15,7 @@ from kernelcast.records.errors import InputError, OverrunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.partial_launch_cores import bind_to_cores, read_cores
+from kernelcast.sampling.cores import bind_to_cores, read_cores
 from support.builders import make_description
 
 _CPU = make_description()

@@ -26,7 +26,7 @@ from kernelcast.records.errors import (
 )
 from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.workers import Task
 from support.builders import make_description
@@ -38,7 +38,6 @@ STAND_INS = """
 import os, signal
 
 import kernelcast.calibration.task as tasks
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
 
 
 def run_benchmark(task, report):

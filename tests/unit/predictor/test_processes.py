@@ -29,7 +29,7 @@ from dataclasses import replace
 import kernelcast.launches.source_work as source_work
 import kernelcast.predictor.answering.measuring as measuring
 from kernelcast.records.errors import KernelRunError, SignatureError
-from kernelcast.sampling.core_turns import TURNS
+from kernelcast.sampling.cores import TURNS
 from support.fake_executor import FakeExecutor
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.sampling.core_turns import CoreTurns
+from kernelcast.sampling.cores import CoreTurns
 
 
 @pytest.fixture

@@ -38,9 +38,8 @@ from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.partial_launch import PartialLaunch
-from kernelcast.sampling.problems import prepared_problem
+from kernelcast.sampling.problems import prepared_problem, run_whole
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.sampling.whole_run import run_whole
 from support import cuda_driver
 
 TELLING = """

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from kernelcast.records.errors import MeasurementError
-from kernelcast.sampling.microbenchmarks.bench import FEWEST_REPEATS, Bench, read_spread
-from kernelcast.sampling.microbenchmarks.findings import (
+from kernelcast.sampling.microbenchmarks.bench import (
+    FEWEST_REPEATS,
+    Bench,
     Effort,
     check_result,
     is_narrow,
+    read_spread,
     summarise,
 )
 from support.builders import make_description

@@ -13,8 +13,7 @@ from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks import caches
-from kernelcast.sampling.microbenchmarks.bench import read_host_caches
-from kernelcast.sampling.microbenchmarks.findings import Effort, summarise
+from kernelcast.sampling.microbenchmarks.bench import Effort, read_host_caches, summarise
 from kernelcast.sampling.microbenchmarks.fits import CacheLevel
 from kernelcast.sampling.microbenchmarks.instructions import (
     INSTRUCTIONS,

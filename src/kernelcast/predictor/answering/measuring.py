@@ -50,7 +50,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.contents import draw_ahead
-from kernelcast.sampling.core_turns import TURNS
+from kernelcast.sampling.cores import TURNS
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices_once
 from kernelcast.sampling.launch import OpenCLLaunch

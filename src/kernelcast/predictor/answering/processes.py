@@ -49,7 +49,7 @@ _MODEL: Final = Task(
 _COUNT: Final = Task(
     entry="kernelcast.launches.source_work:count_problem", returns=tuple[float, ...]
 )
-_TAKE_TURNS: Final = "kernelcast.sampling.core_turns:take_turns_by"
+_TAKE_TURNS: Final = "kernelcast.sampling.cores:take_turns_by"
 _NO_DEVICE: Final = ""
 """Processes that only read sources count as a device's that is none."""
 _IDLE_S: Final = 30.0

@@ -14,9 +14,10 @@ import numpy.typing as npt
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.bench import MOST_ITERATIONS, Bench
-from kernelcast.sampling.microbenchmarks.findings import (
+from kernelcast.sampling.microbenchmarks.bench import (
+    MOST_ITERATIONS,
     Array,
+    Bench,
     BenchmarkResult,
     check_result,
     make_trait,

@@ -13,8 +13,16 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import InstructionFacts
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.bench import Bench, Launch, Loop, LoopKernel
-from kernelcast.sampling.microbenchmarks.findings import Array, BenchmarkResult, Effort, Measured
+from kernelcast.sampling.microbenchmarks.bench import (
+    Array,
+    Bench,
+    BenchmarkResult,
+    Effort,
+    Launch,
+    Loop,
+    LoopKernel,
+    Measured,
+)
 from kernelcast.sampling.opencl import cl
 
 

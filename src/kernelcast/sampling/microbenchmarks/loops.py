@@ -11,10 +11,13 @@ import numpy.typing as npt
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.traits import Trait, TraitSource
-from kernelcast.sampling.microbenchmarks.bench import Bench, Launch, Loop, LoopKernel
-from kernelcast.sampling.microbenchmarks.findings import (
+from kernelcast.sampling.microbenchmarks.bench import (
     Array,
+    Bench,
     BenchmarkResult,
+    Launch,
+    Loop,
+    LoopKernel,
     Measured,
     check_growth,
     check_result,

@@ -12,8 +12,7 @@ import numpy as np
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import MemoryFacts
 from kernelcast.records.traits import Trait
-from kernelcast.sampling.microbenchmarks.bench import Bench
-from kernelcast.sampling.microbenchmarks.findings import Array, BenchmarkResult, check_result
+from kernelcast.sampling.microbenchmarks.bench import Array, Bench, BenchmarkResult, check_result
 from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 
 TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4", 32: "uint8", 64: "uint16"}

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kernelcast.sampling.microbenchmarks import caches, loops, streams
-from kernelcast.sampling.microbenchmarks.bench import Bench
-from kernelcast.sampling.microbenchmarks.findings import BenchmarkResult
+from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult
 from kernelcast.sampling.microbenchmarks.instructions import INSTRUCTIONS, measure_instruction
 
 __all__ = ["COMPUTE", "MEMORY", "Benchmark", "suite"]
