@@ -38,6 +38,7 @@ STAND_INS = """
 import os, signal
 
 import kernelcast.calibration.task as tasks
+from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 
 
 def run_benchmark(task, report):
