@@ -19,7 +19,6 @@ from kernelcast.predictor.answering.composing import (
 from kernelcast.predictor.answering.evidence import (
     EvidenceMaker,
     Foretell,
-    add_expected,
     add_models,
     answer_statically,
     check_history,
@@ -180,7 +179,7 @@ class Answers:
         task = EstimateTask(
             problem=request.problem,
             device_id=request.device.id,
-            settings=replace(settings, within_s=None),
+            settings=settings,
             facts=outcome.facts,
         )
         found = request.executor.sample(
@@ -385,6 +384,7 @@ class Answers:
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
             facts=facts,
             ends_s=None if limit is None else limit.work_ends_s,
+            waits_for_device=limit is not None,
         )
         with hold(self.lock_of(request.device.id), limit, BUSY):
             task = replace(task, runs_end_s=time.monotonic() + policy.timeout_s)
@@ -565,7 +565,7 @@ class Answers:
             expected = expect(made, by_clock=known.outcome is not None and known.outcome.by_clock)
             if made.identity is not None:
                 self.memory.keep_expected(made.identity, expected)
-            add_expected(history, expected)
+            history.expect(expected)
         if known.absence is None or (len(history) and _counts_history(policy)):
             remembered = self.evidence.weigh_history(history, policy, device)
         else:

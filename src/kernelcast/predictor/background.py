@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.predictor.answering.composing import explain_unsampled
@@ -196,7 +196,6 @@ class Asker:
 
         Where drivers work in this process (`is_live`), it must not end meanwhile.
         """
-        policy = replace(policy, settings=replace(policy.settings, within_s=limit.within_s))
         asked: list[AskedLaunch] = []
         failures: list[Exception] = []
         is_done = threading.Event()

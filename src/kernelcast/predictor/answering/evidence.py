@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import fmean
@@ -11,7 +12,7 @@ from typing import Final
 from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.machines import find_sound_machine
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
+from kernelcast.models.evidence.fusion import Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
     BUILT_IN,
     SAMPLER,
@@ -33,7 +34,6 @@ from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRe
 from kernelcast.predictor.answering.plausibility import (
     MODEL,
     Expected,
-    Floor,
     Plausible,
     bound_launch,
     bound_traffic,
@@ -49,7 +49,6 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import ModelFacts, Tier
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.launch_identity import LaunchIdentity
-from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.training_table import TrainingTable, make_table
@@ -113,8 +112,14 @@ class EvidenceMaker:
         model = self.trained_models.find_evidence(device).model
         past = self.sizes.judge_past(identity, model)
         told = fmean([one.log_seconds for one in moments]) if moments else None
+        fresh_s = time.time() - _JUST_NOW_S  # an answer takes its own samples meanwhile
         return [
-            model.weigh_samples(one, past, age_s=_find_age(one), launch_log_seconds=told)
+            model.weigh_samples(
+                one,
+                past,
+                age_s=0.0 if one.at_s is None else max(fresh_s - one.at_s, 0.0),
+                launch_log_seconds=told,
+            )
             for one in moments
         ]
 
@@ -188,7 +193,16 @@ class EvidenceMaker:
         """Say at how many more moments a launch is to be sampled that was sampled before."""
         settings = request.policy.settings
         pieces = self.weigh_samples(kept.moments, identity, request.device)
-        if not settings.least_gain or _have_faded(pieces):
+        fresh = [
+            replace(
+                one,
+                variance=one.variance - one.age_variance,
+                basis_variance=one.basis_variance - one.age_variance,
+            )
+            for one in pieces
+        ]
+        have_faded = fuse(pieces).variance > _FADED * fuse(fresh).variance
+        if not settings.least_gain or have_faded:
             return settings.plan.moments
         # A process that has not sampled it yet has all to do that was done then.
         overhead_s = self._find_overhead(identity, kept.estimate.overhead_seconds)
@@ -222,11 +236,6 @@ class EvidenceMaker:
             self.sizes.observe(identity, work, history)
 
 
-def _find_age(moment: SampledMoment) -> float:
-    """Give the seconds since samples were taken, beyond those that an answer takes itself."""
-    return 0.0 if moment.at_s is None else max(time.time() - moment.at_s - _JUST_NOW_S, 0.0)
-
-
 def measure_launch(
     problem: Problem, identity: LaunchIdentity, ndrange: NDRange, facts: LaunchFacts | None
 ) -> Work:
@@ -251,19 +260,6 @@ def _find_caches(device_id: str) -> Mapping[str, float]:
     return {one.name: float(one.size_bytes.value) for one in caches if one.size_bytes}
 
 
-def _have_faded(pieces: Sequence[Piece]) -> bool:
-    """Tell whether the time since samples were taken has made what they say twice as unsure."""
-    fresh = [
-        replace(
-            one,
-            variance=one.variance - one.age_variance,
-            basis_variance=one.basis_variance - one.age_variance,
-        )
-        for one in pieces
-    ]
-    return fuse(pieces).variance > _FADED * fuse(fresh).variance
-
-
 def choose_moments(
     pieces: Sequence[Piece], model: EvidenceModel, settings: EstimateSettings, overhead_s: float
 ) -> int:
@@ -276,30 +272,25 @@ def choose_moments(
         width = half_width * math.sqrt(variance / fused.variance)
         return known.seconds * math.sinh(min(width, 20.0))
 
+    variance = model.expect_variance(MOMENT_FORM)
+    unseen = find_uncalibrated(fused.log_seconds)
+    usual = Piece(
+        kind=Kind.SAMPLES,
+        log_seconds=fused.log_seconds,
+        variance=variance + unseen,
+        basis=SAMPLER,
+        basis_variance=model.shared.launch * variance + unseen,
+    )
     sampled_s = plan.budget / plan.moments * known.seconds
     before_s = measure_half(fused.variance)
     for count in range(plan.moments):
-        expected = (_expect(fused, model, number) for number in range(count + 1))
+        expected = [replace(usual, moment=f"expected {n}") for n in range(count + 1)]
         after_s = measure_half(fuse([*pieces, *expected]).variance)
         cost_s = sampled_s + (MOMENTS_APART_S if count else overhead_s)
         if before_s - after_s < settings.least_gain * cost_s:
             return count
         before_s = after_s
     return plan.moments
-
-
-def _expect(fused: FusedEstimate, model: EvidenceModel, number: int) -> Piece:
-    """Give usual samples of a moment that was not taken yet."""
-    variance = model.expect_variance(MOMENT_FORM)
-    unseen = find_uncalibrated(fused.log_seconds)
-    return Piece(
-        kind=Kind.SAMPLES,
-        log_seconds=fused.log_seconds,
-        variance=variance + unseen,
-        moment=f"expected {number}",
-        basis=SAMPLER,
-        basis_variance=model.shared.launch * variance + unseen,
-    )
 
 
 _TIMEOUT_S: Final = 10.0
@@ -320,37 +311,16 @@ def check_history(
     suspect_s = bound_traffic(problem.buffer_bytes, device, machine).seconds
     least_s = history.find_least(max(one.seconds for one in floors))
     if least_s < suspect_s and not any(one.holds(least_s) for one in expected):
-        floor, found = _ask(problem, device, machine, executor)
-        floors.append(floor)
-        expected = expected or found
+        task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
+        with suppress(KernelcastError):
+            found = executor.model(task, timeout_s=_TIMEOUT_S, report=lambda _: None)
+            floors.append(bound_traffic(found.touched_bytes, device, machine))
+            if found.analytic is not None and not expected:
+                seconds = found.analytic.seconds
+                expected = (Expected(seconds=seconds, factor=_MODEL_FACTOR, source=MODEL),)
     floor = max(floors, key=lambda one: one.seconds)
     known = Plausible(floor=floor, launch=doubt_launch(machine), expected=expected)
     history.hold_against(known)
-
-
-def _ask(
-    problem: Problem,
-    device: DeviceDescription,
-    machine: MachineDescription | None,
-    executor: Executor,
-) -> tuple[Floor, tuple[Expected, ...]]:
-    task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
-    try:
-        found = executor.model(task, timeout_s=_TIMEOUT_S, report=lambda _: None)
-    except KernelcastError:
-        return Floor(), ()
-    floor = bound_traffic(found.touched_bytes, device, machine)
-    if found.analytic is None:
-        return floor, ()
-    seconds = found.analytic.seconds
-    return floor, (Expected(seconds=seconds, factor=_MODEL_FACTOR, source=MODEL),)
-
-
-def add_expected(history: LaunchHistory, one: Expected) -> None:
-    """Have a history set aside what contradicts an estimate; the last of a kind counts."""
-    known = history.known
-    others = [other for other in known.expected if other.source != one.source]
-    history.hold_against(replace(known, expected=(one, *others)))
 
 
 _PEAKS = ("cache_bytes", "bandwidth_bytes_per_s", "flops_per_s")
@@ -428,10 +398,10 @@ def answer_statically(
 def tabulate(row: LaunchRow, schema: FeatureSchema) -> TrainingTable:
     known = row.vector.as_dict()
     features = [[known.get(name, math.nan) for name in schema.names]]
-    columns = {name: [_number(getattr(row, name))] for name in _PLAIN}
-    columns |= {name: [_number(getattr(row.peaks, name))] for name in _PEAKS}
-    return make_table(schema, features, columns)
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    columns = {name: getattr(row, name) for name in _PLAIN}
+    columns |= {name: getattr(row.peaks, name) for name in _PEAKS}
+    return make_table(
+        schema,
+        features,
+        {name: [math.nan if one is None else float(one)] for name, one in columns.items()},
+    )

@@ -19,7 +19,7 @@ from typing import Final
 from cachetools import TTLCache
 
 from kernelcast.models.linear import student_quantile
-from kernelcast.predictor.answering.plausibility import FAR, Plausible
+from kernelcast.predictor.answering.plausibility import FAR, Expected, Plausible
 from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.explanation import HistoryFacts, SetAside
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -143,6 +143,11 @@ class LaunchHistory:
             return _doubt(reason) if reason else _SOUND
         self._all.append(one)
         return self._judge(one)
+
+    def expect(self, one: Expected) -> None:
+        """Set aside what contradicts an estimate; the last of a kind counts."""
+        others = [other for other in self.known.expected if other.source != one.source]
+        self.hold_against(replace(self.known, expected=(one, *others)))
 
     def hold_against(self, known: Plausible) -> None:
         """Judge everything anew by what is known now."""

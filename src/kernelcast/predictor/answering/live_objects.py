@@ -49,7 +49,7 @@ class LiveObjects(CountsHere):
         del timeout_s
         assert self.launch is not None
         session = self.launch.session
-        if task.settings.within_s is not None:
+        if task.waits_for_device:
             _wait_for_device(session, report)
         return run_estimate(
             session,

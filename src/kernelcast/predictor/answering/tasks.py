@@ -96,6 +96,8 @@ class EstimateTask:
     ends_s: float | None = None
     """`time.monotonic`, the same for all processes, at which it ends without samples; None: it
     takes its time."""
+    waits_for_device: bool = False
+    """Whether a program's own launches are waited for: the caller's time is limited."""
     runs_end_s: float = math.inf
     """`time.monotonic` at which whole runs have to be over."""
 
