@@ -11,7 +11,12 @@ from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.devices import choose_devices, forget_devices
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.recordings import RecordedAnswer
-from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings, check_timeout
+from kernelcast.launches.settings import (
+    DEFAULT_TIMEOUT_S,
+    EstimateSettings,
+    check_timeout,
+    name_stages,
+)
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.known_launches import Answer
@@ -40,10 +45,31 @@ def estimate_on_devices(
     policy = Policy(settings=settings, timeout_s=timeout_s, spares_samples=True)
     refusals: list[InputError] = []
     for device in devices:
-        one = _ask(predictor, problem, device, policy, report)
-        if isinstance(one.answer.error, InputError):
-            refusals.append(one.answer.error)
-        yield one
+        found: list[Answer] = []
+        cause: KernelcastError | None = None
+        try:
+            predictor.estimate(
+                problem,
+                device,
+                policy=policy,
+                report=name_stages(report, device.id),
+                keep=found.append,
+            )
+        except KernelcastError as error:
+            cause = error
+            if isinstance(error, UnknownDeviceError):
+                forget_devices()
+            if isinstance(error, InputError):
+                refusals.append(error)
+        answer = DeviceAnswer(
+            device_id=device.id,
+            device=device.name,
+            problem=problem.name,
+            kernel=problem.kernel.name,
+            estimate=found[0].estimate if found else None,
+            error=cause,
+        )
+        yield RecordedAnswer(answer=answer, recording=found[0].recording if found else None)
     if refusals and len(refusals) == len(devices):
         raise refusals[0]
 
@@ -72,35 +98,3 @@ def _find_predictor(registry: str, store: str) -> Predictor:
     return Predictor(
         registry=registry, store=store, options=PredictorOptions(executor=_share_processes())
     )
-
-
-def _ask(
-    predictor: Predictor,
-    problem: Problem,
-    device: DeviceDescription,
-    policy: Policy,
-    report: ReportProgress,
-) -> RecordedAnswer:
-    found: list[Answer] = []
-    cause: KernelcastError | None = None
-    try:
-        predictor.estimate(
-            problem,
-            device,
-            policy=policy,
-            report=lambda stage: report(f"{device.id}: {stage}"),
-            keep=found.append,
-        )
-    except KernelcastError as error:
-        cause = error
-        if isinstance(error, UnknownDeviceError):
-            forget_devices()
-    answer = DeviceAnswer(
-        device_id=device.id,
-        device=device.name,
-        problem=problem.name,
-        kernel=problem.kernel.name,
-        estimate=found[0].estimate if found else None,
-        error=cause,
-    )
-    return RecordedAnswer(answer=answer, recording=found[0].recording if found else None)

@@ -112,8 +112,9 @@ class Predictor:
             meter=options.choose_meter(),
             take_driver=self._take_driver,
         )
-        self._refiner = Refiner(self._answers) if refines else None
-        if self._refiner is not None:
+        self._refiner = Refiner(self._answers)
+        self._refines = refines
+        if refines:
             self._answers.note_asked = self._refiner.note
         self._asker = Asker(self._reader, self._answers, options.end_children)
         self._observer = Observer(self._answers, self._memory)
@@ -364,7 +365,16 @@ class Predictor:
         ObservationLostError
             If it cannot be kept.
         """
-        identity = self._identify(launch)
+        if isinstance(launch, Estimate) and launch.identity is None:
+            msg = "the estimate has no identity; give a LaunchIdentity, or the launch"
+            raise InputError(msg)
+        identity = launch.identity if isinstance(launch, Estimate) else launch
+        if self._reader.is_live(identity):
+            request = self._reader.read(identity, policy=self._policy)
+            if self._answers.meter is not None:
+                self._answers.meter.note(request.device)
+            identity = request.identify()
+        identity = check_identity(identity)
         if not isinstance(measured_s, float | int | Real):
             from kernelcast.sampling.user_objects import read_event_times  # imports pyopencl
 
@@ -393,29 +403,14 @@ class Predictor:
             If the store has not taken all within the time.
         """
         self._asker.stop()
-        if self._refiner is not None:
-            self._refiner.stop()
+        self._refiner.stop()
         try:
             self._observer.close(timeout_s)
         finally:
             self._memory.close()
             self._options.end_children()
             self._asker.close()
-            if self._refiner is not None:
-                self._refiner.close()
-
-    def _identify(self, launch: "Estimate | LaunchIdentity | Launch") -> LaunchIdentity:
-        if isinstance(launch, Estimate):
-            if launch.identity is None:
-                msg = "the estimate has no identity; give a LaunchIdentity, or the launch"
-                raise InputError(msg)
-            return launch.identity
-        if self._reader.is_live(launch):
-            request = self._reader.read(launch, policy=self._policy)
-            if self._answers.meter is not None:
-                self._answers.meter.note(request.device)
-            return request.identify()
-        return check_identity(launch)
+            self._refiner.close()
 
     def _limit(
         self, policy: Policy, within_s: float | None, in_background: bool | None
@@ -426,7 +421,7 @@ class Predictor:
             settings = replace(settings, within_s=within_s)  # refuses what is no time
         if settings.within_s is None:
             return None
-        goes_on = self._refiner is not None if in_background is None else in_background
+        goes_on = self._refines if in_background is None else in_background
         return TimeLimit(settings.within_s, goes_on=goes_on)
 
     def _take_driver(self, device: DeviceDescription) -> None:
