@@ -203,7 +203,7 @@ def count_active(problem: Problem, processor: str) -> int:
     """
     kernel, major = problem.kernel, int(processor[3:]) // 10
     compiled = compile_kernel(
-        kernel.source, kernel.build_options, Target.ptx(processor), source_name=kernel.source_name
+        kernel.source, kernel.build_options, Target.parse(processor), source_name=kernel.source_name
     )
     facts = assemble_ptx(compiled.text, processor)[kernel.name]
     limits = find_limits("NVIDIA Corporation", "", (major, int(processor[3:]) % 10))

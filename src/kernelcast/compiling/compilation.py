@@ -5,7 +5,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -111,10 +111,13 @@ def compile_kernel(
     source_name: str = "<source>", limit_s: float = _LIMIT_S,
 ) -> Compiled:  # fmt: skip
     """Compile OpenCL C; it reads no file but those of its folders, and -I must lie within them."""
-    target = target or Target.ir()
+    target = target or Target.parse("ir")
     given = read_options(options)
+    # A name of the source that neither an option nor another path can be.
+    name = PurePosixPath(source_name.replace("\0", "").replace("\n", " ")).name
+    name = f"./{name}" if name.startswith("-") else name or "<source>"
     job = _Job(
-        source=source, source_name=_name_safely(source_name), target=target, given=given,
+        source=source, source_name=name, target=target, given=given,
         dialect=dialect or Dialect(), limit_s=limit_s,
         folders=_resolve_folders(given.folders, include_folders),
     )  # fmt: skip
@@ -371,12 +374,6 @@ def _resolve_folders(
     return tuple(dict.fromkeys([*chosen, *given]))
 
 
-def _name_safely(source_name: str) -> str:
-    """Make the name of the source one that neither an option nor another path can be."""
-    name = PurePosixPath(source_name.replace("\0", "").replace("\n", " ")).name
-    return f"./{name}" if name.startswith("-") else name or "<source>"
-
-
 def _list_visible(folder: Path, files: Mapping[str, Path], include_folders: Sequence[Path]) -> str:
     """List the only files and folders that the compiler can see, as an overlay of clang's."""
     roots = [
@@ -398,13 +395,12 @@ def _shorten(output: str) -> str:
 
 
 def _find_missing_builtins(text: str, target: Target) -> list[str]:
-    names: Iterator[str] = iter(())
+    names: set[str] = set()
     if target.format is CodeFormat.PTX:
-        names = (match[1] for match in _EXTERN.finditer(text))
+        names = set(_EXTERN.findall(text))
     elif target.format is CodeFormat.AMD:
-        defined = set(_AMD_LABEL.findall(text))
-        names = (one for one in _AMD_REFERENCE.findall(text) if one not in defined)
-    return sorted({demangle(name) for name in names if name not in _OF_THE_DRIVER})
+        names = {*_AMD_REFERENCE.findall(text)} - {*_AMD_LABEL.findall(text)}
+    return sorted(map(demangle, names - _OF_THE_DRIVER))
 
 
 def demangle(name: str) -> str:

@@ -51,22 +51,18 @@ def find_compiler() -> Compiler:
             raise InputError(msg)
         return compiler
     named = (shutil.which(f"clang-{number}") for number in range(_NEWEST_VERSION, 14, -1))
-    paths = [path for path in (_find_zig(), shutil.which("clang"), next(filter(None, named), None))
-             if path]  # fmt: skip
+    # The binary of the wheel starts in 5 ms; its Python module takes 20 ms more.
+    spec = importlib.util.find_spec("ziglang")
+    folders = spec.submodule_search_locations if spec else None
+    zig = shutil.which(str(Path(folders[0], "zig"))) if folders else None
+    found = (zig, shutil.which("clang"), next(filter(None, named), None))
+    paths = [path for path in found if path]
     candidates = [one for path in paths if (one := _ask_version(_with_arguments(path)))]
     best = max(candidates, key=lambda one: one.version, default=None)
     if best is None or best.version[0] < LEAST_VERSION:
         msg = f"no clang of version {LEAST_VERSION} or later was found to compile with; {_INSTALL}"
         raise MissingExtraError(msg)
     return best
-
-
-def _find_zig() -> str | None:
-    """Find the binary of the wheel, which starts in 5 ms; its Python module takes 20 ms more."""
-    spec = importlib.util.find_spec("ziglang")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return shutil.which(str(Path(spec.submodule_search_locations[0], "zig")))
 
 
 def _with_arguments(path: str) -> tuple[str, ...]:

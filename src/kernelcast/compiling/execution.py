@@ -438,14 +438,6 @@ def _set(one: Instruction, values: list[Value]) -> Value:
     return found
 
 
-def _shift_right(a: Value, b: Value) -> Value:
-    return a >> np.minimum(b, 63) if isinstance(b, np.ndarray) else a >> min(b, 63)
-
-
-def _shift_left(a: Value, b: Value) -> Value:
-    return a << np.minimum(b, 63) if isinstance(b, np.ndarray) else a << min(b, 63)
-
-
 def _divide(a: Value, b: Value) -> Value:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         safe = np.where(np.equal(b, 0), 1, b)
@@ -472,15 +464,16 @@ def _extreme(pick: Callable[..., Value], arrays: Callable[..., Value]) -> Callab
     return lambda a, b: arrays(a, b) if np.ndim(a) or np.ndim(b) else pick(a, b)
 
 
+_MINIMUM: Final = _extreme(min, np.minimum)
 _OPERATIONS: Final[Mapping[str, Callable[[Instruction, list[Value]], Value]]] = {
     "mov": lambda _, values: values[0], "cvta": lambda _, values: values[0],
     "add": _arithmetic(lambda a, b: a + b), "sub": _arithmetic(lambda a, b: a - b),
     "mul": _arithmetic(lambda a, b: a * b), "mad": _arithmetic(lambda a, b, c: a * b + c),
     "and": _arithmetic(lambda a, b: a & b), "or": _arithmetic(lambda a, b: a | b),
     "xor": _arithmetic(lambda a, b: a ^ b), "neg": _arithmetic(lambda a: -a),
-    "abs": _arithmetic(abs), "shr": _arithmetic(_shift_right),
-    "shl": _arithmetic(_shift_left),
-    "min": _arithmetic(_extreme(min, np.minimum)), "max": _arithmetic(_extreme(max, np.maximum)),
+    "abs": _arithmetic(abs), "shr": _arithmetic(lambda a, b: a >> _MINIMUM(b, 63)),
+    "shl": _arithmetic(lambda a, b: a << _MINIMUM(b, 63)),
+    "min": _arithmetic(_MINIMUM), "max": _arithmetic(_extreme(max, np.maximum)),
     "div": _arithmetic(_divide), "rem": _arithmetic(_remain),
     "not": _negate, "setp": _set, "selp": _choose, "cvt": _convert,
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """Counts what assembly for a GPU holds: instructions by kind, memory accesses, registers."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -165,7 +166,8 @@ def _read_ptx(compiled: Compiled, kernel: str) -> CodeFacts:
         registers = Trait(value=estimate_registers(body), source=TraitSource.ASSUMED)
         names = set(re.findall(r"\b[\w$]+\b", body))
         local = sum(
-            _size_of(match) for match in _PTX_LOCAL.finditer(compiled.text)
+            int(match[1]) // 8 * math.prod(map(int, re.findall(r"\d+", match[2])))
+            for match in _PTX_LOCAL.finditer(compiled.text)
             if names & set(re.findall(r"[\w$]+", match[0]))
         )  # fmt: skip
         private = sum(map(int, re.findall(r"\.local .*?\.b8\s+\S+?\[(\d+)\]", body)))
@@ -174,13 +176,6 @@ def _read_ptx(compiled: Compiled, kernel: str) -> CodeFacts:
         kernel=kernel, blocks=_count_blocks(body.splitlines(), _PTX_LABEL, _classify_ptx),
         registers=registers, local_bytes=local, private_bytes=private, spill_bytes=spills,
     )  # fmt: skip
-
-
-def _size_of(variable: re.Match[str]) -> int:
-    size = int(variable[1]) // 8
-    for extent in re.findall(r"\d+", variable[2]):
-        size *= int(extent)
-    return size
 
 
 _BRANCH: Final = re.compile(r"\bbra(?:\.uni)?\s+(\$[\w$]+)")

@@ -65,36 +65,21 @@ class Target:
             raise InputError(msg)
 
     @classmethod
-    def ir(cls, *, as_written: bool = True) -> Self:
-        return cls(format=CodeFormat.IR, as_written=as_written)
-
-    @classmethod
     def unoptimised(cls) -> Self:
         """Make the target of LLVM IR that holds each operation of the source, with its types."""
         return cls(format=CodeFormat.IR, as_written=True, is_unoptimised=True)
 
     @classmethod
-    def ptx(cls, processor: str) -> Self:
-        return cls(format=CodeFormat.PTX, processor=processor)
-
-    @classmethod
-    def amd(cls, processor: str) -> Self:
-        return cls(format=CodeFormat.AMD, processor=processor)
-
-    @classmethod
-    def x86(cls, processor: str = "x86-64-v3") -> Self:
-        return cls(format=CodeFormat.X86, processor=processor)
-
-    @classmethod
     def parse(cls, text: str) -> Self:
         """Make the target that a user names: ``ir``, ``ir-O3``, ``x86``, a GPU or a processor."""
         if text in {"ir", "ir-O3"}:
-            return cls.ir(as_written=text == "ir")
-        if text == "x86":
-            return cls.x86()
+            return cls(format=CodeFormat.IR, as_written=text == "ir")
         if text.startswith("sm_"):
-            return cls.ptx(text)
-        return cls.amd(text) if text.startswith("gfx") else cls.x86(text)
+            return cls(format=CodeFormat.PTX, processor=text)
+        if text.startswith("gfx"):
+            return cls(format=CodeFormat.AMD, processor=text)
+        processor = "x86-64-v3" if text == "x86" else text
+        return cls(format=CodeFormat.X86, processor=processor)
 
     @property
     def triple(self) -> str:

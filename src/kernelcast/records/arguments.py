@@ -158,9 +158,6 @@ class BufferArgument:
             if self.high is not None and low >= high:
                 return f"low {low} is not below high {high}; give a greater high"
             return None
-        return self._complain_about_integers(low, high)
-
-    def _complain_about_integers(self, low: float, high: float) -> str | None:
         least, greatest = self.element.limits
         if low < least:
             return f"low {low} does not fit {self.element}; give at least {least}"

@@ -95,17 +95,12 @@ def _decide(node: ast.expr, names: Names) -> Number:
             return not _decide(operand, names)
         case ast.Compare(left=left, ops=ops, comparators=others):
             sides = [_compute(one, names) for one in (left, *others)]
+            if not all(type(op) in _COMPARISONS for op in ops):
+                msg = "only < <= > >= == != compare numbers"
+                raise ArithmeticProblem(msg)
             pairs = zip(ops, sides[:-1], sides[1:], strict=True)
-            return all(_compare(op, one, other) for op, one, other in pairs)
+            return all(_COMPARISONS[type(op)](one, other) for op, one, other in pairs)
     return _compute(node, names)
-
-
-def _compare(op: ast.cmpop, one: Number, other: Number) -> bool:
-    compare = _COMPARISONS.get(type(op))
-    if compare is None:
-        msg = "only < <= > >= == != compare numbers"
-        raise ArithmeticProblem(msg)
-    return compare(one, other)
 
 
 def _compute(node: ast.expr, names: Names) -> Number:
@@ -119,13 +114,11 @@ def _compute(node: ast.expr, names: Names) -> Number:
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _compute(operand, names)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _apply(type(op), _compute(left, names), _compute(right, names))
-    return _compute_named(node, names)
-
-
-def _compute_named(node: ast.expr, names: Names) -> Number:
-    """Compute what has a name: a number, one of several, or a function where there are names."""
-    match node:
+            one, other = _compute(left, names), _compute(right, names)
+            if isinstance(op, ast.Pow) and (abs(other) > 64 or abs(one) > _LARGEST):
+                msg = "power too large"
+                raise ArithmeticProblem(msg)
+            return _check(_OPERATORS[type(op)](one, other))
         case ast.Subscript(value=ast.Name(id=name), slice=place) if name in names:
             held = names[name]
             found = held[int(_compute(place, names))] if isinstance(held, Sequence) else held
@@ -137,13 +130,6 @@ def _compute_named(node: ast.expr, names: Names) -> Number:
                 return _check(_FUNCTIONS[name](*(_compute(one, names) for one in args)))
     msg = f"{ast.unparse(node)!r} is not allowed"
     raise ArithmeticProblem(msg)
-
-
-def _apply(kind: type[ast.operator], left: Number, right: Number) -> Number:
-    if kind is ast.Pow and (abs(right) > 64 or abs(left) > _LARGEST):
-        msg = "power too large"
-        raise ArithmeticProblem(msg)
-    return _check(_OPERATORS[kind](left, right))
 
 
 def _check(value: Number) -> Number:

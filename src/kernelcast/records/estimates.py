@@ -1,7 +1,6 @@
 """The answer: seconds with an interval, and what stands behind them."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Final
@@ -235,27 +234,31 @@ class Estimate:
 
     def __str__(self) -> str:
         now = "" if self.now is None else f"; now, beside other programs, {_describe(self.now)}"
-        return f"{self.kernel} on {self.device}: {self._describe_interval()}, {self.tier}{now}"
-
-    def _describe_interval(self) -> str:
-        return _describe(self.interval)
+        return f"{self.kernel} on {self.device}: {_describe(self.interval)}, {self.tier}{now}"
 
     def _repr_html_(self) -> str:
         rows = [
             ("kernel", self.kernel),
             ("device", self.device),
-            ("predicted", self._describe_interval()),
+            ("predicted", _describe(self.interval)),
             *([] if self.now is None else [("now, beside other programs", _describe(self.now))]),
             ("tier", str(self.tier)),
         ]
         measured_s = None if self.measurement is None else self.measurement.seconds
         if measured_s is not None:
             rows.append(("measured", format_seconds(measured_s)))
-        rows += [
-            (piece.kind.replace("_", " "), _describe_piece(piece)) for piece in self.list_pieces()
-        ]
+        for piece in self.list_pieces():
+            weight = f"{format_seconds(piece.seconds)}, weight {piece.weight * 100:.0f} %"
+            text = f"{weight}: {piece.note}" if piece.note else weight
+            rows.append((piece.kind.replace("_", " "), text))
         rows += [("warning", warning) for warning in self.warnings]
-        return _make_table(rows, draw_interval(self.low, self.seconds, self.high, measured_s))
+        lines = (
+            f'<tr><th style="text-align:left">{escape(name)}</th>'
+            f'<td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in rows
+        )
+        picture = draw_interval(self.low, self.seconds, self.high, measured_s)
+        return f'<table>{"".join(lines)}<tr><td colspan="2">{picture}</td></tr></table>'
 
     def to_dict(self) -> dict[str, object]:
         """Convert the estimate to plain values for JSON: what `kernelcast estimate --json` prints.
@@ -394,11 +397,6 @@ class DeviceAnswer:
         return make_frame([self.to_row()])
 
 
-def _describe_piece(one: PieceFacts) -> str:
-    note = f": {one.note}" if one.note else ""
-    return f"{format_seconds(one.seconds)}, weight {one.weight * 100:.0f} %{note}"
-
-
 def _describe(interval: Interval) -> str:
     return (
         f"{format_seconds(interval.seconds)} "
@@ -413,16 +411,6 @@ def _quantile(values: tuple[float, ...], q: float) -> float:
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (position - below) * (ordered[above] - ordered[below])
-
-
-def _make_table(rows: Sequence[tuple[str, str]], picture: str) -> str:
-    lines = (
-        f'<tr><th style="text-align:left">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(text)}</td></tr>'
-        for name, text in rows
-    )
-    last = f'<tr><td colspan="2">{picture}</td></tr>'
-    return f"<table>{''.join(lines)}{last}</table>"
 
 
 def draw_interval(low_s: float, seconds: float, high_s: float, measured_s: float | None) -> str:

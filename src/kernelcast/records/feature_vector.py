@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -93,7 +93,10 @@ class FeatureSchema:
 @lru_cache(maxsize=64)
 def _select(schema: FeatureSchema, groups: frozenset[str]) -> FeatureSchema:
     """Keep features of a schema; to check all their names anew takes longer than a sample."""
-    _check_groups(groups)
+    unknown = sorted(groups - set(FeatureGroup))
+    if unknown:
+        msg = f"feature groups {', '.join(unknown)} unknown; choose of {', '.join(FeatureGroup)}"
+        raise InputError(msg)
     kept = tuple(name for name in schema.names if group_of(name) in groups)
     return FeatureSchema(names=kept, version=schema.version)
 
@@ -116,7 +119,17 @@ class FeatureVector:
             if not math.isfinite(value):
                 msg = f"vector: {name} is {value}; leave a feature out that has no finite value"
                 raise InputError(msg)
-        _check_order(self.names, self.schema)
+        places = {name: place for place, name in enumerate(self.schema.names)}
+        last = -1
+        for name in self.names:
+            place = places.get(name)
+            if place is None:
+                msg = f"vector: {name} is not in schema {self.schema.id}; take names of one schema"
+                raise InputError(msg)
+            if place <= last:
+                msg = f"vector: {name} is out of the order of schema {self.schema.id}"
+                raise InputError(msg)
+            last = place
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -141,24 +154,3 @@ def make_vector(values: Mapping[str, float], schema: FeatureSchema) -> FeatureVe
     return FeatureVector(
         names=names, values=tuple(float(values[name]) for name in names), schema=schema
     )
-
-
-def _check_order(names: Iterable[str], schema: FeatureSchema) -> None:
-    places = {name: place for place, name in enumerate(schema.names)}
-    last = -1
-    for name in names:
-        place = places.get(name)
-        if place is None:
-            msg = f"vector: {name} is not in schema {schema.id}; take names from one schema"
-            raise InputError(msg)
-        if place <= last:
-            msg = f"vector: {name} is out of the order of schema {schema.id}; use make_vector"
-            raise InputError(msg)
-        last = place
-
-
-def _check_groups(groups: Collection[str]) -> None:
-    unknown = sorted(set(groups) - set(FeatureGroup))
-    if unknown:
-        msg = f"feature groups {', '.join(unknown)} unknown; choose of {', '.join(FeatureGroup)}"
-        raise InputError(msg)

@@ -59,7 +59,14 @@ class Kernel:
             ("name", self.name), ("source", self.source),
             *(("build option", option) for option in self.build_options),
         ):  # fmt: skip
-            _check_characters(what, text)
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                msg = (
+                    f"kernel: the {what} holds U+{ord(text[error.start]):04X}, half of a "
+                    "character; give text that UTF-8 can hold"
+                )
+                raise InputError(msg) from error
 
     @property
     def includes_files(self) -> bool:
@@ -78,12 +85,3 @@ def includes_files(source: str, build_options: Sequence[str]) -> bool:
     return bool(_INCLUDE.search(source)) or any(
         build_option.startswith(_INCLUDING_OPTIONS) for build_option in build_options
     )
-
-
-def _check_characters(what: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        sign = f"U+{ord(text[error.start]):04X}"
-        msg = f"kernel: the {what} holds {sign}, half of a character; give text that UTF-8 can hold"
-        raise InputError(msg) from error

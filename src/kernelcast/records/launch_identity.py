@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from kernelcast.records.arguments import (
     Argument,
@@ -125,20 +124,16 @@ def _describe_content(argument: BufferArgument, seed: int) -> list[object]:
     if argument.data is not None:
         return [argument.init.value, hashlib.sha256(argument.data).hexdigest()]
     if argument.init is Init.FILE and argument.path is not None:
-        return [argument.init.value, _digest_file(argument.path)]
+        try:
+            with argument.path.open("rb") as file:
+                return [argument.init.value, hashlib.file_digest(file, "sha256").hexdigest()]
+        except OSError as error:
+            msg = f"{argument.path}: the buffer's file cannot be read: {error.strerror or error}"
+            raise InputError(msg) from error
     content: list[object] = [argument.init.value]
     if argument.init is Init.UNIFORM:
         content += argument.uniform_range
     return [*content, seed] if argument.init in _RANDOM else content
-
-
-def _digest_file(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        msg = f"{path}: the buffer's file cannot be read: {error.strerror or error}"
-        raise InputError(msg) from error
 
 
 def _check_digest(what: str, digest: str) -> None:

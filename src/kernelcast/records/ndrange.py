@@ -57,16 +57,14 @@ class NDRange:
         _check_axis("global offset", self.global_offset, dimensions, minimum=0)
         if self.local_size is not None:
             _check_axis("local size", self.local_size, dimensions, minimum=1)
-            self._check_local_fits(self.local_size)
-
-    def _check_local_fits(self, local_size: tuple[int, ...]) -> None:
-        for axis, (size, local) in enumerate(zip(self.global_size, local_size, strict=True)):
-            if local > size:
-                msg = (
-                    f"axis {axis}: local size {local} exceeds global size {size}; "
-                    f"give a local size of at most {size}"
-                )
-                raise NDRangeError(msg)
+            sizes = zip(self.global_size, self.local_size, strict=True)
+            for axis, (size, local) in enumerate(sizes):
+                if local > size:
+                    msg = (
+                        f"axis {axis}: local size {local} exceeds global size {size}; "
+                        f"give a local size of at most {size}"
+                    )
+                    raise NDRangeError(msg)
 
     @property
     def dimensions(self) -> int:

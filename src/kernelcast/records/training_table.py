@@ -144,7 +144,14 @@ def make_table(
         if name in columns:
             numbers[:, place] = columns[name]
             if name in {"seconds", "linear_s", "two_point_s"}:
-                _check_times(name, numbers[:, place])
+                times = numbers[:, place]
+                wrong = ~np.isnan(times) & ~((times > 0) & (times < np.inf))
+                if wrong.any():
+                    msg = (
+                        f"table: {name} of row {int(np.argmax(wrong))} is {times[wrong][0]}; give "
+                        "positive seconds, or NaN where they are not known"
+                    )
+                    raise InputError(msg)
     parts = (
         pd.DataFrame(
             {name: [str(one) for one in texts.get(name, [""] * count)] for name in TEXT_COLUMNS},
@@ -154,13 +161,3 @@ def make_table(
         pd.DataFrame(matrix, columns=schema.names),
     )
     return TrainingTable(schema, pd.concat(parts, axis=1))
-
-
-def _check_times(name: str, times: Numbers) -> None:
-    wrong = ~np.isnan(times) & ~((times > 0) & (times < np.inf))
-    if wrong.any():
-        msg = (
-            f"table: {name} of row {int(np.argmax(wrong))} is {times[wrong][0]}; give positive "
-            "seconds, or NaN where they are not known"
-        )
-        raise InputError(msg)

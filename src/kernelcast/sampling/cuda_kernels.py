@@ -70,7 +70,7 @@ class Program(CudaObject):
         device = self.context.device
         self._options = tuple(options)
         compiled = compiling.compile_kernel(
-            self._source, (*self._options, *_OPTIONS), compiling.Target.ptx(device.processor),
+            self._source, (*self._options, *_OPTIONS), compiling.Target.parse(device.processor),
             dialect=device.dialect,
             # All that the kernel's owner names, as a device's own compiler reads them.
             include_folders=read_options(self._options).folders,

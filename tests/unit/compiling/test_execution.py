@@ -55,7 +55,7 @@ kernel void choose(global float *a)
 @pytest.fixture(scope="module")
 def compiled() -> Compiled:
     """The kernels as PTX."""
-    return compile_kernel(SOURCE, (), Target.ptx("sm_80"))
+    return compile_kernel(SOURCE, (), Target.parse("sm_80"))
 
 
 def make_shape(local: tuple[int, int, int], groups: tuple[int, int, int]) -> Shape:

@@ -96,7 +96,7 @@ def test_wrong_ptx() -> None:
 
 def test_windows_see_the_whole_launch() -> None:
     """Ids and counts of PTX come from the variable that the host writes, offsets included."""
-    text = compile_kernel(WINDOWED, (), Target.ptx("sm_75")).text
+    text = compile_kernel(WINDOWED, (), Target.parse("sm_75")).text
     assert ".weak .const .align 4 .b8 kernelcast_launch[52];" in text
     loads = set(re.findall(r"ld\.const\.\w+\s+%\w+, \[kernelcast_launch(\+\d+)?\]", text))
     assert loads == {"", "+4", "+12", "+24"}
@@ -106,7 +106,7 @@ def test_windows_see_the_whole_launch() -> None:
 
 def test_constant_arguments() -> None:
     """Pointers to constant memory, which no CUDA launch can pass, are read from global memory."""
-    text = compile_kernel(WINDOWED, (), Target.ptx("sm_75")).text
+    text = compile_kernel(WINDOWED, (), Target.parse("sm_75")).text
     assert ".ptr .const" not in text
     assert "ld.global.nc" in text
 
@@ -114,7 +114,7 @@ def test_constant_arguments() -> None:
 def test_required_sizes() -> None:
     """PTX keeps the work-group size that a kernel requires."""
     source = WINDOWED.replace("kernel void", f"kernel {TILE} void")
-    compiled = compile_kernel(source, (), Target.ptx("sm_75"))
+    compiled = compile_kernel(source, (), Target.parse("sm_75"))
     assert ".reqntid 64, 2, 1\n{" in compiled.text
     assert compiled.kernels[0].required_local_size == (64, 2, 1)
 
@@ -131,7 +131,7 @@ def test_required_sizes() -> None:
 def test_precision(options: tuple[str, ...], instruction: str) -> None:
     """Divisions are as precise as NVIDIA's own compiler of OpenCL C makes them."""
     source = "kernel void k(global float *a) { a[0] = a[1] / a[2]; }"
-    assert instruction in compile_kernel(source, options, Target.ptx("sm_75")).text
+    assert instruction in compile_kernel(source, options, Target.parse("sm_75")).text
 
 
 @needs_ptxas

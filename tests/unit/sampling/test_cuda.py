@@ -126,7 +126,7 @@ def test_adapted_ptx_assembles() -> None:
     source = """kernel void k(global int *a, local int *b, local int *c)
     { local int own[64]; uint i = get_local_id(0); own[i] = a[i]; b[i] = own[63 - i];
       c[i] = i; barrier(CLK_LOCAL_MEM_FENCE); a[get_global_id(0)] = b[i ^ 1] + c[i ^ 2]; }"""
-    compiled = compiling.compile_kernel(source, target=compiling.Target.ptx("sm_90"))
+    compiled = compiling.compile_kernel(source, target=compiling.Target.parse("sm_90"))
     adapted = adapt_ptx(compiled.text, compiled.kernels)
     assert adapted != compiled.text
     assert compiling.assemble_ptx(adapted, "sm_90")["k"].shared_bytes == 256

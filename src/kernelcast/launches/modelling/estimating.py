@@ -90,7 +90,7 @@ def add_code(
     return replace(launch, work=work, registers=registers, notes=(*launch.notes, *notes))
 
 
-_PTX: Final = Target.ptx("sm_80")
+_PTX: Final = Target.parse("sm_80")
 
 
 @lru_cache(maxsize=32)
