@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from kernelcast.launches.problem_file import read_problem
     from kernelcast.launches.settings import EstimateSettings
     from kernelcast.predictor.api import device_id, estimate, estimate_problem, observe
-    from kernelcast.predictor.predictor import Predictor
-    from kernelcast.predictor.predictor_options import PredictorOptions
+    from kernelcast.predictor.predictor import Predictor, PredictorOptions
     from kernelcast.records.arguments import LocalArgument
     from kernelcast.records.balance import BalanceReport
     from kernelcast.records.errors import (
@@ -100,7 +99,7 @@ _HOMES = {
     "NDRange": "kernelcast.records.ndrange",
     "NoAnswerYetError": "kernelcast.records.errors",
     "Predictor": "kernelcast.predictor.predictor",
-    "PredictorOptions": "kernelcast.predictor.predictor_options",
+    "PredictorOptions": "kernelcast.predictor.predictor",
     "TuneReport": "kernelcast.tuning.report",
     "TuneSettings": "kernelcast.tuning.settings",
     "balance": "kernelcast.balancing.api",

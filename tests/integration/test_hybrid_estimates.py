@@ -13,8 +13,7 @@ from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch

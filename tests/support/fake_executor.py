@@ -22,8 +22,7 @@ from kernelcast.predictor.answering.tasks import (
     read_moments,
 )
 from kernelcast.predictor.known_launches import Answer
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.device import DeviceDescription

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kernelcast.balancing.launch_buffers import SharedMemory
 from kernelcast.balancing.messages import (
@@ -16,6 +16,7 @@ from kernelcast.balancing.messages import (
     Command,
     Failed,
     Finish,
+    MemoryRange,
     OpenDevice,
     Opened,
     Prepare,
@@ -26,16 +27,21 @@ from kernelcast.balancing.messages import (
 )
 from kernelcast.balancing.settings import DevicePlace
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
+from kernelcast.sampling.cores import bind_to_cores
 from kernelcast.workers.decoding import NotDecodableError, prepare
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import ClosedError, MessageKind, read_message
-from kernelcast.workers.task import Task
+from kernelcast.workers.task import Reporter, Task
+
+if TYPE_CHECKING:
+    from kernelcast.sampling.partial_launch import Content, PartialLaunch
+    from kernelcast.sampling.session import DeviceSession
 
 _AFTER_A_STOP_S = 5.0
 """A machine that was stopped for a while, as virtual ones are, has let its clock run and its
 processes not: silence by the clock is none before they had this time to speak."""
 _FOR_EVER_S = 1e9
-_MODULE = "kernelcast.balancing.device_process"
+_MODULE = "kernelcast.balancing.device_processes"
 _OPEN = Task(entry=f"{_MODULE}:open_device", returns=Opened)
 _TASKS: dict[type[Command], Task[Any]] = {
     command: Task(entry=f"{_MODULE}:answer", returns=reply)
@@ -194,3 +200,80 @@ class DeviceProcesses:
         )
         device.order(_OPEN, order, within_s=self._timeout_s)
         return device
+
+
+class DeviceWorker:
+    """An open device, the memory that it shares with the host, and the launch that it prepared."""
+
+    def __init__(self, session: "DeviceSession", memory: SharedMemory) -> None:
+        self._session = session
+        self._memory = memory
+        self._launch: PartialLaunch | None = None
+
+    def answer(self, command: Command) -> Reply:
+        start_s = time.monotonic()
+        if isinstance(command, Prepare):
+            return self._prepare(command, start_s)
+        if isinstance(command, Finish):
+            self._drop()
+            return Reply(start_s=start_s, end_s=time.monotonic())
+        if self._launch is None:
+            msg = "nothing is prepared"
+            raise KernelcastError(msg)
+        match command:
+            case Run():
+                self._launch.run([command.space.box(span) for span in command.spans])
+                return Ran(start_s=start_s, end_s=time.monotonic())
+            case Collect():
+                for index, spans in command.spans.items():
+                    self._launch.read(index, spans, self._memory.view(command.targets[index]))
+                return Collected(start_s=start_s, end_s=time.monotonic())
+
+    def _prepare(self, command: Prepare, start_s: float) -> Prepared:
+        from kernelcast.sampling.partial_launch import InPlace, PartialLaunch
+
+        self._drop()
+        self._memory.map(command.memory_bytes)
+        contents: list[Content] = []
+        for index, one in enumerate(command.contents):
+            if isinstance(one, MemoryRange):
+                view = self._memory.view(one)
+                contents.append(InPlace(array=view) if index in command.in_place else view)
+            else:
+                contents.append(one)
+        launch = self._launch = PartialLaunch(
+            self._session, command.kernel, command.ndrange, command.arguments, contents
+        )
+        return Prepared(
+            start_s=start_s,
+            end_s=time.monotonic(),
+            upload_s=launch.upload_s,
+            uploaded_bytes=launch.uploaded_bytes,
+            in_place=launch.in_place,
+        )
+
+    def _drop(self) -> None:
+        if self._launch is not None:
+            self._launch.release()
+            self._launch = None
+
+
+_opened: list[DeviceWorker] = []
+
+
+def open_device(order: OpenDevice, _: Reporter) -> Opened:
+    """Open a device on its cores: runtimes start their threads when they are loaded."""
+    start_s = time.monotonic()
+    bind_to_cores(order.cores)
+    from kernelcast.sampling.partial_launch import open_place
+
+    session = open_place(order.device_id, order.compute_units)
+    _opened.append(DeviceWorker(session, SharedMemory(order.memory)))
+    return Opened(start_s=start_s, end_s=time.monotonic(), device=session.description.name)
+
+
+def answer(command: Command, _: Reporter) -> Reply:
+    if not _opened:
+        msg = "the device is not open"
+        raise KernelcastError(msg)
+    return _opened[0].answer(command)

@@ -28,10 +28,9 @@ from kernelcast.predictor.answering.kernel_sizes import KernelSizes, know_estima
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import LaunchRequest, name_asked
 from kernelcast.predictor.answering.learned import KnownCorrection, Learned, ask, list_sizes
-from kernelcast.predictor.answering.memory import Memory
+from kernelcast.predictor.answering.memory import Memory, SamplesStore
 from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import BUSY, Policy, hold
-from kernelcast.predictor.answering.samples_store import SamplesStore
 from kernelcast.predictor.answering.tasks import (
     MOST_MOMENTS,
     EstimateOutcome,

@@ -17,8 +17,7 @@ from kernelcast.predictor.answering.launch_request import (
     check_problem_path,
 )
 from kernelcast.predictor.estimates import estimate_on_devices, find_devices
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.launch_identity import LaunchIdentity

@@ -20,8 +20,7 @@ from kernelcast.launches.settings import (
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.known_launches import Answer
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError, UnknownDeviceError
 from kernelcast.records.estimates import DeviceAnswer

@@ -1,23 +1,26 @@
 """The predictor: what programs, schedulers, the command line and the service ask and tell."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kernelcast.launches.machines import find_sound_machine
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.predictor.answering.evidence import Foretell
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import (
     RequestReader,
     check_device_ids,
     check_identity,
 )
-from kernelcast.predictor.answering.memory import Memory
+from kernelcast.predictor.answering.memory import Memory, SamplesStore
 from kernelcast.predictor.answering.policy import MethodChoice, Policy, TimeLimit
-from kernelcast.predictor.answering.processes import ReportProgress
+from kernelcast.predictor.answering.processes import Executor, ReportProgress, WarmProcesses
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.answers import Answers
 from kernelcast.predictor.background import AskedLaunch, Asker, Refiner
@@ -30,7 +33,6 @@ from kernelcast.predictor.launch_estimates import (
     compare_estimates,
 )
 from kernelcast.predictor.observing import Observer
-from kernelcast.predictor.predictor_options import PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate
@@ -38,11 +40,55 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.contention_meter import METER, ContentionMeter
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
     from kernelcast.sampling.user_objects import UserEvent
     from kernelcast.training_data.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictorOptions:
+    """What few programs change.
+
+    Parameters
+    ----------
+    settings : EstimateSettings
+        Budget, coverage, what may be used.
+    timeout_s : float
+        Time limit of one sampling, build included, in seconds.
+    executor : Executor
+        Has devices sample: each device in a process of its own unless another is given.
+    samples_store : SamplesStore or None
+        Where samples of launches are kept for other processes: in the data folder, nowhere if None
+        or where the executor samples on no device of this machine.
+    foretell : callable or None
+        A model of one's own that needs no samples: gives the seconds of a problem on a device, or
+        None. It counts where an evidence model knows its errors.
+    clock : callable
+        Gives seconds; for tests.
+    """
+
+    settings: EstimateSettings = field(default_factory=EstimateSettings)
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    executor: Executor = field(default_factory=WarmProcesses)
+    samples_store: SamplesStore | None = field(default_factory=SamplesStore)
+    foretell: Foretell | None = None
+    clock: Callable[[], float] = time.monotonic
+
+    def choose_samples_store(self) -> SamplesStore | None:
+        """Give the place of samples, where the executor samples on this machine's devices."""
+        return self.samples_store if getattr(self.executor, "samples_here", False) else None
+
+    def choose_meter(self) -> ContentionMeter | None:
+        """Give what measures other programs: callers of a service run launches who knows where."""
+        return METER if isinstance(self.executor, WarmProcesses) else None
+
+    def end_children(self) -> None:
+        """End the processes that samplings of this predictor have started."""
+        if isinstance(self.executor, WarmProcesses):
+            self.executor.close()
 
 
 class Predictor:

@@ -19,8 +19,7 @@ from kernelcast.predictor.answering.tasks import (
     read_facts,
     read_moments,
 )
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import combine_contention
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer, Measurement

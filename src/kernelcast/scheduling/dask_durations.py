@@ -32,27 +32,8 @@ def durations_of_estimates(
     workers: Mapping[str, int],
     names: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Make one duration per kernel of its estimates on the devices that workers use.
-
-    Parameters
-    ----------
-    estimates : iterable of Estimate
-        Of each kernel one per device.
-    workers : mapping of str to int
-        How many workers use each device, by the device's id.
-    names : mapping of str to str, optional
-        Names of tasks by kernels' names, where they differ. Kernels at several sizes need names
-        of their own: call this once per size.
-
-    Returns
-    -------
-    dict of str to str
-
-    Raises
-    ------
-    InputError
-        If a kernel has two estimates for a device, or none for one that workers use.
-    """
+    """Make one duration per kernel, by its task's name, of its estimates on the devices that
+    workers use (how many, by id)."""
     by_kernel: dict[str, dict[str, float]] = {}
     for one in estimates:
         known = by_kernel.setdefault(one.kernel, {})
@@ -69,7 +50,7 @@ def durations_of_estimates(
 
 
 def mean_duration(seconds_by_device: Mapping[str, float], workers: Mapping[str, int]) -> float:
-    """Give the mean time of a task where workers on different devices share many of them."""
+    """Compute the harmonic mean of a task's times: a worker twice as fast runs twice as many."""
     used = {device: count for device, count in workers.items() if count > 0}
     missing = sorted({*used} - {*seconds_by_device})
     if missing or not used:
@@ -85,18 +66,7 @@ def mean_duration(seconds_by_device: Mapping[str, float], workers: Mapping[str, 
 
 @contextmanager
 def expected_durations(durations: Mapping[str, str]) -> Iterator[None]:
-    """Let schedulers that are started in this process know durations.
-
-    Parameters
-    ----------
-    durations : mapping of str to str
-        As `task_durations` gives them; those of the user's own configuration stay beside them.
-
-    Raises
-    ------
-    InputError
-        If Dask is not installed.
-    """
+    """Let schedulers that are started in this process know durations beside the user's own."""
     config = _import_dask("dask.config")
     known = config.get(SETTING, default={}) or {}
     with config.set({SETTING: {**known, **durations}}):
@@ -104,21 +74,8 @@ def expected_durations(durations: Mapping[str, str]) -> Iterator[None]:
 
 
 def write_dask_config(path: Path, durations: Mapping[str, str]) -> None:
-    """Write a file of Dask's configuration, for schedulers in other processes.
-
-    Parameters
-    ----------
-    path : Path
-        Such as ``~/.config/dask/kernelcast.yaml`` on the scheduler's machine; Dask reads every
-        YAML file there, and every one in the folder that DASK_CONFIG names.
-    durations : mapping of str to str
-        As `task_durations` gives them.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
+    """Write a file such as ``~/.config/dask/kernelcast.yaml``, for schedulers in other
+    processes."""
     section, _, setting = SETTING.rpartition(".")
     content: dict[str, Any] = {setting: dict(sorted(durations.items()))}
     for name in reversed(section.split(".")):

@@ -21,17 +21,7 @@ Time = float | Interval | Estimate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Something to run on one of several devices.
-
-    Parameters
-    ----------
-    name : str
-        Unlike that of any other task.
-    times : mapping of str to float, Interval or Estimate
-        What it takes on each device that can run it, in seconds, by the device's id.
-    after : tuple of str
-        Names of the tasks that have to end first.
-    """
+    """Something to run on one of several devices, by id, after other tasks have ended."""
 
     name: str
     times: Mapping[str, Time]
@@ -54,39 +44,8 @@ def place_tasks(
     move_s: Callable[[Task, Task, str, str], float] = lambda *_: 0.0,
     free_s: Mapping[str, float] | None = None,
 ) -> dict[str, Placement]:
-    """Place tasks where each ends first, those with the most work behind them first.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        In any order.
-    move_s : callable, optional
-        Tells what moving data takes, in seconds: from a task to one after it, from the first
-        one's device to the second one's. It is asked of two different devices only.
-    free_s : mapping of str to float, optional
-        When devices have ended what they do now, in seconds; the others are free at 0.
-
-    Returns
-    -------
-    dict of str to Placement
-        By the tasks' names, in the order of their starts.
-
-    Raises
-    ------
-    InputError
-        If tasks wait for each other in a circle or for one that is not there, two have one name,
-        or one has no device.
-
-    Examples
-    --------
-    >>> placed = place_tasks([
-    ...     Task(name="a", times={"cpu": 2.0, "gpu": 1.0}),
-    ...     Task(name="b", times={"cpu": 2.0, "gpu": 1.5}),
-    ...     Task(name="c", times={"cpu": 9.0, "gpu": 1.0}, after=("a",)),
-    ... ])
-    >>> [(name, one.device, one.start_s, one.end_s) for name, one in placed.items()]
-    [('a', 'gpu', 0.0, 1.0), ('b', 'cpu', 0.0, 2.0), ('c', 'gpu', 1.0, 2.0)]
-    """
+    """Place tasks where each ends first, those with the most work behind them first; `move_s` tells
+    what data takes between two devices, `free_s` when each device is free, in seconds."""
     by_name = {task.name: task for task in tasks}
     behind = _find_later(tasks, by_name)
     seconds = {
@@ -168,26 +127,8 @@ def _mean_move(task: Task, later: Task, move_s: Callable[[Task, Task, str, str],
 def submit_options(
     placements: Mapping[str, Placement], workers: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Any]]:
-    """Make what `distributed.Client.submit` is given for each task, so that Dask does as placed.
-
-    Parameters
-    ----------
-    placements : mapping of str to Placement
-        By the tasks' names, as of `place_tasks`.
-    workers : mapping of str to sequence of str
-        Addresses of the workers that use each device, by its id.
-
-    Returns
-    -------
-    dict of str to dict
-        ``workers`` and ``priority``: what starts earlier goes first.
-
-    Examples
-    --------
-    >>> placed = place_tasks([Task(name="a", times={"gpu": 1.0})])
-    >>> submit_options(placed, {"gpu": ["tcp://127.0.0.1:4711"]})
-    {'a': {'workers': ['tcp://127.0.0.1:4711'], 'priority': -0.0}}
-    """
+    """Make ``workers`` and ``priority`` of `distributed.Client.submit` for each task, so that Dask
+    does as placed; `workers` are the addresses of those that use each device."""
     return {
         name: {"workers": list(addresses), "priority": -placement.start_s}
         for name, placement, addresses in _find_workers(placements, workers)
@@ -197,20 +138,8 @@ def submit_options(
 def worker_orders(
     placements: Mapping[str, Placement], workers: Mapping[str, int]
 ) -> dict[str, dict[str, int]]:
-    """Make the fields of each task's ``struct starpu_task`` that have StarPU do as placed.
-
-    Parameters
-    ----------
-    placements : mapping of str to Placement
-        By the tasks' names, as of `place_tasks`.
-    workers : mapping of str to int
-        StarPU's number of the worker that uses each device, by the device's id.
-
-    Returns
-    -------
-    dict of str to dict
-        ``execute_on_a_specific_worker``, ``workerid`` and ``workerorder``, which counts from 1.
-    """
+    """Make the fields of each task's ``struct starpu_task`` that have StarPU do as placed;
+    `workers` are StarPU's numbers of those that use each device."""
     counts: dict[int, int] = {}
     orders = {}
     for name, _, worker in _find_workers(placements, workers):

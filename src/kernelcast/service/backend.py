@@ -19,8 +19,7 @@ from kernelcast.predictor.answering.processes import (
     asked_by,
 )
 from kernelcast.predictor.known_launches import Answer
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import (
     CompileError,

@@ -17,8 +17,7 @@ from kernelcast.cli.estimate import (
 )
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import Contention
 from kernelcast.records.errors import BrokenDeviceError, InputError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier

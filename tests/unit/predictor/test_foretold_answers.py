@@ -20,8 +20,7 @@ from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.measuring import model_alone
 from kernelcast.predictor.answering.tasks import ModelTask
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.errors import DeviceError
 from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.feature_vector import FeatureSchema

@@ -16,8 +16,7 @@ from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, Work
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.predictor.replaying import replay
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Tier
 from kernelcast.records.ndrange import NDRange

@@ -13,8 +13,7 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.persistence import ModelRegistry
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.tasks import LaunchRow
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Tier

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier

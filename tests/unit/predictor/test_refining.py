@@ -9,8 +9,7 @@ import pytest
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import MOST_MOMENTS, EstimateOutcome, EstimateTask
 from kernelcast.predictor.background import Refiner
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.errors import KernelRunError
 from support.fake_executor import DEVICE, PROBLEM, FakeExecutor
 

@@ -9,8 +9,7 @@ from fastapi.testclient import TestClient
 from kernelcast.launches.problem_file.reader import read_inline_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.processes import CallerProcesses
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.backend import Backend

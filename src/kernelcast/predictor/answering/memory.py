@@ -1,24 +1,36 @@
-"""The store of observations as estimates use it: opened when first needed, made when first written.
+"""What estimates know from before: the store of observations, and kept samples of launches.
 
-A store that cannot be read costs an explanation, never an estimate.
+A store that cannot be read costs an explanation, never an estimate; it is opened when first needed,
+made when first written. Samples are kept in a file for each launch, contents of buffers included,
+and version of the code; what they say fades with the time that has passed since.
 """
 
+import hashlib
+import logging
 import threading
+import time
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cachetools import LRUCache
 
-from kernelcast.launches.data_folder import choose_store
+from kernelcast.launches.data_folder import choose_store, data_folder
 from kernelcast.launches.machines import find_sound_machine
 from kernelcast.predictor.answering.kernel_sizes import SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
 from kernelcast.predictor.answering.plausibility import Expected, Plausible, doubt_launch
+from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import ObservationFlag, Origin
+from kernelcast.records.private_files import keep_among
+from kernelcast.workers.decoding import NotDecodableError, decode
+from kernelcast.workers.encoding import encode
 
 if TYPE_CHECKING:
     from kernelcast.training_data.store import Selection, Store
@@ -168,3 +180,73 @@ def _name(identity: LaunchIdentity) -> _Launch:
     """Name a launch by its content, whatever its kernel is called."""
     return (identity.kernel.digest, identity.device.id, identity.device.driver, identity.ndrange,
             identity.arguments_digest)  # fmt: skip
+
+
+STANDS_S: Final = 3600.0
+"""Samples that are older say nothing: virtual machines get faster and slower."""
+_MOST_FILES: Final = 2
+"""In each of 256 folders: together some 10 MB."""
+_log = logging.getLogger(__name__)
+
+
+class SamplesStore:
+    """Keeps the samples of launches; several processes may share it."""
+
+    def __init__(self) -> None:
+        self._has_failed = False
+
+    def find(self, request: LaunchRequest) -> EstimateOutcome | None:
+        try:
+            path = _locate(request)
+            if path is None:
+                return None
+            found: EstimateOutcome = decode(path.read_bytes(), EstimateOutcome)
+        except (OSError, NotDecodableError, KernelcastError):
+            return None
+        now_s = time.time()
+        moments = tuple(
+            one for one in found.moments
+            if one.at_s is not None and 0 <= now_s - one.at_s <= STANDS_S
+        )  # fmt: skip
+        if not moments or found.estimate.device_id != request.device.id:
+            return None
+        return replace(found, moments=moments)
+
+    def keep(self, request: LaunchRequest, outcome: EstimateOutcome) -> None:
+        """Keep what samples of a launch say, in the place of what was known before."""
+        if not outcome.moments:
+            return
+        kept = replace(outcome, estimate=replace(outcome.estimate, measurement=None))
+        try:
+            path = _locate(request)
+            if path is not None:
+                keep_among(path, encode(kept.without_launches()), most=_MOST_FILES)
+        except (OSError, KernelcastError) as error:
+            if not self._has_failed:
+                self._has_failed = True
+                _log.warning(
+                    "samples of launches are not kept, so later runs sample anew: %s", error
+                )
+
+
+def _locate(request: LaunchRequest) -> Path | None:
+    """Name a launch by all that samples depend on; None where something is not known."""
+    if request.is_live or request.problem.kernel.includes_files:  # whose contents are not known
+        return None
+    plan = request.policy.settings.plan
+    key = (_stamp_code(), request.identify().key, plan.budget, plan.seed)
+    digest = hashlib.sha256(repr(key).encode()).hexdigest()
+    return data_folder() / "samples" / digest[:2] / f"{digest}.json"
+
+
+@cache
+def _stamp_code() -> str:
+    """Give what changes with this package's code, wherever it is moved: any of it may matter."""
+    package = Path(__file__).parents[2]
+    is_installed = package.parent.name in {"site-packages", "dist-packages"}
+    places = [package / "__init__.py"] if is_installed else sorted(package.rglob("*.py"))
+    found = hashlib.sha256(version("kernelcast").encode())
+    for path in places:
+        status = path.stat()
+        found.update(f"{path} {status.st_mtime_ns} {status.st_size}".encode())
+    return found.hexdigest()

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.predictor.predictor import Predictor
-from kernelcast.predictor.predictor_options import PredictorOptions
+from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import Contention, list_contention
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Interval, Measurement
