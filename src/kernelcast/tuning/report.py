@@ -82,8 +82,6 @@ class TuneReport:
     models_s, sampling_s, measuring_s : float
         Host time of ranking by models, of sampling, and of measuring, builds included, in
         seconds.
-    is_complete : bool
-        False if it was interrupted.
     warnings : tuple of str
         What to know.
     """
@@ -98,7 +96,6 @@ class TuneReport:
     models_s: float
     sampling_s: float = 0.0
     measuring_s: float = 0.0
-    is_complete: bool = True
     warnings: tuple[str, ...] = ()
 
     @property

@@ -162,15 +162,15 @@ class EcmPrediction:
             used = memory / time if time else 0.0
             time = max(memory, (self.cycles + _PENALTY * others * used * memory) / (others + 1))
 
-    def notation(self, digits: int = 1) -> str:
+    def notation(self) -> str:
         """Write it as the paper does: ``{T_OL || T_nOL | T_L1L2 | T_L2L3 | T_L3Mem}``.
 
         Terms that are not known are question marks.
         """
         core = "? || ?"
         if self.in_core is not None:
-            core = f"{self.in_core.hidden:.{digits}f} || {self.in_core.non_overlapping:.{digits}f}"
-        return f"{{{' | '.join([core, *(f'{one.cycles:.{digits}f}' for one in self.transfers)])}}}"
+            core = f"{self.in_core.hidden:.1f} || {self.in_core.non_overlapping:.1f}"
+        return f"{{{' | '.join([core, *(f'{one.cycles:.1f}' for one in self.transfers)])}}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,24 +293,15 @@ def predict_roofline(
     machine: CpuMachine,
     in_core: InCoreTerms,
     *,
-    loaded_bytes: float | None = None,
     cores: int = 1,
 ) -> RooflinePrediction:
-    """Compare the core with all levels of the hierarchy.
-
-    `loaded_bytes`, of the core per cache line of work, is the variant that counts flops: they are
-    compared with the bandwidth of L1. Else the in-core terms hold the loads.
-    """
+    """Compare the core with all levels of the hierarchy; volumes are of one of the busy cores."""
     notes = [*machine.notes, *volumes.notes, *in_core.notes]
     levels = [
         (one.farther, one.lines * volumes.line_bytes, one.loaded, one.stored)
         for one in volumes.transfers()
     ]
-    core = in_core.cycles
-    if loaded_bytes is not None:
-        core = in_core.hidden
-        levels.insert(0, (machine.caches[0].name, loaded_bytes, 1.0, 0.0))
-    ceilings = [Ceiling(level=CORE, cycles=core / cores)]
+    ceilings = [Ceiling(level=CORE, cycles=in_core.cycles / cores)]
     for level, volume, loaded, stored in levels:
         rate = machine.streams.reached(level, loaded, stored, cores)
         if rate is None:

@@ -1,7 +1,7 @@
 """The CPU model's answer for an OpenCL launch: seconds, and what bounds them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, prod
 
 import numpy as np
@@ -11,12 +11,11 @@ from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
-from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, Traffic
+from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts, OperationKind
 
 MODEL = "cpu"
@@ -35,87 +34,38 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
     Barriers, atomics, the dispatch of work-groups and the launch come on top.
     """
     device = read_device(machine)
-    return estimate_work(study_work(launch, device), device, launch.ndrange, launch.buffers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpuWork:
-    """What a launch does per work-item and work-group on a device, however many there are."""
-
-    traffic: Traffic
-    """What crosses each boundary."""
-    rates: dict[str, float]
-    """Seconds of a core per work-item, by limiter."""
-    near_s: float
-    """Seconds of a core per work-item whose data is near."""
-    atomics_s: float
-    barriers_s: float
-    """Seconds per work-item: of the launch, and of a core."""
-    issued: float
-    """Operations of a work-item, memory included."""
-    updates: int
-    """Results of a work-item."""
-    quantities: dict[str, float]
-    """Those that do not depend on how many there are."""
-    notes: tuple[str, ...]
-    """What is estimated or missing."""
-
-
-def study_work(launch: ModelledLaunch, device: CpuDevice) -> CpuWork:
-    """Find what a launch does per work-item and work-group: nearly all that an estimate costs."""
     if device.never_jumps and launch.unjumped != NOTHING:
         launch = replace(launch, executed=launch.unjumped)
-    counts = launch.executed
+    counts, ndrange = launch.executed, launch.ndrange
     execution = find_execution(launch, device)
     gathers = device.functions is not None and device.functions.gathers_narrowed
     patterns = find_patterns(launch, execution.width, gathers_narrowed=gathers)
     core = time_core(counts, device, execution, patterns)
     waiting = sum(_wait(launch, device, one, execution.width) for one in patterns)
-    traffic = Traffic(launch, execution, patterns, device)
+    traffic, walks = count_traffic(launch, execution, patterns, device)
     # The last step of a walk finds its entry in L2, which lines that crowd leave to it.
-    walking = traffic.count_walks() * device.levels[1].latency_s
-    barrier_s = device.costs.get("barrier_s", 0.0)
-    return CpuWork(
-        traffic=traffic,
-        rates={**core.ports, "chain": core.chain_s, "latency": waiting + walking},
-        near_s=max(core.seconds, waiting) + walking,
-        atomics_s=_time_atomics(counts, device.costs, patterns),
-        barriers_s=execution.barriers * barrier_s / launch.ndrange.work_group_size,
-        issued=sum(counts.operations.values()) + sum(counts.memory.values()),
-        updates=launch.updates_per_work_item,
-        quantities={
-            "vector_work_items_count": float(execution.width),
-            "core_s_per_work_item": core.seconds,
-            "updates_per_work_item": float(launch.updates_per_work_item),
-        },
-        notes=tuple(dict.fromkeys((*launch.notes, *device.notes, *core.notes))),
-    )
-
-
-def estimate_work(
-    work: CpuWork, device: CpuDevice, ndrange: NDRange, buffers: Mapping[str, int]
-) -> AnalyticEstimate:
-    """Estimate the time of so many work-items; see `estimate_cpu`."""
-    counts, all_items = ndrange.group_counts, ndrange.work_item_count
-    groups = prod(counts)
-    traffic = work.traffic.count(counts, buffers)
+    walking = walks * device.levels[1].latency_s
+    groups, all_items = prod(ndrange.group_counts), ndrange.work_item_count
     # The core that has most work-groups is waited for.
     items = ceil(groups / device.cores) / groups * all_items
+    barrier_s = execution.barriers * device.costs.get("barrier_s", 0.0)
     overheads = {
-        "atomics": work.atomics_s * all_items,
-        "barriers": work.barriers_s * items,
+        "atomics": _time_atomics(counts, device.costs, patterns) * all_items,
+        "barriers": barrier_s / ndrange.work_group_size * items,
         "dispatch": groups * device.costs.get("work_group_dispatch_s", 0.0),
         "launch": device.costs.get("launch_s", 0.0),
     }
-    limiters = {name: seconds * items for name, seconds in work.rates.items()}
+    rates = {**core.ports, "chain": core.chain_s, "latency": waiting + walking}
+    limiters = {name: seconds * items for name, seconds in rates.items()}
     limiters |= {one.name: one.seconds for one in traffic} | overheads
-    far = sum(one.added_s for one in traffic)
-    seconds = work.near_s * items + far + sum(overheads.values())
-    volumes, near = {}, "L1"
+    near = (max(core.seconds, waiting) + walking) * items
+    seconds = near + sum(one.added_s for one in traffic) + sum(overheads.values())
+    volumes, nearer = {}, "L1"
     for one in traffic:
-        volumes[f"{one.name}_to_{near}"] = one.loaded_bytes
-        volumes[f"{near}_to_{one.name}"] = one.stored_bytes
-        near = one.name
+        volumes[f"{one.name}_to_{nearer}"] = one.loaded_bytes
+        volumes[f"{nearer}_to_{one.name}"] = one.stored_bytes
+        nearer = one.name
+    issued = sum(counts.operations.values()) + sum(counts.memory.values())
     return AnalyticEstimate(
         model=MODEL,
         machine=device.id,
@@ -124,11 +74,13 @@ def estimate_work(
         limiters=limiters,
         volumes=volumes,
         quantities={
-            **_list_quantities(traffic, groups, work.issued * all_items * device.line_bytes),
-            **work.quantities,
-            "updates_per_s": all_items * work.updates / seconds,
+            **_list_quantities(traffic, groups, issued * all_items * device.line_bytes),
+            "vector_work_items_count": float(execution.width),
+            "core_s_per_work_item": core.seconds,
+            "updates_per_work_item": float(launch.updates_per_work_item),
+            "updates_per_s": all_items * launch.updates_per_work_item / seconds,
         },
-        notes=work.notes,
+        notes=tuple(dict.fromkeys((*launch.notes, *device.notes, *core.notes))),
     )
 
 

@@ -6,7 +6,7 @@ from kernelcast.analytic.cpu.opencl.core import time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
-from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, Traffic
+from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -29,8 +29,7 @@ def count(launch: ModelledLaunch, device: CpuDevice = DEVICE) -> dict[str, Level
     """Count a launch's traffic by level."""
     execution = find_execution(launch, device)
     patterns = find_patterns(launch, execution.width)
-    traffic = Traffic(launch, execution, patterns, device)
-    found = traffic.count(launch.ndrange.group_counts, launch.buffers)
+    found, _ = count_traffic(launch, execution, patterns, device)
     return {one.name: one for one in found}
 
 

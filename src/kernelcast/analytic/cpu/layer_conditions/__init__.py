@@ -6,7 +6,7 @@ traffic changes, `advise_blocking` says how to keep it low.
 
 from kernelcast.analytic.cpu.layer_conditions.blocking import BlockingAdvice, advise_blocking
 from kernelcast.analytic.cpu.layer_conditions.evaluation import LayerConditions, note_decisions
-from kernelcast.analytic.cpu.layer_conditions.streams import ReuseProfile, find_work_bytes
+from kernelcast.analytic.cpu.layer_conditions.streams import find_work_bytes
 from kernelcast.analytic.cpu.layer_conditions.transitions import (
     ALL_ARRAYS,
     Transition,
@@ -17,7 +17,6 @@ __all__ = [
     "ALL_ARRAYS",
     "BlockingAdvice",
     "LayerConditions",
-    "ReuseProfile",
     "Transition",
     "advise_blocking",
     "find_work_bytes",

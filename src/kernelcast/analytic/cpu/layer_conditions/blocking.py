@@ -46,7 +46,7 @@ def advise_blocking(
     smallest = ceil(profile_nest(rows, machine.line_bytes).iterations)
     found: list[BlockingAdvice] = []
     levels = conditions.predict(constants, cores).levels[:-1]
-    for level, capacity in zip(levels, conditions.capacities(cores), strict=True):
+    for level, capacity in zip(levels, machine.shares(cores), strict=True):
         for place in range(1, len(nest.loops)) if level.misses else ():
 
             def count_misses(block: int, place: int = place, capacity: int = capacity) -> float:

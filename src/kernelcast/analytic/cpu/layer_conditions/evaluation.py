@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from kernelcast.analytic.cpu.layer_conditions.nest import BoundNest, bind, read_accesses
-from kernelcast.analytic.cpu.layer_conditions.streams import ReuseProfile, profile_nest
+from kernelcast.analytic.cpu.layer_conditions.streams import profile_nest
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
@@ -13,24 +13,21 @@ from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 class LayerConditions:
     """Predicts cache traffic without simulating it (paper, section 2.4.2).
 
-    With `counts_victims` a victim cache remembers what the nearer cache remembers and its own share
-    on top, as in hardware. The reference tool counts the victim cache alone.
+    A victim cache remembers its own share, as in the reference tool; in hardware what the nearer
+    cache remembers comes on top.
     """
 
     name = "lc"
 
-    def __init__(
-        self, nest: LoopNest, machine: CpuMachine, *, counts_victims: bool = False
-    ) -> None:
+    def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
         self._nest = nest
         self._machine = machine
-        self._counts_victims = counts_victims
         self._accesses = read_accesses(nest)
         self._notes = tuple(self._note())
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
         """Predict the traffic of every level."""
-        capacities = self.capacities(cores)
+        capacities = self._machine.shares(cores)
         bound = self.bind(constants)
         profile = profile_nest(bound, self._machine.line_bytes)
         levels = []
@@ -56,22 +53,9 @@ class LayerConditions:
             notes=(*self._note_order(bound), *self._notes),
         )
 
-    def capacities(self, cores: int = 1) -> tuple[int, ...]:
-        """List the bytes that each cache remembers for one of so many busy cores."""
-        shares = list(self._machine.shares(cores))
-        if self._counts_victims:
-            for place, cache in enumerate(self._machine.caches):
-                if cache.is_victim and place:
-                    shares[place] += shares[place - 1]
-        return tuple(shares)
-
     def bind(self, constants: Mapping[str, int]) -> BoundNest:
         """Put numbers in the place of constants; raises as `predict`."""
         return bind(self._nest, self._accesses, constants)
-
-    def profile(self, constants: Mapping[str, int]) -> ReuseProfile:
-        """Compute what any cache would see; raises as `predict`."""
-        return profile_nest(self.bind(constants), self._machine.line_bytes)
 
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
         """Name arrays of which one iteration needs more lines in one set than a cache has ways.
@@ -103,13 +87,12 @@ class LayerConditions:
             if not (loop.stop - loop.start).is_parameter:
                 note = "its length changes; reuse is that of a middle iteration"
                 yield f"loop over {loop.name}: {note}"
-        if not self._counts_victims:
-            for cache in self._machine.caches:
-                if cache.is_victim:
-                    yield (
-                        f"{cache.name} is a victim cache: it is judged by its own size, without "
-                        "lines that only the nearer cache holds"
-                    )
+        for cache in self._machine.caches:
+            if cache.is_victim:
+                yield (
+                    f"{cache.name} is a victim cache: it is judged by its own size, without "
+                    "lines that only the nearer cache holds"
+                )
 
     def _note_order(self, bound: BoundNest) -> Iterator[str]:
         """Name the arrays that the loops do not pass in the order of memory."""

@@ -7,7 +7,7 @@ two apart meet in few sets of caches, and of tables of pages.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd, prod
@@ -66,7 +66,18 @@ class _Fresh:
     """Lines of each vector of work-items alone, added up."""
 
 
-class Traffic:
+def count_traffic(
+    launch: ModelledLaunch,
+    execution: Execution,
+    patterns: Sequence[AccessPattern],
+    device: CpuDevice,
+) -> tuple[list[LevelTraffic], float]:
+    """Count what crosses each boundary, and the pages of a work-item to look for in memory."""
+    found = _Traffic(launch, execution, patterns, device)
+    return found.count(launch), found.count_walks()
+
+
+class _Traffic:
     """Counts what crosses each boundary on a launch's way through its work-groups.
 
     What is found of an average work-group here does not change when a launch has more of the same.
@@ -116,8 +127,8 @@ class Traffic:
         share = min(1.0, max(0.0, self._pages / _TABLE_PAGES - 1))
         return self._walked * share / self._execution.width
 
-    def count(self, counts: Sequence[int], buffers: Mapping[str, int]) -> list[LevelTraffic]:
-        """Count traffic over each boundary."""
+    def count(self, launch: ModelledLaunch) -> list[LevelTraffic]:
+        counts, buffers = launch.ndrange.group_counts, launch.buffers
         line_bytes = self._device.line_bytes
         loads, stores = self._loads.reached, self._stores.reached
         both = [one + other for one, other in zip(loads, stores, strict=True)]
