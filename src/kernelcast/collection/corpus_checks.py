@@ -133,7 +133,12 @@ def check_in_session(
         local_sizes = ()
     for local_size in kernel.local_sizes if local_sizes is None else local_sizes:
         try:
-            difference = _find_difference(session, kernel, local_size, cache_folder)
+            reference = load_reference(kernel)
+            prepared = prepare_launch(
+                kernel, reference.small, local_size=local_size, cache_folder=cache_folder
+            )
+            run = run_whole(session, prepared.problem, seed=SEED)
+            difference = find_difference(run, reference, prepared.parameters)
         except KernelcastError as error:
             status, explanation = CheckStatus.FAILED, f"local size {local_size}: {error}"
             break
@@ -147,17 +152,6 @@ def check_in_session(
         explanation=explanation,
         seconds=time.perf_counter() - started_s,
     )
-
-
-def _find_difference(
-    session: DeviceSession, kernel: CorpusKernel, local_size: tuple[int, ...], cache_folder: Path
-) -> str | None:
-    reference = load_reference(kernel)
-    prepared = prepare_launch(
-        kernel, reference.small, local_size=local_size, cache_folder=cache_folder
-    )
-    run = run_whole(session, prepared.problem, seed=SEED)
-    return find_difference(run, reference, prepared.parameters)
 
 
 DEFAULT_CHECK_TIMEOUT_S = 60.0

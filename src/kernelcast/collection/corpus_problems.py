@@ -113,7 +113,18 @@ class InputCache:
         try:
             os.utime(kept)  # before anything else: nobody drops what was just used
         except FileNotFoundError:
-            _make_at(kept, dict(parameters), make)
+            make_private_folder(kept.parent)
+            making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))
+            try:
+                made = make(dict(parameters), making)
+                (making / _MADE).write_text(json.dumps(made), encoding="utf-8")
+                try:
+                    making.rename(kept)
+                except OSError:
+                    if not kept.is_dir():
+                        raise
+            finally:
+                shutil.rmtree(making, ignore_errors=True)
             self._make_room()
         return kept, json.loads((kept / _MADE).read_text(encoding="utf-8"))
 
@@ -137,26 +148,6 @@ def _list_entries(folder: Path) -> list[tuple[float, Path, int]]:
         except OSError:  # another process has just dropped it
             continue
     return found
-
-
-def _make_at(kept: Path, parameters: dict[str, int], make: InputMaker) -> None:
-    make_private_folder(kept.parent)
-    making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))
-    try:
-        made = make(parameters, making)
-        (making / _MADE).write_text(json.dumps(made), encoding="utf-8")
-        _move_into_place(making, kept)
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
-
-
-def _move_into_place(making: Path, folder: Path) -> None:
-    """Rename a finished folder; if another process was first, its folder holds the same."""
-    try:
-        making.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
 
 
 _HEADER = "# {name} of kernelcast's corpus, with its inputs made for these parameters.\n"

@@ -70,7 +70,22 @@ def collect_rows(
 ) -> None:
     """Measure what is missing of a kernel on a device; each row is stored at once."""
     keeper = _Keeper(job, storage, outcome, report)
-    keeper.finished = _find_done(job, storage.store)
+    wanted = Selection(
+        kernels=(job.kernel.stem,),
+        applications=(job.kernel.application,),
+        devices=(job.device.id,),
+        drivers=(job.device.driver,),
+    )
+    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
+    keys = {
+        row.launch_key
+        for rows in storage.store.read_rows(sound, columns=("launch_key", "versions"))
+        for row in rows
+        if read_sampler(load_mapping(row.versions)) >= SAMPLER
+    }
+    if not job.retries_failures:
+        keys |= {one.launch.key for one in storage.store.failures(wanted)}
+    keeper.finished = frozenset(keys)
     while True:
         sizes = _find_sizes(job, storage)
         if job.sizes_of is not None and not sizes:
@@ -152,26 +167,6 @@ class _Keeper:
         if self.current is None and ends_s is not None and time.time() > ends_s:
             msg = "the time budget is spent; the same command goes on where this one ended"
             raise OutOfTimeError(msg)
-
-
-def _find_done(job: KernelJob, store: Store) -> frozenset[str]:
-    """Give the launches that need no row any more; those of older samplers need another."""
-    wanted = Selection(
-        kernels=(job.kernel.stem,),
-        applications=(job.kernel.application,),
-        devices=(job.device.id,),
-        drivers=(job.device.driver,),
-    )
-    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
-    keys = {
-        row.launch_key
-        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
-        for row in rows
-        if read_sampler(load_mapping(row.versions)) >= SAMPLER
-    }
-    if not job.retries_failures:
-        keys |= {one.launch.key for one in store.failures(wanted)}
-    return frozenset(keys)
 
 
 def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:

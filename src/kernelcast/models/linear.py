@@ -126,7 +126,13 @@ def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]
     if not launches.has_two_sizes:
         return overhead_s, 0.0
     if run.is_even:
-        found, error = _fit_by_medians(launches)
+        short = launches.is_short
+        long = launches.is_long
+        n1, n2 = median(launches.counts[short]), median(launches.counts[long])
+        rate1, error1 = _middle(launches.times[short] / launches.counts[short])
+        rate2, error2 = _middle(launches.times[long] / launches.counts[long])
+        reach = n1 * n2 / (n2 - n1)
+        found, error = float(reach * (rate1 - rate2)), float(reach * math.hypot(error1, error2))
     else:
         by_window = find_intercepts([one for one in run.launches if one.window != PILOT_WINDOW])
         if not by_window:
@@ -154,17 +160,6 @@ def fit_intercept_of_few(launches: LaunchArrays, overhead_s: float) -> tuple[flo
     found = float((covariance @ told)[0])
     error = shortest_s * math.sqrt(covariance[0, 0])
     return shortest_s * float(np.clip(found, 0.0, _LARGEST_OF_PILOT)), error
-
-
-def _fit_by_medians(launches: LaunchArrays) -> tuple[float, float]:
-    """Draw the line through the medians of the shorter and of the longer launches."""
-    short = launches.is_short
-    long = launches.is_long
-    n1, n2 = median(launches.counts[short]), median(launches.counts[long])
-    rate1, error1 = _middle(launches.times[short] / launches.counts[short])
-    rate2, error2 = _middle(launches.times[long] / launches.counts[long])
-    reach = n1 * n2 / (n2 - n1)
-    return float(reach * (rate1 - rate2)), float(reach * math.hypot(error1, error2))
 
 
 def _middle(values: FloatArray) -> tuple[float, float]:

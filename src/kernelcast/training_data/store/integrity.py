@@ -21,7 +21,8 @@ def find_damage(connection: sa.Connection) -> list[str]:
     if connection.dialect.name == "sqlite":
         return _find_sqlite_damage(connection)
     found: list[str] = []
-    may_amcheck = _has_amcheck(connection)
+    query = sa.text("SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'")
+    may_amcheck = bool(connection.scalar(query))
     for table in _list_our_tables(connection):
         said = _amcheck(connection, table) if may_amcheck else None
         found += _count_twice(connection, table) if said is None else said
@@ -41,11 +42,6 @@ def _find_sqlite_damage(connection: sa.Connection) -> list[str]:
 def _list_our_tables(connection: sa.Connection) -> list[str]:
     names = sa.inspect(connection).get_table_names()
     return sorted(one for one in names if one in _OUR_TABLES or one.startswith(_OUR_PREFIX))
-
-
-def _has_amcheck(connection: sa.Connection) -> bool:
-    query = sa.text("SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'")
-    return bool(connection.scalar(query))
 
 
 def _amcheck(connection: sa.Connection, table: str) -> list[str] | None:

@@ -165,29 +165,24 @@ def migrate(engine: sa.Engine, where: str) -> Path | None:
         if found == HEAD:
             return None
         backup = None if found is None else _back_up(engine.url, found)
-        _bring_up_to_date(connection)
+        is_sqlite = connection.dialect.name == "sqlite"
+        before = sa.inspect(connection).get_table_names()
+        METADATA.create_all(connection)
+        for table in METADATA.sorted_tables:
+            have = {one["name"] for one in sa.inspect(connection).get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in have:
+                    made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+                    connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {made}")
+        moment = "measured_at_us" if is_sqlite else "measured_at_us DESC NULLS LAST"
+        for statement in _INDEXES.format(moment=moment).split(";"):
+            connection.exec_driver_sql(statement)
+        if "launches" not in before:
+            connection.exec_driver_sql(_FILL)
+        for statement in _list_sqlite_triggers() if is_sqlite else _PG_TRIGGERS:
+            connection.exec_driver_sql(statement.replace("%", "%%") if not is_sqlite else statement)
+        write_version(connection, VERSION_TABLE, HEAD)
     return backup
-
-
-def _bring_up_to_date(connection: sa.Connection) -> None:
-    """Make what is missing, whatever version the tables are of."""
-    is_sqlite = connection.dialect.name == "sqlite"
-    before = sa.inspect(connection).get_table_names()
-    METADATA.create_all(connection)
-    for table in METADATA.sorted_tables:
-        have = {one["name"] for one in sa.inspect(connection).get_columns(table.name)}
-        for column in table.columns:
-            if column.name not in have:
-                made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
-                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {made}")
-    moment = "measured_at_us" if is_sqlite else "measured_at_us DESC NULLS LAST"
-    for statement in _INDEXES.format(moment=moment).split(";"):
-        connection.exec_driver_sql(statement)
-    if "launches" not in before:
-        connection.exec_driver_sql(_FILL)
-    for statement in _list_sqlite_triggers() if is_sqlite else _PG_TRIGGERS:
-        connection.exec_driver_sql(statement.replace("%", "%%") if not is_sqlite else statement)
-    write_version(connection, VERSION_TABLE, HEAD)
 
 
 def _list_sqlite_triggers() -> Iterator[str]:
