@@ -14,7 +14,7 @@ from kernelcast.collection.data_exchange import ImportRequest, import_file
 from kernelcast.records.errors import InputError
 from kernelcast.training.reading import read_observations
 from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
-from kernelcast.training_data.importers.data_sets import read_rows
+from kernelcast.training_data.importers.tables import read_rows
 from kernelcast.training_data.parquet import (
     export_parquet,
     import_parquet,

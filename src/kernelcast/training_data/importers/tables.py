@@ -1,6 +1,8 @@
-"""Measurements of one's own in a plain table: CSV or Parquet, a row per launch.
+"""Tables of other people's measurements as observations: public data sets, and one's own.
 
-Required columns: ``kernel``, ``device`` and ``seconds``. What else is there:
+``data_sets.yaml`` says of each public set which column is what. A table of one's own is CSV or
+Parquet with a row per launch and at least the columns ``kernel``, ``device`` and ``seconds``; what
+else is there:
 
 - ``application``, ``suite``, ``driver``: texts; an application is a family of kernels.
 - ``noise``: half the 10-90 % spread of repeated runs over their median; ``runs``: how many.
@@ -14,33 +16,138 @@ Required columns: ``kernel``, ``device`` and ``seconds``. What else is there:
 
 import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import cattrs
+import yaml
+
 from kernelcast.records.errors import InputError
-from kernelcast.records.feature_vector import FeatureSchema, check_name
+from kernelcast.records.feature_vector import FeatureSchema, check_name, make_vector
+from kernelcast.records.launch_identity import digest_text
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.observation import Observation
-from kernelcast.training_data.importers.data_sets import (
-    DATA_SETS,
-    GRID_FEATURES,
-    DataSet,
-    ImportFileError,
-    describe_grid,
-    make_foreign,
-    make_slug,
-    number_repeats,
-    read_column_names,
-    read_rows,
-)
-from kernelcast.training_data.store.schema import OBSERVATION_COLUMNS
+from kernelcast.records.observation import Observation, Origin
+from kernelcast.records.observed_times import summarise_runs
+from kernelcast.training_data.store.errors import refuse_database
+from kernelcast.training_data.store.schema import OBSERVATION_COLUMNS, make_observation
 
 CSV_ENDING = ".csv"
 REQUIRED = ("kernel", "device", "seconds")
+GRID_FEATURES = (
+    "static.work_items_count", "static.work_groups_count", "static.work_items_per_work_group",
+    "static.dimensions_count",
+)  # fmt: skip
+"""Names that `describe_grid` gives."""
+_BATCH_ROWS = 5000
+_GRID = tuple(f"{kind}_{axis}" for kind in ("grid", "block") for axis in "xyz")
+_OF_RUNS = ("driver", "durations_s", "noise", "run_count")
+# What nvprof gives as a share, a mean or a percentage; everything else counts events.
+_RATIOS = ("efficiency", "utilization", "hit_rate", "overhead", "ipc", "per_request", "per_warp",
+           "occupancy", "activity", "per_active_cycle")  # fmt: skip
 _SIZES = ("global_size", "local_size")
 _COLUMNS = {one.label: one for one in OBSERVATION_COLUMNS if one.label}
 _EMPTY = (None, "")
+Row = dict[str, Any]
+"""Values by a table's columns."""
+
+
+class ImportFileError(InputError):
+    """Is raised when a file of other people's measurements cannot be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """A public set of measurements, as ``data_sets.yaml`` describes it."""
+
+    name: str
+    licence: str
+    """Under which it may be used, with the names to give."""
+    suite: str = ""
+    """Of its kernels, where that is not its name."""
+    marks: frozenset[str] = frozenset()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[str, str] = field(default_factory=dict)
+    factors: Mapping[str, float] = field(default_factory=dict)
+    has_grid: bool = False
+    counter_prefix: str = ""
+    sums: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    only: Mapping[str, int] = field(default_factory=dict)
+    machines: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+
+    def read(self, path: Path) -> Iterator[Observation]:
+        """Read one observation per launch; repeated measurements of a launch are numbered."""
+        counters = {}
+        for column in sorted(read_column_names(path)) if self.counter_prefix else ():
+            if column.startswith(self.counter_prefix):
+                counter = column.removeprefix(self.counter_prefix)
+                unit = "ratio" if any(word in counter for word in _RATIOS) else "count"
+                counters[column] = f"counters.nvprof_{counter}_{unit}"
+        features = {**self.features, **counters}
+        grid = GRID_FEATURES if self.has_grid else ()
+        schema = FeatureSchema(names=(*grid, *features.values()), version=1)
+        wanted = dict.fromkeys((
+            *self.columns.values(), *self.parameters.values(), *features, *self.only,
+            *self.repeated, *(part for parts in self.sums.values() for part in parts),
+            *(_GRID if self.has_grid else ()),
+        ))  # fmt: skip
+        made = {*self.sums, *self.machines, *(_OF_RUNS if self.repeated else ())}
+        rows = read_rows(path, [one for one in wanted if one not in made])
+        return number_repeats(
+            self._make(row, features, schema) for row in self._prepare(rows, path)
+        )
+
+    def _prepare(self, rows: Iterator[Row], path: Path) -> Iterator[Row]:
+        """Leave rows out, and make what follows from columns or from the table of devices."""
+        machines = _read_machines(path.with_name("devices.csv"), self.machines)
+        groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+        for row in rows:
+            if any(row[name] != value for name, value in self.only.items()):
+                continue
+            row |= machines.get(row["device"], {})
+            row |= {name: sum(row[one] for one in parts) for name, parts in self.sums.items()}
+            if self.repeated:
+                groups[tuple(row[one] for one in self.repeated)].append(row)
+            else:
+                yield row
+        for some in groups.values():
+            times = summarise_runs([row["time_s"] for row in some])
+            known = {one: [row[one] for row in some if row[one] is not None]
+                     for one in self.features}  # fmt: skip
+            yield some[0] | {
+                **{one: fmean(told) if told else None for one, told in known.items()},
+                "driver": f"{some[0]['compiler']} {some[0]['opt_level']}",
+                "time_s": times.median_s, "durations_s": times.durations_s, "noise": times.noise,
+                "run_count": times.run_count,
+            }  # fmt: skip
+
+    def _make(self, row: Row, features: Mapping[str, str], schema: FeatureSchema) -> Observation:
+        values = {name: row[column] for name, column in self.columns.items()}
+        told = {
+            name: None if row.get(column) is None else row[column] * self.factors.get(column, 1.0)
+            for column, name in features.items()
+        }
+        if self.has_grid:
+            sizes = [row[one] for one in _GRID]
+            values["ndrange"] = make_grid(sizes[:3], sizes[3:])
+            told |= describe_grid(values["ndrange"])
+        suite = self.suite or self.name
+        parameters = {name: row[column] for name, column in sorted(self.parameters.items())}
+        values["parameters"] = {
+            name: int(one) if isinstance(one, float) else one
+            for name, one in parameters.items()
+            if one is not None
+        }
+        return make_foreign(
+            values | {"suite": suite, "source": f"{suite} ({self.licence})"}, told, schema
+        )
 
 
 class _OwnTable(DataSet):
@@ -48,7 +155,15 @@ class _OwnTable(DataSet):
 
     def read(self, path: Path) -> Iterator[Observation]:
         """Read observations out of a table, see the module; an error names row and column."""
-        rows = list(_read_csv(path) if path.suffix == CSV_ENDING else read_rows(path))
+        if path.suffix == CSV_ENDING:
+            try:
+                with path.open(encoding="utf-8", newline="") as file:
+                    rows: list[Row] = list(csv.DictReader(file))
+            except (OSError, UnicodeDecodeError, csv.Error) as error:
+                msg = f"{path}: cannot be read as CSV ({error})"
+                raise ImportFileError(msg) from error
+        else:
+            rows = list(read_rows(path))
         columns = [*rows[0]] if rows else []
         missing = [one for one in REQUIRED if one not in columns]
         if missing:
@@ -57,14 +172,16 @@ class _OwnTable(DataSet):
                 f"{', '.join(missing) if columns else 'all'} is missing"
             )
             raise ImportFileError(msg)
-        own = [name for name in columns if name not in {*_COLUMNS, *_SIZES}]
-        features = {name: name for name in own if _is_feature(name)}
-        others = [name for name in own if name not in features]
-        features |= {
-            name: f"static.size_{make_slug(name).replace('-', '_')}_count"
-            for name in others
-            if all(_is_number(row[name]) for row in rows)
-        }
+        features, others = {}, []
+        for name in (one for one in columns if one not in {*_COLUMNS, *_SIZES}):
+            try:
+                check_name(name)
+                features[name] = name
+            except InputError:
+                others.append(name)
+        for name in others:
+            if all(_is_number(row[name]) for row in rows):
+                features[name] = f"static.size_{make_slug(name).replace('-', '_')}_count"
         names = tuple(dict.fromkeys((*GRID_FEATURES, *features.values())))
         schema = FeatureSchema(names=names, version=1)
 
@@ -79,20 +196,16 @@ class _OwnTable(DataSet):
         return number_repeats(make())
 
 
-_TABLE = _OwnTable(
-    name="table", title="measurements of one's own", licence="", marks=frozenset(REQUIRED),
-    columns={}, parameters={}, features={},
-)  # fmt: skip
-
-
 def find_data_set(path: Path) -> DataSet:
     """Find by its columns which data set a file is, or whether it is a table of one's own."""
     is_csv = path.suffix == CSV_ENDING
     columns = frozenset() if is_csv else read_column_names(path)
-    found = next((one for one in DATA_SETS if one.marks <= columns), None)
-    if found is not None or is_csv or _TABLE.marks <= columns:
-        return found or _TABLE
-    known = ", ".join(one.name for one in DATA_SETS)
+    found = next((one for one in list_data_sets() if one.marks <= columns), None)
+    if found is not None:
+        return found
+    if is_csv or columns.issuperset(REQUIRED):
+        return _OwnTable(name="table", licence="")
+    known = ", ".join(one.name for one in list_data_sets())
     kind = "a Parquet file of another kind" if columns else "no Parquet file"
     msg = (
         f"{path}: is {kind}; expected a file of `kernelcast data export`, a data set with an "
@@ -100,6 +213,112 @@ def find_data_set(path: Path) -> DataSet:
         "auto-tuner in the T4 format"
     )
     raise ImportFileError(msg)
+
+
+@cache
+def list_data_sets() -> tuple[DataSet, ...]:
+    """Read which public data sets have an importer."""
+    text = Path(__file__).with_name("data_sets.yaml").read_text(encoding="utf-8")
+    return cattrs.structure(yaml.safe_load(text), tuple[DataSet, ...])
+
+
+def make_foreign(
+    values: Mapping[str, Any], features: Mapping[str, float | None], schema: FeatureSchema,
+    *, identity: Sequence[str] = (), device_id: str = "",
+) -> Observation:  # fmt: skip
+    """Make an observation of a foreign row: names are hashed, for there is no source text."""
+    names = [values.get("suite", ""), values.get("application", ""), values["kernel"]]
+    parameters = sorted(values["parameters"].items())
+    finite = {
+        name: float(one) for name, one in features.items() if one is not None and math.isfinite(one)
+    }
+    derived = {
+        "kernel_digest": digest_text(*(identity or names)),
+        "device_id": device_id or f"imported-{make_slug(values['device'])}",
+        "arguments_digest": digest_text(*(f"{name}={one}" for name, one in parameters)),
+        "ndrange": None,
+        "origin": Origin.IMPORTED,
+    }
+    return make_observation(derived | dict(values), make_vector(finite, schema))
+
+
+def number_repeats(observations: Iterable[Observation]) -> Iterator[Observation]:
+    """Tell repeated measurements of one launch apart, by their order in the source."""
+    seen: Counter[str] = Counter()
+    for one in observations:
+        repeat = seen[one.launch.key]
+        seen[one.launch.key] += 1
+        yield replace(one, measurement=f"repeat {repeat}") if repeat else one
+
+
+def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
+    """Read a Parquet file's rows, None where a value is null; all columns unless some are named."""
+    import pyarrow as pa  # an extra
+    import pyarrow.parquet as pq
+
+    refuse_database(path, ImportFileError)
+    try:
+        with pq.ParquetFile(path) as file:
+            missing = sorted({*(columns or ())} - {*file.schema_arrow.names})
+            if missing:
+                msg = f"{path}: has no column {', '.join(missing)}; is it the right data set?"
+                raise ImportFileError(msg)
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        said = " ".join(str(error).split())
+        msg = f"{path}: cannot be read as Parquet ({said}); is it complete?"
+        raise ImportFileError(msg) from error
+
+
+def read_column_names(path: Path) -> frozenset[str]:
+    """Read the names of a Parquet file's columns; none if it is no such file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    refuse_database(path, ImportFileError)
+    try:
+        return frozenset(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError, ValueError):
+        return frozenset()
+
+
+def make_grid(groups: Sequence[int], local: Sequence[int]) -> NDRange:
+    """Make an index space of a CUDA grid and block; trailing dimensions of one are left out."""
+    dimensions = max([1, *(i + 1 for i in range(len(groups)) if max(groups[i], local[i]) > 1)])
+    sizes = [int(g) * int(n) for g, n in zip(groups, local, strict=True)]
+    return NDRange(
+        global_size=tuple(sizes[:dimensions]), local_size=tuple(map(int, local[:dimensions]))
+    )
+
+
+def describe_grid(ndrange: NDRange) -> dict[str, float]:
+    """Compute the features that every index space has."""
+    sizes = (
+        ndrange.work_item_count, ndrange.work_group_count, ndrange.work_group_size,
+        ndrange.dimensions,
+    )  # fmt: skip
+    return dict(zip(GRID_FEATURES, sizes, strict=True))
+
+
+def make_slug(text: str) -> str:
+    """Make a name of small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _read_machines(table: Path, columns: Sequence[str]) -> dict[str, Row]:
+    """Read figures of devices from the table beside a data set, by their names."""
+    if not columns or not table.is_file():
+        return {}
+    try:
+        with table.open(encoding="utf-8", newline="") as file:
+            return {
+                row["Device"]: {name: float(row[name]) for name in columns if row[name]}
+                for row in csv.DictReader(file)
+            }
+    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        msg = f"{table}: is no table of devices ({error!r}); put the original back, or remove it"
+        raise ImportFileError(msg) from error
 
 
 def _make_row(
@@ -116,11 +335,15 @@ def _make_row(
     if sizes[0]:
         values["ndrange"] = NDRange(global_size=sizes[0], local_size=sizes[1] or None)
         told = describe_grid(values["ndrange"]) | told
-    values["parameters"] = {name: _plain(row[name]) for name in others if row[name] not in _EMPTY}
+    parameters: dict[str, int | float | str] = {}
+    for name in (one for one in others if row[one] not in _EMPTY):
+        number = float(row[name]) if _is_number(row[name]) else math.nan
+        whole = int(number) if number.is_integer() else number
+        parameters[name] = str(row[name]) if math.isnan(number) else whole
     names = [str(values.get(one, "")) for one in ("suite", "application", "kernel")]
     return make_foreign(
-        {**values, "source": where}, told, schema, identity=("table", *names),
-        device_id=make_slug(values["device"]),
+        {**values, "parameters": parameters, "source": where}, told, schema,
+        identity=("table", *names), device_id=make_slug(values["device"]),
     )  # fmt: skip
 
 
@@ -132,32 +355,8 @@ def _read_size(value: object) -> tuple[int, ...]:
     return tuple(int(one) for one in str(value).lower().replace(",", "x").split("x"))
 
 
-def _read_csv(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            yield from csv.DictReader(file)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{path}: cannot be read as CSV ({error})"
-        raise ImportFileError(msg) from error
-
-
-def _is_feature(name: str) -> bool:
-    try:
-        check_name(name)
-    except InputError:
-        return False
-    return True
-
-
 def _is_number(value: Any) -> bool:  # noqa: ANN401 - a cell
     try:
         return value in _EMPTY or math.isfinite(float(value))
     except (TypeError, ValueError):
         return False
-
-
-def _plain(value: Any) -> int | float | str:  # noqa: ANN401 - a cell
-    if not _is_number(value):
-        return str(value)
-    number = float(value)
-    return int(number) if number.is_integer() else number

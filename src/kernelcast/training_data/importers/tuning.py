@@ -20,7 +20,7 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.records.observed_times import RunTimes, summarise_runs
-from kernelcast.training_data.importers.data_sets import (
+from kernelcast.training_data.importers.tables import (
     GRID_FEATURES,
     ImportFileError,
     describe_grid,
