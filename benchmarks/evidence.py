@@ -40,7 +40,7 @@ from kernelcast.models.evidence.calibration import (
 )
 from kernelcast.models.evidence.fusion import FusedEstimate, fuse
 from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
-from kernelcast.models.evidence.sizes import KnownSize
+from kernelcast.models.evidence.sizes import KnownSize, tabulate_sizes
 from kernelcast.models.evidence.stored import know_analytic
 from kernelcast.models.linear import fit_linear
 from kernelcast.models.regression import divide_groups, number_groups
@@ -486,7 +486,7 @@ def _time(rows: Sequence[EvidenceRow]) -> dict[str, float]:
     row = rows[place]
     pieces = gather(model, row, others, "samples+sizes")
     eight = (pieces * 8)[:8]
-    sizes = model.tabulate([one.size for one in others])
+    sizes = tabulate_sizes([one.size for one in others], model.sizes)
 
     def answer() -> FusedEstimate:
         told = sizes.predict(row.size.log_work, row.size.at_s)

@@ -50,6 +50,13 @@ REFERENCES: Final[Mapping[str, Callable[[TrainingTable], Numbers]]] = {
 model, Hong and Kim's, and a unit of time per unit of work."""
 
 
+_ADVICE: Final = {
+    "analytic": "`kernelcast calibrate` the device and `kernelcast data remodel` the rows, or give "
+    "a column analytic.estimate_s",
+    "work": "give work-items, or sizes as numbers",
+}
+
+
 def _count_work(table: TrainingTable) -> Numbers:
     """Give a nanosecond per unit of work; what a unit really takes is learned."""
     items = table.column("static.work_items_count")
@@ -104,6 +111,12 @@ class TimeModel:
         order = np.argsort(table.keys.astype(str), kind="stable")
         reference_s = self.refer(table)
         usable = order[np.isfinite(table.seconds * reference_s)[order]]
+        if not usable.size:
+            msg = (
+                f"none of {len(table)} rows has a measured time and one that {self.name} starts "
+                f"from; {_ADVICE.get(self.reference, 'sample them by `kernelcast collect`')}"
+            )
+            raise InputError(msg)
         known, numbers = table.take(usable), number_groups(labels[usable])
         targets = np.log(known.seconds / reference_s[usable])
         rows, corrections = np.arange(len(known)), np.zeros(len(known))

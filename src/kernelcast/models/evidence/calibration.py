@@ -20,7 +20,7 @@ from kernelcast.models.evidence.model import (
     name_situation,
 )
 from kernelcast.models.evidence.moments import FormVariance, SampledMoment, fit_form
-from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, fit_sizes
+from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, fit_sizes, tabulate_sizes
 from kernelcast.models.regression import (
     LEARNERS,
     FittedRegression,
@@ -95,11 +95,10 @@ def gather(
             ]  # fmt: skip
         if not known:
             return []
-        answer = model.tabulate(known).predict(
+        answer = tabulate_sizes(known, model.sizes).predict(
             row.size.log_work, row.size.at_s, row.size.working_set_bytes
         )
-        weigh = model.weigh_estimates if "estimates" in wanted else model.weigh_sizes
-        found.append(weigh(answer))
+        found.append(model.weigh_sizes(answer, is_observed="estimates" not in wanted))
     if "run" in wanted:
         if not row.runs:
             return []

@@ -21,9 +21,7 @@ from kernelcast.models.evidence.sizes import (
     KnownSize,
     SizeAnswer,
     SizeSettings,
-    SizeTable,
     noise_variance,
-    tabulate_sizes,
 )
 from kernelcast.models.linear import BEYOND_SPREAD
 from kernelcast.models.regression import FittedRegression
@@ -173,39 +171,29 @@ class EvidenceModel:
         aged = -math.expm1(-abs(age_s) / self.sizes.time_reach_s)
         return 2.0 * self.sizes.time_sd**2 * aged
 
-    def tabulate(
-        self, known: Sequence[KnownSize], caches: Mapping[str, float] | None = None
-    ) -> SizeTable:
-        """Get known sizes of a kernel ready; see `tabulate_sizes`."""
-        return tabulate_sizes(known, self.sizes, caches)
-
     def know_estimate(self, size: KnownSize, fused: FusedEstimate) -> KnownSize:
         """Give a size with its estimate in the place of its measured time."""
         noise = math.sqrt(fused.variance) / max(self.sizes.noise_share, _LEAST_SHARE)
         return replace(size, log_seconds=fused.log_seconds, noise=noise)
 
-    def weigh_sizes(self, answer: SizeAnswer) -> Piece:
-        """Make a piece of what observed sizes of the kernel say."""
-        return Piece(
-            kind=Kind.OTHER_SIZES,
-            log_seconds=answer.log_seconds,
-            variance=answer.variance,
-            note=f"{answer.sizes} sizes by {answer.measure}{_tell_boundary(answer)}",
-        )
-
-    def weigh_estimates(self, answer: SizeAnswer) -> Piece:
-        """Make a piece of what sizes say that were estimated by samples only."""
+    def weigh_sizes(self, answer: SizeAnswer, *, is_observed: bool = True) -> Piece:
+        """Make a piece of what sizes of the kernel say, observed ones or estimated by samples."""
+        beyond = f", beyond the size of {answer.boundary}" if answer.boundary else ""
+        note = f"{answer.sizes} sizes by {answer.measure}{beyond}"
+        if is_observed:
+            return Piece(
+                kind=Kind.OTHER_SIZES, log_seconds=answer.log_seconds, variance=answer.variance,
+                note=note,
+            )  # fmt: skip
+        # What the sampler gets wrong of the kernel, it gets wrong at each of them; it shares that
+        # with samples of this launch.
         common = self.shared.kernel * median(
             one.variance(one.centre) for one in self.forms.values()
         )
         return Piece(
-            kind=Kind.OTHER_ESTIMATES,
-            log_seconds=answer.log_seconds,
-            variance=answer.variance + common,
-            basis=SAMPLER,
-            basis_variance=common,
-            note=f"{answer.sizes} sizes by {answer.measure}{_tell_boundary(answer)}",
-        )
+            kind=Kind.OTHER_ESTIMATES, log_seconds=answer.log_seconds,
+            variance=answer.variance + common, basis=SAMPLER, basis_variance=common, note=note,
+        )  # fmt: skip
 
     def weigh_plain(self, kind: Kind, log_seconds: float, doubt: float = 0.0) -> Piece | None:
         """Make a piece of a model's time; a doubt widens its 90 % interval by so much."""
@@ -333,10 +321,6 @@ def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:
     seconds = math.exp(log_seconds)
     short = SHORT_DEVIATION / (1.0 + (seconds / SHORT_S) ** 2) if seconds < CALIBRATED_S else 0.0
     return busy**2 + short**2
-
-
-def _tell_boundary(answer: SizeAnswer) -> str:
-    return f", beyond the size of {answer.boundary}" if answer.boundary else ""
 
 
 ASSUMED_FACTOR = 3.0

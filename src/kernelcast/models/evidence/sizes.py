@@ -12,9 +12,7 @@ it grows most where known times are microseconds: they may be all launch and no 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, expm1, log1p
-from operator import mul
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -100,6 +98,11 @@ class KnownSize:
             )
             raise InputError(msg)
 
+    @property
+    def mix(self) -> float:
+        """Logarithm of the instructions per work-item; NaN where they are not known."""
+        return self.log_work[_INSTRUCTIONS] - self.log_work[_ITEMS]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeAnswer:
@@ -112,74 +115,58 @@ class SizeAnswer:
     boundary: str = ""  # cache whose size lies between the working set and all known ones
 
 
-class SizeTable(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SizeTable:
     """Sizes of a kernel, ready to be asked; made by `tabulate_sizes`."""
 
-    terms: tuple[float, ...]
-    """Of the settings: variance of a size and its reach, of time and its reach, of the slope, of a
-    launch alone, scale, and variance beyond a cache."""
+    settings: SizeSettings
+    known: tuple[KnownSize, ...]
+    caches: Mapping[str, float]
     measure: int
-    works: tuple[float, ...]
-    at_s: tuple[float, ...]
-    beside: tuple[float, ...]
-    centre: float
+    work: Numbers
+    at_s: Numbers
+    beside: Numbers  # share of the known times that may be no work
     level: float
-    coefficients: tuple[float, ...]
+    coefficients: Numbers
     inverse: Numbers
-    least_mix: float
-    most_mix: float
-    caches: tuple[tuple[str, float, bool], ...]
-    """Of `compare_caches`."""
+    left_out: float  # median error of sizes that are left out
 
     def predict(
         self, log_work: Sequence[float], at_s: float, working_set_bytes: float = math.nan
     ) -> SizeAnswer:
         """Tell the time of another size."""
-        return self.describe(*self.tell(log_work, at_s, working_set_bytes))
-
-    def describe(self, log_seconds: float, variance: float, boundary: str) -> SizeAnswer:
-        """Give the whole of what `tell` says."""
-        return SizeAnswer(
-            log_seconds=log_seconds,
-            variance=variance,
-            measure=MEASURES[self.measure],
-            sizes=len(self.works),
-            boundary=boundary,
-        )
-
-    def tell(
-        self, log_work: Sequence[float], at_s: float, working_set_bytes: float
-    ) -> tuple[float, float, str]:
-        """Give the numbers alone: `log_seconds`, `variance` and `boundary` of `predict`."""
         work = log_work[self.measure]
         if math.isnan(work):
             msg = f"other sizes: {MEASURES[self.measure]} of this one is not known; count it first"
             raise InputError(msg)
-        moved = work - self.centre
-        size, reach, time, reach_s, slope, own, scale, crossing = self.terms
-        shared, off = [], []
-        for known, known_s, beside in zip(self.works, self.at_s, self.beside, strict=True):
-            apart = known - work
-            near = size * exp(-abs(apart) / reach) + slope * moved * (known - self.centre)
-            shared.append(near + time * exp(-abs(known_s - at_s) / reach_s) + _LEVEL**2)
-            # How far off work alone foretells if a part of a known time does not grow with it.
-            off.append(abs(log1p(beside * expm1(apart))))
-        column = np.array(shared)
-        left = own + slope * moved**2 - float(column.dot(self.inverse.dot(column)))
-        variance = scale * max(left, _LEAST_VARIANCE) + min(off) ** 2
-        variance += self._doubt_mix(log_work[_INSTRUCTIONS] - log_work[_ITEMS]) ** 2
-        boundary = find_boundary(working_set_bytes, self.caches)
-        if boundary:
-            variance += crossing
-        told = sum(map(mul, shared, self.coefficients))
-        return work + self.level + told, variance, boundary
-
-    def _doubt_mix(self, mix: float) -> float:
-        """Give the deviation for work-items that do more or less than those of known sizes."""
-        if math.isnan(mix) or math.isnan(self.least_mix):
-            return 0.0
-        beyond = max(0.0, mix - self.most_mix, self.least_mix - mix)
-        return beyond * (_OF_MIX if self.measure != _ITEMS else 1.0)
+        settings, apart = self.settings, self.work - work
+        centre = self.work.mean()
+        slope = settings.slope_sd**2 * (work - centre)
+        shared = _relate(settings, np.abs(apart), np.abs(self.at_s - at_s))
+        shared += slope * (self.work - centre)
+        own = (
+            _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2 + slope * (work - centre)
+            + noise_variance(settings, settings.usual_noise)
+        )  # fmt: skip
+        left = own - float(shared @ self.inverse @ shared)
+        variance = settings.scale * max(left, _LEAST_VARIANCE)
+        # How far off work alone foretells if a part of a known time does not grow with it.
+        variance += float(np.abs(np.log1p(self.beside * np.expm1(apart))).min()) ** 2
+        mixes = [one.mix for one in self.known]
+        mix = log_work[_INSTRUCTIONS] - log_work[_ITEMS]
+        if math.isfinite(mix) and all(map(math.isfinite, mixes)):
+            # Work-items that do more or less than those of known sizes.
+            beyond = max(0.0, mix - max(mixes), min(mixes) - mix)
+            variance += (beyond * (_OF_MIX if self.measure != _ITEMS else 1.0)) ** 2
+        known_bytes = [one.working_set_bytes for one in self.known]
+        boundary = find_boundary(working_set_bytes, known_bytes, self.caches)
+        return SizeAnswer(
+            log_seconds=work + self.level + float(shared @ self.coefficients),
+            variance=variance + (settings.crossing_sd**2 if boundary else 0.0),
+            measure=MEASURES[self.measure],
+            sizes=len(self.known),
+            boundary=boundary,
+        )
 
 
 def tabulate_sizes(
@@ -189,50 +176,30 @@ def tabulate_sizes(
     if not known:
         msg = "other sizes: none are known; give at least one"
         raise InputError(msg)
-    latest = sorted(known, key=lambda one: one.at_s)[-MOST_SIZES:]
-    mixes = [one.log_work[_INSTRUCTIONS] - one.log_work[_ITEMS] for one in latest]
-    is_counted = all(map(math.isfinite, mixes))
-    best = _tabulate_by(latest, settings, _INSTRUCTIONS if is_counted else _ITEMS)
+    latest = tuple(sorted(known, key=lambda one: one.at_s)[-MOST_SIZES:])
+
+    def tabulate(measure: int) -> SizeTable:
+        return _tabulate_by(measure, latest, settings, caches or {})
+
+    is_counted = all(math.isfinite(one.mix) for one in latest)
+    best = tabulate(_INSTRUCTIONS if is_counted else _ITEMS)
     if len(latest) >= _FEWEST_TO_CHOOSE:
-        items = _tabulate_by(latest, settings, _ITEMS) if is_counted else best
+        items = tabulate(_ITEMS)
         # Where known work-items all do as much, the two differ by rounding alone.
-        if items[-1] < _BETTER * best[-1]:
+        if items.left_out < _BETTER * best.left_out:
             best = items
-        best = _choose_measure(latest, settings, best)
-    measure, work, level, coefficients, inverse, beside, _ = best
-    own = _LEVEL**2 + settings.size_sd**2 + settings.time_sd**2
-    terms = (
-        settings.size_sd**2, settings.size_reach, settings.time_sd**2, settings.time_reach_s,
-        settings.slope_sd**2, own + noise_variance(settings, settings.usual_noise),
-        settings.scale, settings.crossing_sd**2,
-    )  # fmt: skip
-    return SizeTable(
-        terms, measure, tuple(work.tolist()), tuple([one.at_s for one in latest]),
-        tuple(beside.tolist()), float(work.mean()), level, tuple(coefficients.tolist()), inverse,
-        min(mixes) if is_counted else math.nan,
-        max(mixes) if is_counted else math.nan,
-        compare_caches([one.working_set_bytes for one in latest], caches or {}),
-    )  # fmt: skip
-
-
-_Tabulated = tuple[int, Numbers, float, Numbers, Numbers, Numbers, float]
-
-
-def _choose_measure(
-    known: Sequence[KnownSize], settings: SizeSettings, plainest: _Tabulated
-) -> _Tabulated:
-    """Give the measure that errs least on the kernel's own sizes, each left out."""
-    best, least = plainest, settings.gain * plainest[-1]
-    for measure in range(len(MEASURES)):
-        if measure != plainest[0] and all(math.isfinite(one.log_work[measure]) for one in known):
-            found = _tabulate_by(known, settings, measure)
-            if found[-1] < least:
-                best, least = found, found[-1]
+        least = settings.gain * best.left_out
+        for measure in {*range(len(MEASURES))} - {best.measure}:
+            if all(math.isfinite(one.log_work[measure]) for one in latest):
+                found = tabulate(measure)
+                if found.left_out < least:
+                    best, least = found, found.left_out
     return best
 
 
-def _tabulate_by(known: Sequence[KnownSize], settings: SizeSettings, measure: int) -> _Tabulated:
-    """Solve for one measure; the last number is the median error of sizes that are left out."""
+def _tabulate_by(
+    measure: int, known: tuple[KnownSize, ...], settings: SizeSettings, caches: Mapping[str, float]
+) -> SizeTable:
     work = np.array([one.log_work[measure] for one in known])
     at_s = np.array([one.at_s for one in known])
     log_seconds = np.array([one.log_seconds for one in known])
@@ -243,14 +210,17 @@ def _tabulate_by(known: Sequence[KnownSize], settings: SizeSettings, measure: in
     level = float(np.median(np.repeat(rates, votes)))
     rates -= level
     noise = np.array([noise_variance(settings, one.noise) for one in known]) + doubt
-    covariance = relate_sizes(settings, work, at_s)
     usual = settings.size_sd**2 + settings.time_sd**2 + noise
     trust = np.minimum(1.0, _CORE**2 * usual / np.maximum(rates**2, 1e-300))
     noise += usual * (1.0 / trust - 1.0)
-    inverse = np.linalg.inv(covariance + np.diag(noise)).astype(np.float64, copy=False)
+    covariance = relate_sizes(settings, work, at_s) + np.diag(noise)
+    inverse = np.linalg.inv(covariance).astype(np.float64, copy=False)
     coefficients: Numbers = inverse @ rates
-    left_out = np.abs(coefficients / np.diag(inverse))
-    return measure, work, level, coefficients, inverse, beside, float(np.median(left_out))
+    return SizeTable(
+        settings=settings, known=known, caches=caches, measure=measure, work=work, at_s=at_s,
+        beside=beside, level=level, coefficients=coefficients, inverse=inverse,
+        left_out=float(np.median(np.abs(coefficients / np.diag(inverse)))),
+    )  # fmt: skip
 
 
 Noise = TypeVar("Noise", float, Numbers)
@@ -281,21 +251,15 @@ def _relate(settings: SizeSettings, apart: Numbers, between_s: Numbers) -> Numbe
     return found
 
 
-def compare_caches(
-    known_bytes: Sequence[float], caches: Mapping[str, float]
-) -> tuple[tuple[str, float, bool], ...]:
-    """Give caches on one side of which all known working sets lie, and whether they fit."""
-    return tuple(
-        (name, size, known_bytes[0] <= size)
-        for name, size in caches.items()
-        if all(one <= size for one in known_bytes) or all(one > size for one in known_bytes)
-    )
-
-
-def find_boundary(working_set_bytes: float, caches: Sequence[tuple[str, float, bool]]) -> str:
+def find_boundary(
+    working_set_bytes: float, known_bytes: Sequence[float], caches: Mapping[str, float]
+) -> str:
     """Name a cache whose size lies between a working set and all those that are known."""
-    for name, size, fits in caches:
-        if working_set_bytes > size if fits else working_set_bytes <= size:
+    for name, size in caches.items():
+        # What is not known lies on no side.
+        if working_set_bytes > size and all(one <= size for one in known_bytes):
+            return name
+        if working_set_bytes <= size and all(one > size for one in known_bytes):
             return name
     return ""
 

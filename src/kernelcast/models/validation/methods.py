@@ -84,7 +84,8 @@ def compare_errors(
     known = rows[[f"{one}_error" for one in methods]].notna().sum(axis=1)
     if not (known >= 2).any():
         counts = ", ".join(f"{one} {rows[f'{one}_error'].notna().sum()}" for one in methods)
-        msg = f"{len(rows)} launches, and none with answers of two methods ({counts} answers)"
+        reasons = "".join(f"; {one}" for one in notes)
+        msg = f"{len(rows)} launches, none with answers of two methods ({counts} answers){reasons}"
         raise InputError(msg)
     scopes = [(str(device), own) for device, own in rows.groupby("device")]
     if len(scopes) > 1:
@@ -157,6 +158,7 @@ def _compare_pairs(
         {"device": device, **_compare(rows, *pair), "p": _test(_pair_families(rows, *pair))}
         for pair in combinations(methods, 2)
     ]
+    found = [one for one in found if one["families"]]
     corrected = correct_holm([one["p"] for one in found])
     for one, p_holm in zip(found, corrected, strict=True):
         is_sure = p_holm < 1 - _CONFIDENCE

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from kernelcast.models.evidence.fusion import FusedEstimate, Piece
 from kernelcast.models.evidence.model import EvidenceModel
 from kernelcast.models.evidence.moments import SampledMoment
-from kernelcast.models.evidence.sizes import MEASURES, KnownSize
+from kernelcast.models.evidence.sizes import MEASURES, KnownSize, tabulate_sizes
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.learned import KnownCorrection
 from kernelcast.records.errors import KernelcastError
@@ -195,9 +195,9 @@ class KernelSizes:
                     if other != key and _is_comparable(one, work)
                 ]
                 if others:
-                    table = model.tabulate(others, caches)
+                    table = tabulate_sizes(others, model.sizes, caches)
                     answer = table.predict(work.logs, time.time(), work.working_set_bytes)
-                    return (model.weigh_sizes if is_observed else model.weigh_estimates)(answer)
+                    return model.weigh_sizes(answer, is_observed=is_observed)
         return None
 
     def _refresh(self, kernel: KnownKernel, launch: LaunchIdentity) -> None:

@@ -49,8 +49,8 @@ def open_store(place: str | Path, *, must_exist: bool = False) -> Store:
 def _prepare_file(path: Path, *, must_exist: bool) -> None:
     if must_exist and not path.is_file():
         msg = (
-            f"{path}: there is no store of observations; `kernelcast data import` makes one, or "
-            "name another"
+            f"{path}: there is no store of observations; `kernelcast collect` or `kernelcast data "
+            "import` makes one, or name another"
         )
         raise InputError(msg)
     try:

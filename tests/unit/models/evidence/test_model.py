@@ -19,6 +19,7 @@ from kernelcast.models.evidence.calibration import (
 from kernelcast.models.evidence.fusion import Kind, Piece, fuse
 from kernelcast.models.evidence.model import EvidenceModel, name_situation
 from kernelcast.models.evidence.moments import read_moment
+from kernelcast.models.evidence.sizes import tabulate_sizes
 from kernelcast.models.evidence.stored import model_from_json, model_to_json
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -100,8 +101,10 @@ def test_estimated_sizes_share_what_the_sampler_gets_wrong(
     model: EvidenceModel, rows: list[EvidenceRow]
 ) -> None:
     """Rest on the sampler, and never weigh as much as observed ones."""
-    answer = model.tabulate([one.size for one in rows[1:5]]).predict(rows[0].size.log_work, 0.0)
-    observed, estimated = model.weigh_sizes(answer), model.weigh_estimates(answer)
+    answer = tabulate_sizes([one.size for one in rows[1:5]], model.sizes).predict(
+        rows[0].size.log_work, 0.0
+    )
+    observed, estimated = (model.weigh_sizes(answer, is_observed=one) for one in (True, False))
     assert estimated.variance > observed.variance
     assert estimated.basis == model.weigh_samples(make_moment(0.0)).basis
 

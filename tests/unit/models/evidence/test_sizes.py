@@ -10,7 +10,6 @@ from kernelcast.models.evidence.sizes import (
     MEASURES,
     KnownSize,
     SizeSettings,
-    compare_caches,
     find_boundary,
     fit_sizes,
     tabulate_sizes,
@@ -114,7 +113,7 @@ def test_a_cache_between_sizes_is_named_and_widens() -> None:
 def test_many_sizes_are_cut_to_the_latest() -> None:
     """Keeps 16."""
     known = [make_size(15.0, -2.0 + 0.001 * place, at_s=float(place)) for place in range(50)]
-    assert len(tabulate_sizes(known, SETTINGS).works) == 16
+    assert len(tabulate_sizes(known, SETTINGS).known) == 16
 
 
 def test_what_is_missing_is_asked_for() -> None:
@@ -214,8 +213,8 @@ def test_loops_of_a_length_between_known_ones_raise_no_doubt() -> None:
 def test_a_working_set_that_is_not_known_lies_on_no_side_of_a_cache() -> None:
     """No boundary is named between it and another."""
     caches = {"L2": 1e6}
-    assert find_boundary(2e6, compare_caches([0.5e6], caches)) == "L2"
-    assert find_boundary(0.5e6, compare_caches([2e6], caches)) == "L2"
+    assert find_boundary(2e6, [0.5e6], caches) == "L2"
+    assert find_boundary(0.5e6, [2e6], caches) == "L2"
     for known in ([math.nan, 2e6], [0.5e6, math.nan], [0.5e6, 2e6]):
-        assert not compare_caches(known, caches)
-    assert not find_boundary(math.nan, compare_caches([0.5e6], caches))
+        assert not find_boundary(0.1e6, known, caches) + find_boundary(3e6, known, caches)
+    assert not find_boundary(math.nan, [0.5e6], caches)
