@@ -11,7 +11,7 @@ from pathlib import Path
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.training.evidence_models import EvidenceRows
+from kernelcast.training.evidence import EvidenceRows
 from kernelcast.training.reading import read_observations
 from kernelcast.training.table import machines_beside
 

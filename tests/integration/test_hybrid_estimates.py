@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.collection.row import observe_launch
+from kernelcast.collection.kernel_task import observe_launch
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings

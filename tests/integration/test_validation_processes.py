@@ -14,9 +14,9 @@ import pytest
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
-from kernelcast.training import validating
+from kernelcast.training import training
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
-from kernelcast.training.validating import validate_models
+from kernelcast.training.training import validate_models
 from kernelcast.training_data.store import open_store
 from kernelcast.workers import cluster as connecting
 from support.observations import make_observation
@@ -108,7 +108,7 @@ def test_a_cluster_gets_the_rows_once(cluster: str, monkeypatch: pytest.MonkeyPa
 def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Says how to start one."""
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(validating, "_WORKERS_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(training, "_WORKERS_TIMEOUT_S", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         pytest.raises(InputError, match=r"has no workers.*dask worker"),
@@ -123,7 +123,7 @@ def test_a_cluster_that_fails_is_an_error(cluster: str, monkeypatch: pytest.Monk
     def fail(*_: object) -> None:
         raise next(errors)
 
-    monkeypatch.setattr(validating, "validate", fail)
+    monkeypatch.setattr(training, "validate", fail)
     with pytest.raises(KernelcastError, match=r"the cluster failed \(RuntimeError\('lost'\)\)"):
         validate(scheduler=cluster)
     with pytest.raises(InputError, match=r"^wrong$"):

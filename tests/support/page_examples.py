@@ -14,7 +14,7 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service_state import AnswerRecord, ServiceState, make_id
 from kernelcast.training.comparing import ComparisonPlan, compare_table
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
-from kernelcast.training.validating import validate_models
+from kernelcast.training.training import validate_models
 from support.observations import make_observation
 from support.synthetic_rows import make_rows
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import httpx
 
-from kernelcast.collection.data_exchange import ImportRequest, import_file
+from kernelcast.collection.data_rows import ImportRequest, import_file
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service import ServiceSettings, create_app

@@ -1,14 +1,15 @@
-"""Measures what a device can do: one microbenchmark after the other, each in its own process."""
+"""Calibrates a device: each microbenchmark in a process of its own, kept until all are done."""
 
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeVar
 
-from kernelcast.calibration.machine_merge import merge_machines
-from kernelcast.calibration.store import CalibrationStore, open_store
-from kernelcast.calibration.task import BenchmarkTask
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machine_parts import (
     describe_failure,
@@ -24,17 +25,230 @@ from kernelcast.records.errors import (
     KernelRunError,
     MachineFileError,
 )
-from kernelcast.records.machine import MachineDescription
-from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult, Effort
+from kernelcast.records.machine import (
+    INSTRUCTIONS,
+    SPACES,
+    CacheFacts,
+    InstructionFacts,
+    MachineDescription,
+    MemoryFacts,
+)
+from kernelcast.records.private_files import write_private
+from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import suite
+from kernelcast.sampling.session import open_session
 from kernelcast.workers import Task, run_isolated
+
+Facts = TypeVar("Facts", InstructionFacts, CacheFacts, MemoryFacts)
+Record = TypeVar("Record", InstructionFacts, CacheFacts, MemoryFacts, MachineDescription)
+Key = TypeVar("Key", bound=Hashable)
+
+# A number of a higher rank is kept when one of a lower rank arrives later.
+_RANKS = {
+    TraitSource.ASSUMED: 0,
+    TraitSource.COMPUTED: 1,
+    TraitSource.REPORTED: 2,
+    TraitSource.PUBLISHED: 2,
+    TraitSource.MEASURED: 3,
+}
+
+
+def merge_machines(known: MachineDescription, added: MachineDescription) -> MachineDescription:
+    """Add what a second description says to a first."""
+    joined = _merge_fields(known, added, skip=("id", "name", "kind", "platform", "driver"))
+    missing = {**_still_missing(known.not_obtained, added), **added.not_obtained}
+    return replace(
+        joined,
+        instructions=_merge_facts(
+            known.instructions, added.instructions, lambda one: INSTRUCTIONS.index(one.name)
+        ),
+        caches=_merge_facts(known.caches, added.caches, lambda one: one.name),
+        memories=_merge_facts(known.memories, added.memories, lambda one: SPACES.index(one.space)),
+        curves=tuple({one.name: one for one in (*known.curves, *added.curves)}.values()),
+        not_obtained=missing,
+    )
+
+
+def _merge_facts(
+    known: Iterable[Facts], added: Iterable[Facts], order: Callable[[Facts], Any]
+) -> tuple[Facts, ...]:
+    """Join facts of the same name, in a fixed order."""
+    by_place = {order(one): one for one in known}
+    for one in added:
+        place = order(one)
+        old = by_place.get(place)
+        by_place[place] = one if old is None else _merge_fields(old, one)
+    return tuple(by_place[place] for place in sorted(by_place))
+
+
+def _merge_fields(known: Record, added: Record, *, skip: tuple[str, ...] = ()) -> Record:
+    changes: dict[str, Any] = {}
+    for one in fields(known):
+        old, new = getattr(known, one.name), getattr(added, one.name)
+        if one.name in skip or isinstance(new, tuple):
+            continue
+        if isinstance(new, Mapping):
+            changes[one.name] = _merge_mapping(old, new)
+        elif new not in {None, ""} and _is_at_least_as_good(new, old):
+            changes[one.name] = new
+    return replace(known, **changes)
+
+
+def _merge_mapping(known: Mapping[Key, Any], added: Mapping[Key, Any]) -> dict[Key, Any]:
+    better = {
+        key: value for key, value in added.items() if _is_at_least_as_good(value, known.get(key))
+    }
+    return {**known, **better}
+
+
+def _is_at_least_as_good(new: object, old: object) -> bool:
+    if not (isinstance(new, Trait) and isinstance(old, Trait)):
+        return True
+    return _RANKS[new.source] >= _RANKS[old.source]
+
+
+def _still_missing(missing: Mapping[str, str], added: MachineDescription) -> Mapping[str, str]:
+    obtained = {*_list_obtained(added)}
+    return {name: reason for name, reason in missing.items() if name not in obtained}
+
+
+def _list_obtained(machine: MachineDescription) -> Iterator[str]:
+    """List the names under which a microbenchmark would list what is there as missing."""
+    yield from machine.costs
+    yield from (curve.name for curve in machine.curves)
+    for instruction in machine.instructions:
+        yield from (instruction.name, f"instructions/{instruction.name}")
+        if instruction.peak_per_s is not None:
+            yield f"peak/{instruction.name}"
+    for section, facts in (("caches", machine.caches), ("memories", machine.memories)):
+        for fact in facts:
+            name = fact.name if isinstance(fact, CacheFacts) else fact.space
+            yield from (name, f"{section}/{name}")
+            told = (member.name for member in fields(fact) if getattr(fact, member.name))
+            yield from (f"{section}/{name}/{member}" for member in told)
+
+
+_STATE = "state.json"
+
+
+@dataclass(slots=True, kw_only=True)
+class CalibrationStore:
+    """A folder with one machine description per microbenchmark that is done."""
+
+    folder: Path
+    """Of one device and effort."""
+    driver: str
+    """Version that the parts were measured with."""
+    kernelcast: str
+    """Version that measured them."""
+    durations_s: dict[str, float] = field(default_factory=dict)
+    """How long each microbenchmark took at its last run, in seconds; outlives the parts."""
+
+    def read(self, name: str) -> MachineDescription | None:
+        """Give what a microbenchmark has found already; None if it has not run."""
+        path = self._part(name)
+        if not path.is_file():
+            return None
+        try:
+            return read_machine(path)
+        except MachineFileError:  # damaged: it is measured again
+            return None
+
+    def write(self, name: str, part: MachineDescription, duration_s: float) -> None:
+        """Keep what a microbenchmark has found."""
+        path = self._part(name)
+        write_machine(path, part)
+        try:
+            read_machine(path)
+        except MachineFileError:
+            path.unlink()
+            raise
+        self.durations_s[name] = duration_s
+        self.save_state()
+
+    def clear(self, names: Iterable[str] | None = None) -> None:
+        """Forget the parts of those names, or all."""
+        paths = self.folder.glob("*.yaml") if names is None else map(self._part, names)
+        for path in list(paths):
+            path.unlink(missing_ok=True)
+
+    def save_state(self) -> None:
+        """Write versions and durations."""
+        state = {
+            "driver": self.driver,
+            "kernelcast": self.kernelcast,
+            "durations_s": self.durations_s,
+        }
+        path = self.folder / _STATE
+        try:
+            write_private(path, json.dumps(state, indent=1).encode())
+        except OSError as error:
+            msg = (
+                f"{path}: the calibration cannot be kept: {error.strerror or error}; "
+                "name another folder by KERNELCAST_DATA"
+            )
+            raise InputError(msg) from error
+
+    def _part(self, name: str) -> Path:
+        return self.folder / f"{name}.yaml"
+
+
+def open_store(
+    device: DeviceDescription, effort: Effort, *, is_fresh: bool = False
+) -> CalibrationStore:
+    """Open the store of a device and effort."""
+    folder = data_folder() / "calibrations" / device.id / str(effort)
+    state = _read_state(folder / _STATE)
+    store = CalibrationStore(folder=folder, driver=device.driver, kernelcast=version("kernelcast"))
+    store.durations_s = _read_durations(state)
+    is_same = (state.get("driver"), state.get("kernelcast")) == (store.driver, store.kernelcast)
+    if is_fresh or not is_same:
+        store.clear()
+    store.save_state()
+    return store
+
+
+def _read_state(path: Path) -> dict[str, object]:
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _read_durations(state: dict[str, object]) -> dict[str, float]:
+    found = state.get("durations_s")
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {str(name): float(value) for name, value in pairs if isinstance(value, int | float)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkTask:
+    """A microbenchmark to be run in a child process."""
+
+    name: str
+    device_id: str
+    effort: Effort
+
+
+def run_benchmark(task: BenchmarkTask, report: Callable[[str], None]) -> BenchmarkResult:
+    """Run one microbenchmark on one device."""
+    report("opening the device")
+    session = open_session(*choose_device(task.device_id, find_devices()))
+    benchmark = next(one for one in suite() if one.name == task.name)
+    report("measuring")
+    with session.lock:
+        return benchmark.run(Bench(session, task.effort))
+
 
 __all__ = [
     "Calibration", "CalibrationSettings", "Effort", "Progress", "calibrate_device",
     "list_benchmarks",
 ]  # fmt: skip
 
-_BENCHMARK = Task(entry="kernelcast.calibration.task:run_benchmark", returns=BenchmarkResult)
+_BENCHMARK = Task(entry="kernelcast.calibration.calibration:run_benchmark", returns=BenchmarkResult)
 # A microbenchmark that takes so long hangs, in seconds.
 _TIMEOUTS_S = {Effort.QUICK: 120.0, Effort.NORMAL: 300.0, Effort.FULL: 900.0}
 

@@ -15,8 +15,12 @@ from kernelcast.cli.training_options import STORE
 from kernelcast.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
 
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
-    from kernelcast.collection.collection import CollectionOrder
-    from kernelcast.collection.progress import CollectionOutcome, CollectionProgress, DeviceOutcome
+    from kernelcast.collection.collection import (
+        CollectionOrder,
+        CollectionOutcome,
+        CollectionProgress,
+        DeviceOutcome,
+    )
     from kernelcast.records.device import DeviceDescription
     from kernelcast.reports.presenter import Part
     from kernelcast.training_data.applications import CorpusKernel
@@ -221,8 +225,7 @@ def _find_kernels(options: CollectOptions) -> "tuple[tuple[CorpusKernel, ...], d
 
 def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "CollectionOutcome":
     from kernelcast.collection.cluster import collect_on_cluster, find_cluster_devices
-    from kernelcast.collection.collection import collect
-    from kernelcast.collection.kernel_rows import RowStorage
+    from kernelcast.collection.collection import RowStorage, collect
     from kernelcast.collection.sizes import SizePlans
     from kernelcast.launches.data_folder import data_folder
     from kernelcast.launches.data_store import open_data_store

@@ -19,8 +19,13 @@ from kernelcast.cli.terminal import (
     show_line,
 )
 from kernelcast.cli.training_options import STORE
-from kernelcast.collection.data_editing import find_observations, remove_by_hand
-from kernelcast.collection.data_exchange import ImportRequest, import_file, merge_stores
+from kernelcast.collection.data_rows import (
+    ImportRequest,
+    find_observations,
+    import_file,
+    merge_stores,
+    remove_by_hand,
+)
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import ObservationFlag, Origin

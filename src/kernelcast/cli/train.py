@@ -89,7 +89,7 @@ def train(options: TrainOptions) -> ExitStatus:
     from kernelcast.records.observation import Observation
     from kernelcast.training import table as tables
     from kernelcast.training import training
-    from kernelcast.training.evidence_models import EvidenceRows
+    from kernelcast.training.evidence import EvidenceRows
     from kernelcast.training.registry import open_registry
     from kernelcast.training.runs import record_run
 

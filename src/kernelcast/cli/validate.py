@@ -101,7 +101,7 @@ def validate(options: ValidateOptions) -> ExitStatus:
     from kernelcast.training.runs import record_run
     from kernelcast.training.sampling_points import score_sampling_points
     from kernelcast.training.table import load_training_table
-    from kernelcast.training.validating import validate_models
+    from kernelcast.training.training import validate_models
 
     if options.folder is not None:
         require_matplotlib("--out")  # both told before anything runs for minutes

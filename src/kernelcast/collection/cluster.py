@@ -9,12 +9,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kernelcast.collection.collection import CollectionOrder, list_jobs, run_job
-from kernelcast.collection.kernel_rows import KernelJob, RowStorage
-from kernelcast.collection.progress import (
+from kernelcast.collection.collection import (
+    CollectionOrder,
     CollectionOutcome,
     CollectionProgress,
     DeviceOutcome,
+    KernelJob,
+    RowStorage,
+    list_jobs,
+    run_job,
 )
 from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder

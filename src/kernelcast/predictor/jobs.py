@@ -13,9 +13,13 @@ from kernelcast.calibration.calibration import (
     Progress,
     calibrate_device,
 )
-from kernelcast.collection.collection import CollectionOrder, collect
-from kernelcast.collection.kernel_rows import RowStorage
-from kernelcast.collection.progress import CollectionProgress, DeviceOutcome
+from kernelcast.collection.collection import (
+    CollectionOrder,
+    CollectionProgress,
+    DeviceOutcome,
+    RowStorage,
+    collect,
+)
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
@@ -29,7 +33,7 @@ from kernelcast.records.observation import Observation
 from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import JobKind
 from kernelcast.training.comparing import ComparisonPlan, compare_table
-from kernelcast.training.evidence_models import EvidenceRows
+from kernelcast.training.evidence import EvidenceRows
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import (
     DEFAULT_MODEL,
@@ -39,8 +43,7 @@ from kernelcast.training.settings import (
     ValidationSettings,
 )
 from kernelcast.training.table import load_training_table, machines_beside
-from kernelcast.training.training import TrainedModel, publish_model, train
-from kernelcast.training.validating import validate_models
+from kernelcast.training.training import TrainedModel, publish_model, train, validate_models
 from kernelcast.training_data.applications import find_kernels
 
 Plain = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Final
 
 from cachetools import FIFOCache
 
-from kernelcast.collection.data_editing import (
+from kernelcast.collection.data_rows import (
     Correction,
     correct_observation,
     find_observations,

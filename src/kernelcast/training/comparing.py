@@ -24,7 +24,7 @@ from kernelcast.training.reading import choose_sources
 from kernelcast.training.rows import choose_rows
 from kernelcast.training.settings import DEFAULT_MODEL, RowFilter, Split, ValidationSettings
 from kernelcast.training.table import load_training_table
-from kernelcast.training.validating import label_rows, validate_models
+from kernelcast.training.training import label_rows, validate_models
 
 Report = Callable[[str, int, int], None]
 """Is called with what is at work, its parts done and all of them."""

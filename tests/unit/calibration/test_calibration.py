@@ -9,12 +9,12 @@ import pytest
 
 from kernelcast.calibration import calibration
 from kernelcast.calibration.calibration import (
+    BenchmarkTask,
     CalibrationSettings,
     Effort,
     Progress,
     calibrate_device,
 )
-from kernelcast.calibration.task import BenchmarkTask
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machines import machine_path
 from kernelcast.records.errors import (
@@ -37,7 +37,7 @@ DEVICE = make_description()
 STAND_INS = """
 import os, signal
 
-import kernelcast.calibration.task as tasks
+import kernelcast.calibration.calibration as tasks
 from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 
 

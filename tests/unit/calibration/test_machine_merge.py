@@ -1,6 +1,6 @@
 import pytest
 
-from kernelcast.calibration.machine_merge import merge_machines
+from kernelcast.calibration.calibration import merge_machines
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import (

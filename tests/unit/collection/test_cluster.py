@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from kernelcast.collection import cluster, collection
-from kernelcast.collection.collection import CollectionOrder
-from kernelcast.collection.kernel_rows import KernelJob, OutOfTimeError
-from kernelcast.collection.progress import CollectionProgress, DeviceOutcome
+from kernelcast.collection.collection import (
+    CollectionOrder,
+    CollectionProgress,
+    DeviceOutcome,
+    KernelJob,
+    OutOfTimeError,
+)
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import KernelRunError, UnknownDeviceError
 from kernelcast.training_data.applications import find_kernels

@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 from kernelcast.cli import app
 from kernelcast.cli.collect import present_outcome
+from kernelcast.collection.collection import CollectionOutcome, DeviceOutcome
 from kernelcast.collection.own_problems import find_problems, guess_size
-from kernelcast.collection.progress import CollectionOutcome, DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import InputError
 

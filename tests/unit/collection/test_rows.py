@@ -5,18 +5,19 @@ from typing import Any
 
 import pytest
 
-from kernelcast.collection import kernel_rows
-from kernelcast.collection.collection import CollectionOrder, collect
-from kernelcast.collection.kernel_rows import RowStorage
-from kernelcast.collection.kernel_task import KernelTask, list_shapes, make_failure
-from kernelcast.collection.progress import (
+from kernelcast.collection import collection
+from kernelcast.collection.collection import (
+    CollectionOrder,
     Message,
     RowFailed,
     RowMeasured,
     RowSkipped,
     RowStarted,
+    RowStorage,
     SizesChosen,
+    collect,
 )
+from kernelcast.collection.kernel_task import KernelTask, list_shapes, make_failure
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.collection.sizes import SizePlans
 from kernelcast.records.errors import InputError, KernelRunError
@@ -91,7 +92,7 @@ def collect_with(
     place: RowStorage,
     child: Child,
     **options: bool | float | str,
-) -> kernel_rows.DeviceOutcome:
+) -> collection.DeviceOutcome:
     """Collect one kernel on one device with a child of our own."""
 
     def stream(_: Task[Any], task: KernelTask, **__: object) -> Iterator[ChildMessage]:
@@ -99,7 +100,7 @@ def collect_with(
             yield ChildMessage(MessageKind.ITEM, message)
         yield ChildMessage(MessageKind.RESULT, None)
 
-    monkeypatch.setattr(kernel_rows, "stream_isolated", stream)
+    monkeypatch.setattr(collection, "stream_isolated", stream)
     order = CollectionOrder(
         kernels=(KERNEL,), devices=(DEVICE,), settings=CollectionSettings(), **options
     )

@@ -4,7 +4,7 @@ import pytest
 
 from kernelcast.balancing import device_processes
 from kernelcast.calibration import calibration
-from kernelcast.collection import corpus_checks, kernel_rows
+from kernelcast.collection import collection, corpus_checks
 from kernelcast.lab import local_sizes, source
 from kernelcast.launches import devices, features, tracing
 from kernelcast.predictor.answering import processes
@@ -15,7 +15,7 @@ from kernelcast.workers.task import find_function
 
 MODULES = (
     calibration, corpus_checks, device_processes, device_runs, devices, processes,
-    features, kernel_rows, local_sizes, source, tracing,
+    features, collection, local_sizes, source, tracing,
 )  # fmt: skip
 
 

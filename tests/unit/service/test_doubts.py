@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.collection.data_editing import remove_by_hand
+from kernelcast.collection.data_rows import remove_by_hand
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.service import ServiceSettings, create_app

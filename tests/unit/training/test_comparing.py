@@ -7,7 +7,7 @@ from kernelcast.models.validation.comparison import Bootstrap, Comparison
 from kernelcast.records.errors import InputError
 from kernelcast.training.comparing import ComparisonPlan, compare_table
 from kernelcast.training.settings import ALL_ROWS, Split, ValidationSettings
-from kernelcast.training.validating import validate_models
+from kernelcast.training.training import validate_models
 from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=8, sizes=3, devices=2)

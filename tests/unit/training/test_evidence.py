@@ -13,8 +13,7 @@ from kernelcast.models.evidence.stored import load_evidence, model_to_json
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.training.analytic_errors import CPU_MODEL
-from kernelcast.training.evidence import choose_moments, make_row, read_launches
-from kernelcast.training.evidence_models import EvidenceRows
+from kernelcast.training.evidence import EvidenceRows, choose_moments, make_row, read_launches
 from kernelcast.training.model_admin import show_model
 from kernelcast.training.table import machines_beside
 from kernelcast.training_data.parquet import read_parquet

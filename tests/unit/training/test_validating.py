@@ -11,7 +11,7 @@ from kernelcast.training.settings import (
     TrainingSettings,
     ValidationSettings,
 )
-from kernelcast.training.validating import POOLED_RIVALS, validate_models
+from kernelcast.training.training import POOLED_RIVALS, validate_models
 from support.synthetic_rows import make_rows
 
 KERNELS = make_rows(kernels=5, sizes=3)

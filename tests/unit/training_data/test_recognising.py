@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.collection.data_exchange import ImportRequest, import_file
+from kernelcast.collection.data_rows import ImportRequest, import_file
 from kernelcast.records.errors import InputError
 from kernelcast.training.reading import read_observations
 from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelcast.collection.progress import Message, RowFailed, RowSkipped, SizesChosen
+from kernelcast.collection.collection import Message, RowFailed, RowSkipped, SizesChosen
 from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import FailureRecord

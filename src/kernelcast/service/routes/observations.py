@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import AwareDatetime
 
-from kernelcast.collection.data_editing import CORRECTED, REMOVED, Correction, describe_selection
+from kernelcast.collection.data_rows import CORRECTED, REMOVED, Correction, describe_selection
 from kernelcast.launches.data_store import Selection
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import ObservationFlag, Origin

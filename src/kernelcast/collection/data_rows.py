@@ -1,0 +1,210 @@
+"""Brings observations in from files and other stores, removes and corrects them."""
+
+import getpass
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from kernelcast.records.errors import InputError
+from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag
+from kernelcast.records.observed_times import summarise_runs
+from kernelcast.records.service_state import AuditRecord
+from kernelcast.service_state import OBSERVATIONS_CHANGED, find_state
+from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
+from kernelcast.training_data.sources import SourceKind, recognise_source
+from kernelcast.training_data.store import AddedRows, Selection, Store
+from kernelcast.training_data.summary import observation_to_json
+
+REMOVED: Final = "remove_observations"
+"""What the audit log calls a removal."""
+CORRECTED: Final = "correct_observation"
+"""What it calls a correction."""
+_NOTHING: Final = Selection()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Observations that a selection means."""
+
+    count: int
+    rows: tuple[Mapping[str, object], ...]
+    """The first of them, as `kernelcast data ls --rows --json` shows them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What is to be different in an observation; None and an empty tuple leave it as it is."""
+
+    durations_s: tuple[float, ...] = ()
+    measured_at: datetime | None = None
+    flags: Mapping[ObservationFlag, bool]
+    """Flags that it shall have, or not."""
+
+
+def find_observations(store: Store, wanted: Selection, *, most: int) -> Found:
+    """Give what a selection means."""
+    rows = [observation_to_json(one, is_full=False) for one in islice(store.find(wanted), most)]
+    return Found(count=store.count(wanted), rows=tuple(rows))
+
+
+def describe_selection(wanted: Selection) -> dict[str, Any]:
+    """Write down what a selection asks for, in plain values."""
+    found = {one.name: getattr(wanted, one.name) for one in fields(wanted)}
+    asked = {name: value for name, value in found.items() if value != getattr(_NOTHING, name)}
+    return {name: _plain(value) for name, value in asked.items()}
+
+
+def correct_observation(store: Store, key: str, correction: Correction) -> dict[str, object]:
+    """Change an observation; its key, launch, features and samples stay."""
+    one = store.get(key)
+    new = {flag for flag, is_set in correction.flags.items() if is_set}
+    if correction.durations_s:
+        one = replace(one, runs=summarise_runs(correction.durations_s))
+    one = replace(
+        one,
+        flags=(one.flags - set(correction.flags)) | new,
+        measured_at=correction.measured_at or one.measured_at,
+    )
+    store.add(one, replace=True)
+    return observation_to_json(one, is_full=False)
+
+
+def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
+    """Remove observations for the user at this terminal."""
+    state = find_state(store.address)
+    if state is None:
+        return store.remove_selected(wanted)
+    with state:
+        state.audit.add(
+            AuditRecord(
+                at=datetime.now(UTC),
+                actor=f"command line: {_find_user()}",
+                action=REMOVED,
+                subject=f"{count} observations",
+                detail=describe_selection(wanted),
+            )
+        )
+        try:
+            return store.remove_selected(wanted)
+        finally:
+            state.changes.count(OBSERVATIONS_CHANGED)
+
+
+def _find_user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, frozenset | tuple):
+        items: Sequence[object] = sorted(map(str, value))
+        return list(items)
+    return None if value == math.inf else value
+
+
+Report = Callable[[str], None]
+_REPORT_EVERY = 1000
+_JSON = ".json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """A file to import, and what it does not say itself."""
+
+    path: Path
+    """Parquet of `kernelcast data export`, a public data set, a table of one's own (CSV or
+    Parquet), or a tuner's results (T4 JSON)."""
+    replace: bool = False
+    """Whether observations of the file replace those with the same key."""
+    problem: Path | None = None
+    """The tuner's input (T1 JSON)."""
+    device: str | None = None
+    """Name of the device a tuner ran on, where its files do not say it."""
+    time_unit: str | None = None
+    """Unit of a tuner's run times, where its files do not say it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOutcome:
+    """What became of a file."""
+
+    path: Path
+    kind: str
+    licence: str
+    """Under which its data may be used; empty for data of one's own."""
+    rows: AddedRows
+    """How many observations were new."""
+    failures: int = 0
+    """Invalid launches that were recorded."""
+
+
+def import_file(
+    store: Store, request: ImportRequest, *, report: Report = lambda _: None
+) -> ImportOutcome:
+    """Add what a file holds to a store; an error leaves the store as it was."""
+    path = request.path
+    if not path.is_file():
+        msg = f"{path}: there is no such file"
+        raise InputError(msg)
+    if path.suffix.lower() == _JSON:
+        return _import_tuning(store, request)
+    if recognise_source(path) is SourceKind.OBSERVATIONS:
+        from kernelcast.training_data.parquet import import_parquet  # needs an extra
+
+        rows = import_parquet(
+            store, path, replace=request.replace, report=lambda n: report(f"{n:,} rows")
+        )
+        return ImportOutcome(path=path, kind="observations", licence="", rows=rows)
+    found = find_data_set(path)
+    observations = _count(found.read(path), report)
+    rows = store.add_many(observations, replace=request.replace)
+    return ImportOutcome(path=path, kind=found.name, licence=found.licence, rows=rows)
+
+
+def merge_stores(
+    target: Store,
+    sources: Sequence[Store],
+    *,
+    replace: bool = False,
+    report: Report = lambda _: None,
+) -> list[AddedRows]:
+    """Add the observations and failures of other stores, each store in one transaction."""
+    for one in sources:
+        if one.is_same_as(target):
+            msg = f"{one.where}: is the store to merge into; name another"
+            raise InputError(msg)
+    added = []
+    for one in sources:
+        added.append(target.add_many(_count(one.find(), report), replace=replace))
+        target.add_failures(one.failures())
+    return added
+
+
+def _import_tuning(store: Store, request: ImportRequest) -> ImportOutcome:
+    found = read_tuning(TuningFiles(
+        results=request.path,
+        problem=request.problem,
+        device=request.device,
+        time_unit=request.time_unit,
+    ))  # fmt: skip
+    rows = store.add_many(found.observations, replace=request.replace)
+    failures: tuple[FailureRecord, ...] = found.failures
+    store.add_failures(failures)
+    return ImportOutcome(
+        path=request.path, kind="t4", licence="", rows=rows, failures=len(failures)
+    )
+
+
+def _count(observations: Iterable[Observation], report: Report) -> Iterator[Observation]:
+    for number, one in enumerate(observations, start=1):
+        if number % _REPORT_EVERY == 0:
+            report(f"{number:,} rows")
+        yield one
