@@ -19,7 +19,7 @@ from typing import Any
 
 from machine import describe_machine
 
-from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import infer_accesses
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.problem_file import read_problem

@@ -29,8 +29,7 @@ from harness import RESULTS, make_table, write_result
 from machine import describe_machine
 
 from kernelcast.expressions.kernel_facts import ONCE
-from kernelcast.features.access import infer_accesses
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import analyse, infer_accesses
 from kernelcast.features.builtins import find_parts, is_atomic
 from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.launches.problem_file import read_problem

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import DramRoof, GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.features.active_groups import find_active_box
 from kernelcast.features.counting.bindings import choose_work_groups
 from kernelcast.features.counting.work_profile import profile_work
+from kernelcast.features.touched_ranges import find_active_box
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.launches import ModelledKernel, model_kernel
 from kernelcast.models.linear import two_point

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import infer_accesses
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.problem import Problem

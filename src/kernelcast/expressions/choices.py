@@ -28,15 +28,12 @@ class _Extremum(Composite):
     right: Expr
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it."""
         return self.left.symbols() | self.right.symbols()
 
     def is_quasi_affine(self) -> bool:
-        """Tell whether both are quasi-affine."""
         return self.left.is_quasi_affine() and self.right.is_quasi_affine()
 
     def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
         left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
         is_least = isinstance(self, Minimum)
         if isinstance(left, int) and isinstance(right, int):
@@ -44,7 +41,6 @@ class _Extremum(Composite):
         return np.minimum(left, right) if is_least else np.maximum(left, right)
 
     def substitute(self, replacements: Replacements) -> Expr:
-        """Put expressions in the place of symbols and simplify."""
         make = minimum if isinstance(self, Minimum) else maximum
         return make(self.left.substitute(replacements), self.right.substitute(replacements))
 
@@ -75,16 +71,13 @@ class Select(Composite):
     """The value where it holds, and where not."""
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it."""
         return self.condition.symbols() | self.then.symbols() | self.otherwise.symbols()
 
     @property
     def is_parameter(self) -> bool:
-        """Whether it is fixed for a launch; what depends on data is not."""
         return self.condition.is_exact and all(one.is_parameter for one in self.symbols())
 
     def is_quasi_affine(self) -> bool:
-        """Tell whether condition and arms are quasi-affine, and the condition is no data's."""
         return (
             self.condition.is_exact
             and self.condition.is_quasi_affine()
@@ -93,7 +86,6 @@ class Select(Composite):
         )
 
     def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value; the arm not taken need have none."""
         if not self.condition.is_exact:
             msg = f"{self} depends on data; no values of symbols decide it"
             raise EvaluationError(msg)
@@ -107,7 +99,6 @@ class Select(Composite):
         )
 
     def substitute(self, replacements: Replacements) -> Expr:
-        """Put expressions in the place of symbols and simplify."""
         return select(
             self.condition.substitute(replacements),
             self.then.substitute(replacements),

@@ -63,15 +63,12 @@ class _WithoutSymbols(Condition):
     __slots__ = ()
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it: none."""
         return frozenset()
 
     def is_quasi_affine(self) -> bool:
-        """Tell whether all its expressions are quasi-affine: it has none."""
         return True
 
     def substitute(self, replacements: Replacements) -> Condition:
-        """Give itself: it has no symbols."""
         return self
 
 
@@ -83,15 +80,12 @@ class Always(_WithoutSymbols):
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing in it depends on data: so it is."""
         return True
 
     def evaluate(self, bindings: Bindings) -> Truth:
-        """Tell whether it holds."""
         return self.holds
 
     def negated(self) -> Condition:
-        """Give the other one."""
         return FALSE if self.holds else TRUE
 
     def __str__(self) -> str:
@@ -111,15 +105,12 @@ class Unknown(_WithoutSymbols):
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing in it depends on data: it does."""
         return False
 
     def evaluate(self, bindings: Bindings) -> Truth:
-        """Count as met."""
         return True
 
     def negated(self) -> Condition:
-        """Give itself: its negation is as unknown, and counts as met too."""
         return self
 
     def __str__(self) -> str:
@@ -148,30 +139,24 @@ class Comparison(Condition):
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing in it depends on data: so it is."""
         return True
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it."""
         return self.expr.symbols()
 
     def is_quasi_affine(self) -> bool:
-        """Tell whether the expression is quasi-affine."""
         return self.expr.is_quasi_affine()
 
     def evaluate(self, bindings: Bindings) -> Truth:
-        """Tell whether it holds for these values of its symbols."""
         value = self.expr.evaluate(bindings)
         if self.relation is Relation.NOT_NEGATIVE:
             return value >= 0
         return cast("Truth", value == 0 if self.relation is Relation.ZERO else value != 0)
 
     def substitute(self, replacements: Replacements) -> Condition:
-        """Put expressions or numbers in the place of symbols, and simplify."""
         return compare(self.expr.substitute(replacements), self.relation)
 
     def negated(self) -> Condition:
-        """Give the comparison that holds where this one does not."""
         if self.relation is Relation.NOT_NEGATIVE:
             return compare(-self.expr - 1, Relation.NOT_NEGATIVE)
         is_equality = self.relation is Relation.ZERO
@@ -270,19 +255,15 @@ class _Joined(Condition):
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing in it depends on data."""
         return all(part.is_exact for part in self.parts)
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it."""
         return frozenset().union(*(part.symbols() for part in self.parts))
 
     def is_quasi_affine(self) -> bool:
-        """Tell whether all expressions that it compares are quasi-affine."""
         return all(part.is_quasi_affine() for part in self.parts)
 
     def evaluate(self, bindings: Bindings) -> Truth:
-        """Evaluate part after part until one, element by element, settles it."""
         decides = self.decides
         result: Truth = not decides
         for part in self.parts:
@@ -298,12 +279,10 @@ class _Joined(Condition):
         return result
 
     def substitute(self, replacements: Replacements) -> Condition:
-        """Put expressions or numbers in the place of symbols, and simplify."""
         make = disjunction if self.decides else conjunction
         return make(*(part.substitute(replacements) for part in self.parts))
 
     def negated(self) -> Condition:
-        """Give what holds where this does not: each part negated, joined by the other word."""
         make = conjunction if self.decides else disjunction
         return make(*(part.negated() for part in self.parts))
 

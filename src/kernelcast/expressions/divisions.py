@@ -34,11 +34,9 @@ class Division(Composite):
     is_remainder: ClassVar[bool]
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it."""
         return self.numerator.symbols() | self.denominator.symbols()
 
     def is_quasi_affine(self) -> bool:
-        """Tell whether it divides a quasi-affine expression by parameters."""
         return (
             self.denominator.is_parameter
             and self.numerator.is_quasi_affine()
@@ -46,13 +44,11 @@ class Division(Composite):
         )
 
     def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value."""
         top, bottom = self.numerator.evaluate(bindings), self.denominator.evaluate(bindings)
         quotient = (divide_floor if self.is_floor else divide_trunc)(top, bottom)
         return top - quotient * bottom if self.is_remainder else quotient
 
     def substitute(self, replacements: Replacements) -> Expr:
-        """Put expressions in the place of symbols and simplify."""
         make = _FACTORIES[type(self)]
         return make(
             self.numerator.substitute(replacements), self.denominator.substitute(replacements)

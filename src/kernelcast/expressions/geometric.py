@@ -46,15 +46,12 @@ class Geometric(Composite):
 
     @property
     def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
-        """Whether its text falls apart next to an operator."""
         return not self.is_division and self.start != Expr.constant(1)
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it."""
         return self.start.symbols() | self.iteration.symbols()
 
     def is_quasi_affine(self) -> bool:
-        """Tell whether what is multiplied is a parameter: otherwise two variables multiply."""
         return (
             self.start.is_parameter
             and self.start.is_quasi_affine()
@@ -62,7 +59,6 @@ class Geometric(Composite):
         )
 
     def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value, for values of 64 bits."""
         start, iteration = self.start.evaluate(bindings), self.iteration.evaluate(bindings)
         if np.any(np.less(iteration, 0)):
             msg = f"{self}: an iteration is below 0; iterations count from 0"
@@ -78,7 +74,6 @@ class Geometric(Composite):
         return cast("Value", start * self.factor**iteration)
 
     def substitute(self, replacements: Replacements) -> Expr:
-        """Put expressions in the place of symbols and simplify."""
         return geometric(
             self.start.substitute(replacements),
             self.factor,

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Lock
 
 from cachetools import LRUCache, cached
@@ -10,6 +10,8 @@ from cachetools import LRUCache, cached
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.ir.reading import compile_source, open_code, read_compiled
 from kernelcast.features.ir.slices import Code
+from kernelcast.records.arguments import Access
+from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 
 
@@ -43,3 +45,17 @@ def analyse(kernel: Kernel) -> Analysis:
 def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
     """Read the facts about a kernel, whose loops and conditions may ask what buffers hold."""
     return read_compiled(kernel, known_buffers)
+
+
+@lru_cache(maxsize=256)
+def infer_accesses(kernel: Kernel, argument_count: int) -> tuple[Access | None, ...]:
+    """Find which arguments are only read; None for those that may be stored to."""
+    try:
+        facts = analyse(kernel).facts
+    except InputError:
+        return (None,) * argument_count
+    if facts.gaps or len(facts.parameters) != argument_count:
+        return (None,) * argument_count
+    return tuple(
+        Access.READ if one.is_pointer and not one.is_written else None for one in facts.parameters
+    )

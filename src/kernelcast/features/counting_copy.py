@@ -80,7 +80,6 @@ _EXTENSIONS: Final = "".join(
 
 
 def write_counting_copy(kernel: Kernel, *, records_addresses: bool = False) -> InstrumentedKernel:
-    """Write the counting copy of a kernel."""
     reader, gaps = read_code(kernel)
     errors = [gap.reason for gap in gaps if "error in the source" in gap.reason]
     if errors:

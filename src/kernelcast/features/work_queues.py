@@ -3,44 +3,32 @@
 Such persistent kernels do all the work however few of their work-groups run: a sampled one does
 everybody's. What tells them is the loop's end: it depends on what an atomic addition to one place
 of global memory has returned.
+
+A loop that changes nothing of what its end depends on ends at once or waits. Where it waits for a
+work-group that is not among the sampled ones, it never ends.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind
+from kernelcast.features import builtins
 from kernelcast.features.analysis import Analysis
 from kernelcast.features.ir.control import Loop
 from kernelcast.features.ir.module import Instruction
 from kernelcast.features.ir.scalars import name_called
 from kernelcast.features.ir.slices import Code
 from kernelcast.features.ir.values import Pointer, places_of
-from kernelcast.features.wait_loops import COUNTING
 from kernelcast.records.operations import MemorySpace
 
+_COUNTING = re.compile(r"atom(?:ic)?_(?:fetch_)?(inc|dec|add|sub)(?:_explicit)?")
 _DOWN = ("dec", "sub")
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 _OWN = frozenset((SymbolKind.GLOBAL_ID, SymbolKind.CONTENT))
 _GROUPS_TRIED_EACH = 64  # in each dimension
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkQueue:
-    """A loop whose end depends on a shared counter that an operation changes."""
-
-    line: int
-    operation: str
-    operation_line: int
-
-    def __str__(self) -> str:
-        where = f"line {self.line}: the loop" if self.line else "a loop of an included file"
-        by = f"{self.operation} in line {self.operation_line}"
-        return (
-            f"{where} ends by what {by if self.operation_line else self.operation} returns, a "
-            "counter that all work-groups share"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,11 +40,16 @@ class _Counter:
     is_down: bool
 
 
-def find_work_queue(analysis: Analysis) -> WorkQueue | None:
-    """Find a loop that fetches work from a shared counter; locks and full outputs are none."""
+def _name_loop(code: Code, loop: Loop) -> str:
+    line = code.evaluator.loop_line(loop.header)
+    return f"line {line}: the loop" if line else "a loop of an included file"
+
+
+def find_work_queue(analysis: Analysis) -> str:
+    """Describe a loop that fetches work from a shared counter; locks and full outputs are none."""
     atomics = (one for one in analysis.facts.accesses if one.kind is AccessKind.ATOMIC)
     if not any(one.space in _SHARED for one in atomics):
-        return None
+        return ""
     code = analysis.code
     for loop in code.flow.loops:
         counters = [
@@ -67,16 +60,18 @@ def find_work_queue(analysis: Analysis) -> WorkQueue | None:
         for counter in counters:
             gives_back = (counter.place, not counter.is_down) in ways
             if not gives_back and _ends_by(code, loop, counter, analysis):
-                return WorkQueue(
-                    line=code.evaluator.loop_line(loop.header),
-                    operation=name_called(counter.call), operation_line=code.line_of(counter.call),
-                )  # fmt: skip
-    return None
+                line = code.line_of(counter.call)
+                by = f" in line {line}" if line else ""
+                return (
+                    f"{_name_loop(code, loop)} ends by what {name_called(counter.call)}{by} "
+                    "returns, a counter that all work-groups share"
+                )
+    return ""
 
 
 def _read_counter(code: Code, one: Instruction, loop: Loop) -> _Counter | None:
     """Read an atomic addition to one place."""
-    operation = COUNTING.fullmatch(name_called(one)) if one.opcode == "call" else None
+    operation = _COUNTING.fullmatch(name_called(one)) if one.opcode == "call" else None
     if operation is None:
         return None
     places = [*places_of(code.evaluator.operand(one.operands[0], one.block))]
@@ -139,3 +134,45 @@ def _find_leaving(code: Code, loop: Loop) -> set[str]:
         for term in code.flow.terms(label) or ():
             found.update(key for key in term if key in loop.blocks)
     return found
+
+
+def find_wait_loop(analysis: Analysis) -> str:
+    """Describe a loop that changes nothing of what its end depends on; empty if there is none."""
+    code = analysis.code
+    for loop in code.flow.loops:
+        if not loop.exits or _waits(code, loop):
+            ends = "ends when somebody else writes to memory" if loop.exits else "has no end"
+            return f"{_name_loop(code, loop)} {ends}"
+    return ""
+
+
+def _waits(code: Code, loop: Loop) -> bool:
+    instructions = [*code.list_instructions(loop)]
+    touching = [one for one in instructions if _touches(one)]
+    if not touching or not all(map(_changes_nothing, touching)):
+        return False
+    branches = [label for label in loop.blocks if len(set(code.flow.successors[label])) > 1]
+    return not code.changes_itself(loop, branches)
+
+
+def _touches(one: Instruction) -> bool:
+    if one.opcode in ("load", "store", "atomicrmw", "cmpxchg"):
+        return True
+    name = name_called(one) if one.opcode == "call" else ""
+    return builtins.is_atomic(name) or builtins.find_vector_access(name) is not None
+
+
+def _changes_nothing(one: Instruction) -> bool:
+    """Tell a load, and an atomic operation that does the same each time, as a lock's."""
+    if one.opcode != "call":
+        return one.opcode == "load"
+    name = name_called(one)
+    access = builtins.find_vector_access(name)
+    if access is not None:
+        return not access[0]
+    if name.startswith(("atomic_store", "atomic_init")):
+        return False
+    operands = [value for kind, value in one.operands if not kind.startswith("ptr")]
+    if _COUNTING.fullmatch(name):
+        return operands[:1] == ["0"]
+    return not any(value.startswith("%") for value in operands)

@@ -113,7 +113,6 @@ class _Text:
         return self._point(complaint, node.col_offset - 1)
 
     def number(self, node: ast.expr) -> Expr:
-        """Read a number."""
         try:
             term = self._read(node)
         except RecursionError:

@@ -200,7 +200,7 @@ def foretell_by(
     problem: Problem, ndrange: NDRange, machine: MachineDescription
 ) -> AnalyticEstimate:
     """Ask the analytic model of a CPU, and say how far loops that data end may change its time."""
-    from kernelcast.features.counting.open_loops import doubt_counts
+    from kernelcast.features.counting.summary import doubt_counts
     from kernelcast.launches.modelling.estimating import estimate_analytically
     from kernelcast.launches.modelling.launches import model_kernel, model_launch
 

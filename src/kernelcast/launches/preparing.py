@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import infer_accesses
 from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.problems import Launch, prepared_problem

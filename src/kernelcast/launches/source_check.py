@@ -135,7 +135,6 @@ def refuse_persistent(kernel: Kernel) -> None:
 @lru_cache(maxsize=256)
 def _find_queue(kernel: Kernel) -> str:
     try:
-        found = find_work_queue(analyse(kernel))
+        return find_work_queue(analyse(kernel))
     except (InputError, RecursionError):
         return ""
-    return str(found) if found else ""

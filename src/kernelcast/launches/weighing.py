@@ -22,10 +22,10 @@ import numpy as np
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.active_groups import find_active_box
 from kernelcast.features.analysis import Analysis, analyse, read_facts
 from kernelcast.features.counting.bindings import Numbers, bind_scalars, find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
+from kernelcast.features.touched_ranges import find_active_box
 from kernelcast.launches.machines import find_own_machine, find_stand_in
 from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.arguments import (

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import infer_accesses
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.errors import KernelcastError

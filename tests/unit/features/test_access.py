@@ -1,6 +1,6 @@
 import pytest
 
-from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import infer_accesses
 from kernelcast.records.arguments import Access
 from kernelcast.records.kernel import Kernel
 

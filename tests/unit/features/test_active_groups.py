@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.active_groups import find_active_box
 from kernelcast.features.analysis import analyse
+from kernelcast.features.touched_ranges import find_active_box
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 

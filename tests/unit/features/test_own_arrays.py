@@ -3,9 +3,8 @@
 import pytest
 
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.static import count_statically
-from kernelcast.features.counting.summary import summarise
+from kernelcast.features.counting.summary import doubt_counts, summarise
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationKind, OwnElement

@@ -210,7 +210,7 @@ kernel void k(global int *v, global int *s, int n) {
 def _find(source: str) -> str:
     analysis = analyse(Kernel(name="k", source=source))
     assert not analysis.facts.gaps or "goto" in source, analysis.facts.gaps
-    return str(find_work_queue(analysis) or "")
+    return find_work_queue(analysis)
 
 
 @pytest.mark.parametrize("name", _FETCHING)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kernelcast.collection.corpus_problems import LOCAL_PARAMETERS
-from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import infer_accesses
 from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.problem import Problem

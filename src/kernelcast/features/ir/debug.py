@@ -139,7 +139,6 @@ class DebugNotes:
         return (lines[0], lines[-1]) if len(lines) > 1 else None
 
     def type_of(self, number: int) -> TypeNote:
-        """Give a type."""
         if number not in self._types:
             self._types[number] = TypeNote()
             self._types[number] = self._find_type(number)

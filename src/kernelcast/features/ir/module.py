@@ -237,7 +237,6 @@ def read_operand(text: str) -> Operand:
 
 
 def read_module(text: str) -> Module:
-    """Read a module's text."""
     functions: dict[str, Function] = {}
     arguments: dict[str, dict[str, int]] = {}
     variables: dict[str, Global] = {}

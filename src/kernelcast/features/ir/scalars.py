@@ -127,7 +127,6 @@ def bits_of(type_name: str) -> int:
 
 
 def lanes_of(type_name: str) -> int:
-    """Give the lanes of a type."""
     sequence = split_sequence(type_name) if is_vector(type_name) else None
     return sequence[0] if sequence else 1
 
@@ -313,7 +312,6 @@ class Evaluator:
         return value
 
     def condition(self, operand: Operand, block: str) -> Condition:
-        """Give the condition that an operand is."""
         return as_condition(self.operand(operand, block))
 
     def _constant(self, kind: str, text: str) -> Value:

@@ -10,9 +10,8 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
-from kernelcast.features.counting.open_loops import doubt_counts
 from kernelcast.features.counting.static import count_statically
-from kernelcast.features.counting.summary import count_unjumped, summarise
+from kernelcast.features.counting.summary import count_unjumped, doubt_counts, summarise
 from kernelcast.features.written_accesses import WrittenKernel
 from kernelcast.launches.modelling.simplifying import simplify_accesses
 from kernelcast.launches.source_check import refuse_persistent

@@ -6,7 +6,7 @@ to take: a launch whose facts are known does without.
 
 import time
 
-from kernelcast.features.access import infer_accesses
+from kernelcast.features.analysis import infer_accesses
 from kernelcast.features.counter_features import CounterSource
 from kernelcast.launches.counting import count_exactly
 from kernelcast.launches.features import (

@@ -11,7 +11,7 @@ from typing import Final, Protocol, Self
 
 from kernelcast.features.analysis import analyse
 from kernelcast.features.vector import SampledSource, combine
-from kernelcast.features.wait_loops import find_wait_loop
+from kernelcast.features.work_queues import find_wait_loop
 from kernelcast.launches.data_folder import kept_folder
 from kernelcast.launches.estimation import (
     LaunchSampling,
@@ -158,7 +158,7 @@ class WatchedLaunch:
 @lru_cache(maxsize=64)
 def _find_wait(kernel: Kernel) -> str:
     try:
-        return str(find_wait_loop(analyse(kernel)) or "")
+        return find_wait_loop(analyse(kernel))
     except (InputError, RecursionError):
         return ""
 
@@ -435,7 +435,7 @@ def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access 
     """Say what the kernel may do with its arguments, without a look at its source if known."""
     if facts is not None and len(facts.accesses) == len(problem.arguments):
         return facts.accesses
-    from kernelcast.features.access import infer_accesses
+    from kernelcast.features.analysis import infer_accesses
 
     return infer_accesses(problem.kernel, len(problem.arguments))
 
@@ -486,7 +486,7 @@ def make_ready(wanted: str) -> None:
 
 def make_ready_fully(device_id: str) -> None:
     """Open a device and find out all that a sampling wants to know of it; import what it needs."""
-    import_module("kernelcast.features.access")
+    import_module("kernelcast.features.analysis")
     import_module("kernelcast.predictor.answering.gathering")
     session = _open(device_id)
     with session.lock, session.turns.measuring():
