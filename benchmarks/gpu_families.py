@@ -25,10 +25,9 @@ from gpu_family_report import draw, list_failures, write_document, write_summary
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
-from kernelcast.analytic.gpu.estimate import collect_demands
 from kernelcast.analytic.gpu.hit_rates import HitRate, HitRates, find_hit_rates
 from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.demands import Demands
+from kernelcast.analytic.gpu.limiters.demands import Demands, make_demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
@@ -56,7 +55,7 @@ def ask(case: Case, rates: HitRates | None = None, constants: LimiterConstants =
     machine = describe(case.device)
     volumes = compute_volumes(case.launch, read_machine(machine), rates)
     given = read_rates(machine, constants)
-    demands = collect_demands(case.launch, volumes, given)
+    demands = make_demands(case.launch, volumes, given.warp_width)
     found = assess(demands, given, constants)
     return Answer(
         volumes={

@@ -21,9 +21,10 @@ import matplotlib as mpl
 from harness import RESULTS, make_table, read_json, write_json, write_text
 from scipy.stats import kendalltau
 
-from kernelcast.analytic.gpu.estimate import collect_demands, estimate_from_volumes
+from kernelcast.analytic.gpu.estimate import estimate_from_volumes
 from kernelcast.analytic.gpu.hit_rates import FUNCTIONS, find_hit_rates, read_hit_rates
 from kernelcast.analytic.gpu.limiters.assess import assess
+from kernelcast.analytic.gpu.limiters.demands import make_demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, PAPER_2022, match_constants, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
@@ -81,7 +82,7 @@ class Case:
     def predict_s(self, constants: Any, *, is_measured: bool) -> float:  # noqa: ANN401 - a set
         """Predict the time, with volumes of the counters or of the model."""
         rates = read_rates(V100, constants)
-        demands = collect_demands(self.launch, self.volumes, rates)
+        demands = make_demands(self.launch, self.volumes, rates.warp_width)
         if is_measured:
             demands = replace(
                 demands,

@@ -42,20 +42,7 @@ def read_work(
     arguments: Sequence[int | None],
     warp_width: int = 32,
 ) -> WarpWork | None:
-    """Count what warps of a launch execute, by the code that a compiler made for it.
-
-    Parameters
-    ----------
-    compiled : Compiled
-        PTX.
-    arguments : sequence of int or None
-        Values of whole-numbered scalar arguments.
-
-    Returns
-    -------
-    WarpWork or None
-        None where data decide how often loops run.
-    """
+    """Count what warps of a launch execute in PTX; None where data decide how often loops run."""
     executed = count_executed(compiled, kernel, shape, arguments, warp_width)
     if executed is None:
         return None

@@ -1,17 +1,10 @@
 """The GPU model's answer: seconds of a launch, and what bounds them."""
 
-import math
 from collections.abc import Mapping
 
 from kernelcast.analytic.gpu.limiters.assess import Assessment, assess
-from kernelcast.analytic.gpu.limiters.demands import (
-    Demands,
-    Patterns,
-    count_local_ways,
-    count_pages,
-    make_demands,
-)
-from kernelcast.analytic.gpu.limiters.rates import FITTED, GpuRates, LimiterConstants, read_rates
+from kernelcast.analytic.gpu.limiters.demands import Demands, make_demands
+from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -27,21 +20,7 @@ def estimate_gpu(
     *,
     constants: LimiterConstants = FITTED,
 ) -> AnalyticEstimate:
-    """Estimate the time of a launch on a GPU.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        What it touches and executes.
-    constants : LimiterConstants
-        How limiters overlap; `PAPER_2022` is the paper's plain maximum.
-
-    Raises
-    ------
-    InputError
-        If the launch does not fit the machine, or a number of the machine is missing that nothing
-        can stand in for.
-    """
+    """Estimate the time of a launch on a GPU."""
     volumes = compute_volumes(launch, read_machine(machine))
     return estimate_from_volumes(launch, machine, volumes, constants=constants)
 
@@ -55,7 +34,7 @@ def estimate_from_volumes(
 ) -> AnalyticEstimate:
     """Estimate the time of a launch whose volumes are known, from the model or from counters."""
     given = read_rates(machine, constants)
-    demands = collect_demands(launch, volumes, given)
+    demands = make_demands(launch, volumes, given.warp_width)
     found = assess(demands, given, constants)
     return AnalyticEstimate(
         model=MODEL,
@@ -70,7 +49,7 @@ def estimate_from_volumes(
             "L2_to_DRAM": volumes.dram_store_bytes,
         },
         quantities={
-            **_list_quantities(volumes, demands.patterns, found),
+            **_list_quantities(volumes, demands, found),
             "resident_work_items_per_compute_unit": float(
                 volumes.occupancy.work_groups * volumes.work_group_size
             ),
@@ -82,24 +61,13 @@ def estimate_from_volumes(
     )
 
 
-def collect_demands(launch: ModelledLaunch, volumes: GpuVolumes, rates: GpuRates) -> Demands:
-    """Collect what a launch asks of a GPU; `assess` tells how long that takes."""
-    enough = rates.translation.pages if rates.translation else math.inf
-    patterns = Patterns(
-        lines=volumes.l1.load_lines,
-        local_ways=count_local_ways(launch, rates.warp_width),
-        pages=count_pages(launch, volumes, enough),
-    )
-    return make_demands(launch, volumes, patterns)
-
-
 def _list_quantities(
-    volumes: GpuVolumes, patterns: Patterns, found: Assessment
+    volumes: GpuVolumes, demands: Demands, found: Assessment
 ) -> Mapping[str, float]:
     l1, wave, groups = volumes.l1, volumes.wave, volumes.work_groups
     return {
         "l1_cycles_per_warp": l1.warp_cycles,
-        "l1_lines_per_warp": patterns.lines,
+        "l1_lines_per_warp": demands.lines,
         "l1_load_requests_per_warp": l1.load_requests,
         "l1_store_requests_per_warp": l1.store_requests,
         "l1_allocated_bytes_per_work_group": l1.allocated_bytes,
@@ -111,7 +79,7 @@ def _list_quantities(
         "dram_store_bytes_per_work_group": volumes.dram_store_bytes / groups,
         "reused_bytes_per_work_group": wave.reused_bytes / wave.work_groups,
         "pages_of_wave_count": wave.tlb_pages,
-        "pages_per_work_group": patterns.pages,
+        "pages_per_work_group": demands.pages,
         "work_groups_per_compute_unit": float(volumes.occupancy.work_groups),
         "waves_count": wave.waves,
         "updates_per_s": volumes.updates / found.seconds,

@@ -31,12 +31,6 @@ class HitRate:
       reuse at many distances does;
     - ``hit``: ``a * exp(-b * exp(c * O))`` keeps nearly all and then loses all at once, as data
       that is used again at one distance does.
-
-    Examples
-    --------
-    >>> rate = HitRate(a=1.0, b=37.1, c=3.2)
-    >>> round(rate.at(0.5), 3), round(rate.at(4.0), 3)
-    (0.999, 0.0)
     """
 
     a: float
@@ -107,13 +101,7 @@ def read_hit_rates() -> Mapping[str, HitRates]:
 
 
 def find_hit_rates(name: str = DEFAULT) -> HitRates:
-    """Find a shipped set of hit rates.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name.
-    """
+    """Find a shipped set of hit rates."""
     known = read_hit_rates()
     if name not in known:
         msg = f"no hit rates are called {name!r}; those that are: {', '.join(sorted(known))}"
@@ -128,31 +116,7 @@ def fit_hit_rate(
     form: str = MISS,
     limit: float | None = None,
 ) -> HitRateFit:
-    """Fit the constants of a hit rate to measurements.
-
-    Parameters
-    ----------
-    oversubscriptions, hit_rates : sequence of float
-        Measured points, at least four: allocated bytes over capacity, and hits over redundant
-        accesses.
-    form : str
-        ``miss`` or ``hit``, see `HitRate`.
-    limit : float or None
-        The constant `a`, where it is known; None fits it as well.
-
-    Raises
-    ------
-    InputError
-        If there are too few points, they do not follow a sigmoid, or the form is not known.
-
-    Examples
-    --------
-    >>> truth = HitRate(a=1.0, b=30.0, c=3.0)
-    >>> over = [0.2, 0.6, 0.9, 1.2, 1.5, 2.0, 3.0]
-    >>> found = fit_hit_rate(over, [truth.at(one) for one in over], limit=1.0)
-    >>> round(found.rate.b, 2), round(found.rate.c, 2)
-    (30.0, 3.0)
-    """
+    """Fit the constants of a hit rate to measurements."""
     x, hits = np.asarray(oversubscriptions, float), np.asarray(hit_rates, float)
     _check_points(x, hits, form)
     # Takes a quarter of a second to load; estimates need none of it.

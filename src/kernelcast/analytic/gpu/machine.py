@@ -162,14 +162,7 @@ class GpuMachine:
 
 
 def read_machine(description: MachineDescription) -> GpuMachine:
-    """Take what the GPU model needs from a machine description.
-
-    Raises
-    ------
-    InputError
-        If a number is missing that nothing sane can stand in for; names it and the command that
-        measures it.
-    """
+    """Take what the GPU model needs from a machine description."""
     family = find_architecture(description)
     l1, l2 = _find_cache(description, "L1"), _find_cache(description, "L2")
     units = need(description.compute_units, "compute_units", description)

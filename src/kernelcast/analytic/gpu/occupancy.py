@@ -28,22 +28,7 @@ class Occupancy:
 
 
 def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
-    """Count the work-groups that fit into a compute unit at once.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Its local size, registers and local memory count.
-
-    Raises
-    ------
-    InputError
-        If not even one work-group fits: local size, registers or local memory exceed a limit.
-
-    Notes
-    -----
-    Warps occupy their full width, so a work-group of 33 work-items takes the room of 64.
-    """
+    """Count the work-groups that fit into a compute unit at once."""
     size = launch.ndrange.work_group_size
     if machine.max_work_group_size and size > machine.max_work_group_size:
         msg = (

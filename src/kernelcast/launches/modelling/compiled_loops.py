@@ -103,13 +103,7 @@ def compile_loop(
     constants: Mapping[str, int],
     choice: CompilerChoice,
 ) -> CompiledLoop:
-    """Compile a loop, find it in the assembly, and ask OSACA.
-
-    Parameters
-    ----------
-    machine : CpuMachine
-        Its name tells the micro-architecture, unless it is this machine or `choice` says.
-    """
+    """Compile a loop, find it in the assembly, and ask OSACA."""
     require_osaca()
     bound = LayerConditions(nest, machine).bind(constants)
     architecture, target = choose_architecture(machine, choice.architecture)
@@ -187,11 +181,8 @@ def find_loop(
 ) -> tuple[AssemblyLoop, int]:
     """Find the loop that executes most iterations a pass, and how many.
 
-    Parameters
-    ----------
-    flops : float
-        Floating-point operations of an iteration. Twice as many and more are of several iterations
-        of an outer loop, which the compiler joined.
+    Twice an iteration's `flops` and more are of several iterations of an outer loop, which the
+    compiler joined.
     """
     loops = list_inner_loops(assembly, RUN)
     counted = [(one, one.count_iterations(strides)) for one in loops]

@@ -36,14 +36,7 @@ _USUAL: Final = {"nvidia": "sm_80", "unknown": "sm_80", "cdna": "gfx90a", "rdna"
 
 
 def find_target(machine: MachineDescription) -> Target:
-    """Find the processor that a GPU's code is made for.
-
-    Examples
-    --------
-    >>> from kernelcast.launches.machines import find_machine
-    >>> [str(find_target(find_machine(name))) for name in ("v100", "mi210")]
-    ['sm_70', 'gfx90a']
-    """
+    """Find the processor that a GPU's code is made for."""
     text = f"{machine.id} {machine.name}".lower()
     for pattern, processor in _PROCESSORS:
         if match := re.search(pattern, text):
@@ -110,13 +103,7 @@ def _pad(sizes: tuple[int, ...], fill: int) -> tuple[int, int, int]:
 def estimate_analytically(
     launch: Problem | ModelledLaunch, machine: MachineDescription, problem: Problem | None = None
 ) -> AnalyticEstimate:
-    """Estimate the time of a launch by the model of GPUs or of CPUs.
-
-    Parameters
-    ----------
-    problem : Problem, optional
-        What a `ModelledLaunch` was made of, for the code that a compiler makes of it for a GPU.
-    """
+    """Estimate the time of a launch by the model of GPUs or of CPUs."""
     if isinstance(launch, Problem):
         problem = launch
         launch = model_launch(problem)

@@ -211,19 +211,7 @@ class Transition:
 
 
 def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transition | None:
-    """Find where a volume climbs as sizes grow.
-
-    Returns
-    -------
-    Transition or None
-        None if the volume grows by less than 15 %.
-
-    Examples
-    --------
-    >>> found = find_transition([100, 200, 300, 400], [8, 8, 40, 40])
-    >>> found.begins, found.middle
-    (210.0, 250.0)
-    """
+    """Find where a volume climbs as sizes grow."""
     low = min(volumes)
     start = max(index for index, volume in enumerate(volumes) if volume == low)
     high = max(volumes[start:])

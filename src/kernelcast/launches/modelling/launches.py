@@ -92,15 +92,7 @@ class ModelledKernel:
         registers: int | None = None,
         recorded: RecordedAddresses | None = None,
     ) -> ModelledLaunch:
-        """Give the launch over an index space.
-
-        Parameters
-        ----------
-        ndrange : NDRange
-            The index space; `USUAL_WORK_GROUP` is assumed where its local size is not chosen.
-        executed : OperationCounts, optional
-            Mean per work-item; counted from the source, with `warps`, when left out.
-        """
+        """Give the launch over an index space."""
         chosen, notes = choose_local_size(ndrange)
         unjumped = NOTHING
         if executed is None:
@@ -174,17 +166,7 @@ def model_launch(
     counters: SoftwareCounters | None = None,
     recorded: RecordedAddresses | None = None,
 ) -> ModelledLaunch:
-    """Give a problem's launch as analytic models see it.
-
-    Parameters
-    ----------
-    ndrange : NDRange, optional
-        Replaces the problem's index space, for another local size for instance.
-    counters : SoftwareCounters, optional
-        Counted on a device; derived from the source when left out.
-    recorded : RecordedAddresses, optional
-        Addresses of sampled work-groups, for accesses that depend on data.
-    """
+    """Give a problem's launch as analytic models see it."""
     refuse_persistent(problem.kernel)
     kernel = model_kernel(problem)
     launch = kernel.launch(

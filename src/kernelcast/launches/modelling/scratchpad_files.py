@@ -86,13 +86,7 @@ def read_scratchpad_kernel(
     active_cpes: int | None = None,
     parameters: Mapping[str, Number] | None = None,
 ) -> ScratchpadKernel:
-    """Read a scratchpad kernel file.
-
-    Parameters
-    ----------
-    active_cpes : int, optional
-        Replaces the file's number. Values may be formulas with ``{active_cpes}``.
-    """
+    """Read a scratchpad kernel file."""
     path = Path(path)
     what = "scratchpad kernel"
     bare = replace(load(path, read_text(path, what), ScratchpadEntry), key=what)
@@ -178,13 +172,7 @@ def list_scratchpads() -> dict[str, Path]:
 
 
 def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
-    """Find and read a scratchpad processor: a shipped one by its name, or a file (.yaml).
-
-    Examples
-    --------
-    >>> find_scratchpad("sw26010").base_latency_cycles
-    220.0
-    """
+    """Find and read a scratchpad processor: a shipped one by its name, or a file (.yaml)."""
     text = str(wanted)
     shipped = list_scratchpads()
     if text.lower() in shipped:

@@ -69,18 +69,6 @@ def derive_scratchpad_kernel(
     its share. A statement that moves data between global and local memory is a copy of the whole
     work-group by DMA; copies of one direction in the same block make one request, for the barrier
     behind them waits for all. Every other access to global or constant memory is a Gload.
-
-    Parameters
-    ----------
-    active_cpes : int, optional
-        CPEs in use; one core group, or as many as there are work-groups, when left out.
-    average_ilp : float, optional
-        ``avg_ILP``, which no source tells; 1 when left out, which is the slowest.
-
-    Returns
-    -------
-    ScratchpadKernel
-        What is assumed or left out stands in its notes.
     """
     model = model_kernel(problem)
     launch = model.launch(problem.ndrange)

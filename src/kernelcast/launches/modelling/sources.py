@@ -157,19 +157,7 @@ def record_accesses(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> LaunchSource:
-    """Run a few instrumented work-groups and add their addresses and counts.
-
-    Parameters
-    ----------
-    device_id : str, optional
-        Id of an OpenCL device, or its beginning; the first one when left out. It need not be the
-        machine that is modelled: addresses are the same everywhere.
-
-    Returns
-    -------
-    LaunchSource
-        With the local size that the device chose, if none was given.
-    """
+    """Run a few instrumented work-groups and add their addresses and counts."""
     # Drivers take a moment to load; most models need none.
     from kernelcast.features.counting.summary import summarise
     from kernelcast.launches.counting import count_launch

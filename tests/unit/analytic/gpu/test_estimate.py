@@ -4,8 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelcast.analytic.gpu.estimate import collect_demands, estimate_gpu
+from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.analytic.gpu.limiters.assess import assess
+from kernelcast.analytic.gpu.limiters.demands import make_demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
@@ -172,7 +173,7 @@ def test_features_come_from_the_estimate() -> None:
 def test_volumes_by_counters_replace_modelled_ones() -> None:
     """Takes twice as long where counters saw twice the bytes."""
     launch, rates = make_copy(), read_rates(V100, FITTED)
-    demands = collect_demands(launch, compute_volumes(launch, read_machine(V100)), rates)
+    demands = make_demands(launch, compute_volumes(launch, read_machine(V100)), rates.warp_width)
     seen = replace(
         demands,
         dram_load_bytes=2 * demands.dram_load_bytes,

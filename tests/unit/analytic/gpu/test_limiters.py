@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.limiters.assess import Limits, assess
-from kernelcast.analytic.gpu.limiters.demands import Atomics, Demands, Patterns
+from kernelcast.analytic.gpu.limiters.demands import Atomics, Demands
 from kernelcast.analytic.gpu.limiters.rates import (
     FITTED,
     PAPER_2022,
@@ -158,10 +158,7 @@ def test_dependent_loads_wait_for_the_memory() -> None:
 
 def test_pages_beyond_the_translations_cost_time() -> None:
     """Adds a cost for each page that does not fit, and none where all do."""
-    few, many = (
-        assess(replace(COPY, patterns=Patterns(pages=pages)), RATES, FITTED)
-        for pages in (10.0, 200.0)
-    )
+    few, many = (assess(replace(COPY, pages=pages), RATES, FITTED) for pages in (10.0, 200.0))
     assert few.times["translation"] == 0
     assert many.seconds == pytest.approx(few.seconds + many.times["translation"])
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.demands import Demands, Patterns
+from kernelcast.analytic.gpu.limiters.demands import Demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, Saturation, read_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind
@@ -105,10 +105,8 @@ def read_cases(place: int) -> list[tuple[Demands, float]]:
             dram_store_bytes=one["dram_store_B_per_lup"] * UPDATES,
             # Every layer of 640 x 512 numbers is longer than a page. A row of a warp that begins
             # anywhere touches (bytes - 8) / 128 lines more than one.
-            patterns=Patterns(
-                pages=2 * one["block"][2] + 8,
-                lines=25 * count_row_lines(min(one["block"][0], 32)),
-            ),
+            pages=2 * one["block"][2] + 8,
+            lines=25 * count_row_lines(min(one["block"][0], 32)),
         )
         cases.append((demands, UPDATES / one["perf_GLup_per_s"] / 1e9))
     return cases

@@ -149,7 +149,7 @@ def time_l1(
     cycles_per_s = rates.compute_units * rates.clock_hz / plan.private_factor
     sectors = demands.l2_load_bytes / rates.sector_bytes if constants.counts_fill else 0.0
     waiting = constants.exposed_wavefronts * per_warp
-    waiting += constants.exposed_lines * demands.patterns.lines
+    waiting += constants.exposed_lines * demands.lines
     # Only what L1 has can wait behind what it has not; half of that where all places are taken.
     waiting *= demands.hit_share * (0.25 + 0.5 * _measure_idleness(demands, rates))
     return L1Time(
@@ -233,7 +233,7 @@ def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float
     """
     if rates.translation is None:
         return 0.0
-    missing = max(demands.patterns.pages - rates.translation.pages, 0.0)
+    missing = max(demands.pages - rates.translation.pages, 0.0)
     groups = demands.work_groups / rates.compute_units * plan.private_factor
     return groups * missing * rates.translation.miss_s
 
@@ -258,7 +258,7 @@ def time_local(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
         )
     )
     per_s = rates.compute_units * rates.clock_hz / plan.private_factor
-    return cycles * demands.patterns.local_ways * demands.warps / per_s
+    return cycles * demands.local_ways * demands.warps / per_s
 
 
 def time_atomics(demands: Demands, rates: GpuRates, notes: list[str]) -> float:

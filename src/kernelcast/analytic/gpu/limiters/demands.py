@@ -1,16 +1,18 @@
 """What a launch asks of a GPU: volumes, instructions, waits, atomics, bank conflicts, pages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.analytic.gpu.volumes import GpuVolumes
-from kernelcast.expressions import Bindings, EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.analytic.gpu.volumes.listed import evaluate_groups
+from kernelcast.analytic.gpu.volumes.warps import count_conflicts
+from kernelcast.expressions import TRUE, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch, WarpWork
+from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace, Operation, OperationCounts, OperationKind
 
 
@@ -64,48 +66,16 @@ _THROUGH_L1 = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.G
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patterns:
-    """What the addresses of single warps and work-groups tell, beyond volumes."""
-
-    lines: float = 0.0
-    """Lines of L1 that the loads of a warp look up, each instruction for itself."""
-    local_ways: float = 1.0
-    """Cycles of local memory per access of a warp over those without bank conflicts."""
-    pages: float = 0.0
-    """Pages of 2 MiB that a work-group uses at once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """Work of a launch by the part of the GPU that does it.
-
-    Parameters
-    ----------
-    work_groups, work_group_size : int
-        Of the launch.
-    warps_per_work_group : int
-        The last one perhaps partial.
-    resident : int
-        Work-groups that a compute unit holds at once.
-    l1_cycles, half_warp_cycles : float
-        Cycles of the L1 cache per warp: all accesses, by banks and tags or by the paper's count.
-    l2_load_bytes, l2_store_bytes, dram_load_bytes, dram_store_bytes : float
-        Bytes of the whole launch.
-    patterns : Patterns
-        What single warps and work-groups touch.
-    rounds : float
-        Times that a work-item waits for loads, one after the other.
-    executed : OperationCounts
-        Mean per work-item.
-    atomics : Atomics
-        Mean per work-item.
-    """
+    """Work of a launch by the part of the GPU that does it."""
 
     work_groups: int
     work_group_size: int
     warps_per_work_group: int
     resident: int
+    """Work-groups of the launch, and those that a compute unit holds at once."""
     l1_cycles: float
+    """Per warp; bytes are of the launch, operations and atomics means of a work-item."""
     l2_load_bytes: float
     l2_store_bytes: float
     dram_load_bytes: float
@@ -113,8 +83,14 @@ class Demands:
     half_warp_cycles: float = 0.0
     hit_share: float = 1.0
     """Part of the sectors that warps ask L1 for which it has."""
-    patterns: Patterns = Patterns()
+    lines: float = 0.0
+    """Lines of L1 that the loads of a warp look up, each instruction for itself."""
+    local_ways: float = 1.0
+    """Cycles of local memory per access of a warp over those without bank conflicts."""
+    pages: float = 0.0
+    """Pages of 2 MiB that a work-group uses at once."""
     rounds: float = 1.0
+    """Times that a work-item waits for loads, one after the other."""
     work: WarpWork | None = None
     executed: OperationCounts = NOTHING
     atomics: Atomics = field(default_factory=Atomics)
@@ -130,8 +106,8 @@ class Demands:
         return self.work_groups * self.warps_per_work_group
 
 
-def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, patterns: Patterns) -> Demands:
-    """Collect what a launch asks for."""
+def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, warp_width: int) -> Demands:
+    """Collect what a launch asks of a GPU; `assess` tells how long that takes."""
     return Demands(
         work_groups=volumes.work_groups,
         work_group_size=volumes.work_group_size,
@@ -145,7 +121,13 @@ def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, patterns: Patterns
         # Times are those of launches that are repeated: what L2 has kept comes from there.
         dram_load_bytes=(1 - volumes.kept_share) * volumes.dram_load_bytes,
         dram_store_bytes=(1 - volumes.kept_share) * volumes.dram_store_bytes,
-        patterns=patterns,
+        lines=volumes.l1.load_lines,
+        local_ways=count_local_ways(launch, warp_width),
+        pages=min(
+            volumes.group_pages,
+            volumes.wave.tlb_pages,
+            (volumes.l1.compulsory_bytes + volumes.l1.stored_bytes) / SECTOR_BYTES,
+        ),
         rounds=count_rounds(launch.accesses, volumes.l1.load_requests)
         if launch.work is None
         else max(launch.work.load_rounds, 1.0),
@@ -204,112 +186,29 @@ def _measure_depth(loads: Sequence[MemoryAccess]) -> int:
     return depth
 
 
-IntArray = npt.NDArray[np.int64]
-
-
-def list_warp(launch: ModelledLaunch, warp_width: int) -> IntArray:
-    """Give the local linear ids of a work-group's first warp."""
-    return np.arange(min(warp_width, launch.ndrange.work_group_size))
-
-
-def bind_lanes(launch: ModelledLaunch, lanes: IntArray, work_groups: int) -> Bindings:
-    """Give the ids of some work-items of some work-groups."""
-    bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
-    for axis in list_axes(launch.ndrange):
-        first = axis.groups // 2
-        end = min(first + work_groups, axis.groups) if axis.number == 0 else first + 1
-        groups = np.arange(first, end)[:, np.newaxis]
-        bound |= axis.bind(groups, lanes[np.newaxis, :] % axis.local, axis.local)
-        lanes = lanes // axis.local
-    return bound
-
-
-def find_offsets(access: MemoryAccess, ids: Bindings) -> IntArray | None:
-    """Give the offsets of an access, all loops around it at their first iteration."""
-    if access.offset_bytes is None:
-        return None
-    first = {Symbol(SymbolKind.LOOP, one.name): 0 for one in access.loops}
-    try:
-        return np.atleast_2d(access.offset_bytes.evaluate({**ids, **first} if first else ids))
-    except EvaluationError:
-        return None
-
-
-_BANKS = 32
-_BANK_BYTES = 4
 _MOST_ACCESSES = 16
 """Beyond these a kernel's mean hardly changes, and its time limit matters."""
 
 
 def count_local_ways(launch: ModelledLaunch, warp_width: int) -> float:
-    """Count how often banks of local memory are read per access, mean over the accesses."""
-    local = [
-        one
-        for one in launch.accesses
-        if one.space is MemorySpace.LOCAL and one.offset_bytes is not None
-    ][:_MOST_ACCESSES]
-    if not local:
-        return 1.0
-    ids = bind_lanes(launch, list_warp(launch, warp_width), 1)
-    known = [
-        _count_ways(offsets, one.bytes)
-        for one in local
-        if (offsets := find_offsets(one, ids)) is not None
-    ]
+    """Count how often banks of local memory are read per access, mean over the accesses.
+
+    Wider elements are served in parts; loops stand at their first iteration.
+    """
+    known = []
+    local = [one for one in launch.accesses if one.space is MemorySpace.LOCAL and one.offset_bytes]
+    for one in local[:_MOST_ACCESSES]:
+        first = {Symbol(SymbolKind.LOOP, loop.name): 0 for loop in one.loops}
+        offset = one.offset_bytes.substitute(first) if one.offset_bytes else None
+        bare = replace(one, offset_bytes=offset, loops=(), guard=TRUE)
+        with suppress(InputError):
+            groups, _ = evaluate_groups(bare, launch, warp_width)
+            rows = next(iter(groups.values()))[:1]
+            word = max(one.bytes, _BANK_BYTES)
+            banks = max(_BANKS * _BANK_BYTES // word, 1)
+            parts = max(np.unique(rows // word).size / banks, 1.0)
+            known.append(max(float(count_conflicts(rows, word, banks)[0]) / parts, 1.0))
     return sum(known) / len(known) if known else 1.0
 
 
-def _count_ways(offsets: IntArray, size: int) -> float:
-    words = np.unique(offsets // _BANK_BYTES)
-    # Wider elements are served in parts; each part's conflicts are those of its first word.
-    stride = max(size // _BANK_BYTES, 1)
-    per_bank = np.bincount(words // stride % max(_BANKS // stride, 1))
-    parts = max(len(words) * stride / _BANKS, 1.0)
-    return max(float(per_bank.max()) / parts, 1.0)
-
-
-_PAGE_BYTES = 2**21
-_MAPPED = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC})
-
-
-def count_pages(launch: ModelledLaunch, volumes: GpuVolumes, enough: float) -> float:
-    """Count the pages of 2 MiB that a work-group uses at once.
-
-    The pages of its wave and the sectors it moves bound them from above; where that bound is low
-    enough, it is the answer. Of a loop one iteration counts. Addresses that depend on data are
-    left out: a random walk over 1.7 GB takes 314 ns a load on a V100, one over 24 MB 308 ns.
-    """
-    sectors = (volumes.l1.compulsory_bytes + volumes.l1.stored_bytes) / SECTOR_BYTES
-    most = min(volumes.wave.tlb_pages, sectors)
-    accesses = [one for one in launch.accesses if one.space in _MAPPED]
-    if most <= enough:
-        return most
-    corners = _list_corners(launch)
-    ids = bind_lanes(launch, corners.ravel(), 1)
-    found: dict[str | None, list[IntArray]] = {}
-    for one in accesses:
-        offsets = find_offsets(one, ids)
-        if offsets is not None:
-            same = np.broadcast_to(offsets, (1, corners.size))
-            found.setdefault(one.buffer, []).append(same)
-    touched = 0
-    for parts in found.values():
-        places = np.stack(parts).reshape(-1, *corners.shape)
-        if not _fit_pages(places):
-            return most
-        touched += np.unique(places // _PAGE_BYTES).size
-    return min(float(touched), most)
-
-
-def _list_corners(launch: ModelledLaunch) -> IntArray:
-    """Give local linear ids: all of dimension 2, first and last of dimensions 1 and 0."""
-    x, y, z = (*launch.ndrange.known_local_size, 1, 1)[:3]
-    layers = np.arange(z)[:, np.newaxis, np.newaxis] * x * y
-    rows = np.array([0, y - 1])[:, np.newaxis] * x
-    corners: IntArray = layers + rows + np.array([0, x - 1])
-    return corners
-
-
-def _fit_pages(places: IntArray) -> bool:
-    """Tell whether no page lies between corners: then corners touch every page there is."""
-    return all(int(np.ptp(places, axis=axis).max()) <= _PAGE_BYTES for axis in (2, 3))
+_BANKS, _BANK_BYTES = 32, 4

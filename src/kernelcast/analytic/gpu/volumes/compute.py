@@ -74,6 +74,10 @@ class _Accesses:
             return BoxFootprint(accesses=self.boxes, grid=grid)
         return SumFootprint(parts=divide_by_buffer(self.boxes, self.listed, grid))
 
+    def leave_out_random(self) -> "_Accesses":
+        """Keep those whose addresses do not mix."""
+        return replace(self, listed=tuple(one for one in self.listed if not one.is_random))
+
     def scatter(self, grid: Grid) -> Scatter | None:
         """Give the accesses whose addresses mix, if there are any."""
         mixed = tuple(one for one in self.listed if one.is_random)
@@ -110,21 +114,7 @@ class _Accesses:
 def compute_volumes(
     launch: ModelledLaunch, machine: GpuMachine, rates: HitRates | None = None
 ) -> GpuVolumes:
-    """Compute what a launch moves through the memory hierarchy.
-
-    Parameters
-    ----------
-    launch : ModelledLaunch
-        Index space with its local size, accesses, registers and local memory.
-    rates : HitRates or None
-        Hit rates of the caches; None takes the shipped ones.
-
-    Raises
-    ------
-    InputError
-        If a work-group does not fit, no access reaches global memory, or an address is neither
-        known nor sampled.
-    """
+    """Compute what a launch moves through the memory hierarchy."""
     rates = rates or find_hit_rates()
     grid = Grid.of(launch.ndrange)
     occupancy = compute_occupancy(launch, machine)
@@ -160,10 +150,6 @@ def compute_volumes(
         if machine.architecture.spreads_loads and not accesses.listed
         else None,
     )
-    by_buffer: dict[str, float] = {}
-    for one in load_costs:
-        moved = one.sectors[-1] * machine.l1_sector_bytes
-        by_buffer[one.buffer] = by_buffer.get(one.buffer, 0.0) + moved
     return GpuVolumes(
         work_groups=grid.work_groups,
         work_group_size=launch.ndrange.work_group_size,
@@ -172,7 +158,8 @@ def compute_volumes(
         l1=l1,
         wave=compute_wave(traffic, machine, rates, occupancy.work_groups, l1),
         kept_share=_keep(traffic, machine),
-        by_buffer=by_buffer,
+        # Of a random walk over 1.7 GB a load takes 314 ns on a V100, over 24 MB 308 ns.
+        group_pages=accesses.keep_inner(0).leave_out_random().footprint(grid).count_pages(1),
         rates=rates.name,
         notes=(*machine.notes, *occupancy.notes, *notes),
     )

@@ -22,15 +22,7 @@ _UNMOVED = (0,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One index that addresses depend on.
-
-    Parameters
-    ----------
-    stride : int
-        Bytes per step, positive.
-    start, end : ndarray of int64, shape (pieces,)
-        Its range in each piece.
-    """
+    """One index that addresses depend on."""
 
     stride: int
     start: IntArray

@@ -141,37 +141,21 @@ def _bind(launch: ModelledLaunch, group: int) -> tuple[dict[Symbol, Value], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ListedAccess:
-    """An access with the addresses of some work-groups.
-
-    Parameters
-    ----------
-    groups : mapping of int to ndarray of int64, shape (instructions, warp width)
-        Addresses of each listed work-group, `ABSENT` for lanes that take no part.
-    repeats : mapping of int to float
-        How many instructions each listed one stands for, by work-group: long loops are cut short.
-    buffer_bytes : int or None
-        Size of the buffer, where known.
-    is_random : bool
-        Whether addresses depend on data and work-groups far apart touch the same part of the
-        buffer, so that a work-group may hit what any other has touched.
-    warps : int
-        Warps of a work-group.
-    hull : BoxAccess or None
-        A box around all its addresses, where there is one.
-    share : float
-        Part of all iterations that counts.
-    known : dict
-        Counts that were asked for already.
-    """
+    """An access with the addresses of some work-groups."""
 
     access: MemoryAccess
     groups: Mapping[int, IntArray]
+    """Instructions by lanes, of each listed work-group; `ABSENT` for lanes that take no part."""
     repeats: Mapping[int, float]
+    """How many instructions each listed one stands for: long loops are cut short."""
     buffer_bytes: int | None
     is_random: bool
+    """Whether a work-group may hit what any other has touched: addresses depend on data."""
     warps: int
     hull: BoxAccess | None = None
+    """A box around all its addresses."""
     share: float = 1.0
+    """Part of all iterations that counts."""
     known: dict[tuple[str, int], float] = field(default_factory=dict, repr=False)
 
     def keep_inner(self, loops: int) -> "ListedAccess":

@@ -1,7 +1,6 @@
 """What the volume model answers."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kernelcast.analytic.gpu.occupancy import Occupancy
 
@@ -144,8 +143,8 @@ class GpuVolumes:
     """Part of the launch's data that L2 still holds when the launch is repeated at once."""
     rates: str
     """Name of the hit rates that were used."""
-    by_buffer: Mapping[str, float] = field(default_factory=dict)
-    """Bytes per work-group from the L2 cache, compulsory, by buffer."""
+    group_pages: float = 0.0
+    """Pages of 2 MiB that a work-group uses at once, loops at one iteration."""
     notes: tuple[str, ...] = ()
     """What is estimated or was assumed."""
 

@@ -22,17 +22,7 @@ _FEW = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Boxes:
-    """Boxes of addresses along common outer axes.
-
-    Parameters
-    ----------
-    low, high : ndarray of int64, shape (boxes,)
-        First byte and end of the run of each box.
-    starts, ends : ndarray of int64, shape (axes, boxes)
-        Range of each box along each outer axis.
-    strides : tuple of int
-        Bytes per step of each outer axis.
-    """
+    """Boxes of addresses along common outer axes."""
 
     low: IntArray
     high: IntArray

@@ -178,7 +178,7 @@ def _cost_passes(
         own = ordered
         if family.lanes_per_pass < width:
             own = np.sort(addresses[:, first : first + family.lanes_per_pass], axis=1)
-        data = _count_conflicts(own, max(size, 4), max(1, family.l1_banks_bytes // max(size, 4)))
+        data = count_conflicts(own, max(size, 4), max(1, family.l1_banks_bytes // max(size, 4)))
         tag, least = _cost_tags(own, size, machine)
         is_used = own[:, -1] != ABSENT
         data_sum += np.where(is_used, np.maximum(data, least), 0)
@@ -205,7 +205,7 @@ def _cost_tags(ordered: IntArray, size: int, machine: GpuMachine) -> tuple[Float
     return most, np.where(is_dense, 1.0, 4.0)
 
 
-def _count_conflicts(ordered: IntArray, word: int, banks: int) -> IntArray:
+def count_conflicts(ordered: IntArray, word: int, banks: int) -> IntArray:
     """Give the most different words that one bank must deliver."""
     words = _divide(ordered, word)
     is_new = words != ABSENT
@@ -221,6 +221,6 @@ def _count_half_warps(addresses: IntArray) -> IntArray:
     total = np.zeros(addresses.shape[0], dtype=np.int64)
     for first in range(0, addresses.shape[1], _HALF_WARP):
         own = np.sort(addresses[:, first : first + _HALF_WARP], axis=1)
-        conflicts = _count_conflicts(own, _BANK_BYTES, _HALF_WARP)
+        conflicts = count_conflicts(own, _BANK_BYTES, _HALF_WARP)
         total += np.maximum(conflicts, _count_different(_divide(own, PERIOD)))
     return total
