@@ -19,10 +19,7 @@ from kernelcast.reports.source import (
     explain,
 )
 
-_WIDE = 100
-_LONG_SOURCE = 90
 _LINES_BEFORE, _LINES_AFTER = 6, 2
-_BAR_CELLS = 4
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # From cold to hot; a line is as hot as its share of all operations.
 _HEATS = (
@@ -57,7 +54,7 @@ class AnnotatedSource:
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         is_plain = options.ascii_only
-        yield self._make_table(is_wide=options.max_width >= _WIDE, is_plain=is_plain)
+        yield self._make_table(is_wide=options.max_width >= 100, is_plain=is_plain)
         yield Text(self._describe(), style="dim")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
@@ -90,7 +87,7 @@ class AnnotatedSource:
 
     def _shown(self, lines: int) -> Iterator[int | None]:
         """List the lines worth showing; None stands for those left out."""
-        if lines <= _LONG_SOURCE:
+        if lines <= 90:
             yield from range(1, lines + 1)
             return
         wanted: set[int] = set()
@@ -143,7 +140,7 @@ def _colour_opencl(text: Text) -> None:
 
 def _draw_share(share: float, *, is_plain: bool) -> str:
     """Draw a bar that fills its cells at one half: few lines have more."""
-    filled = min(1.0, 2 * share) * _BAR_CELLS
+    filled = min(1.0, 2 * share) * 4
     if is_plain:
         return "#" * max(round(filled), int(share > 0))
     eighths = max(round(filled * 8), int(share > 0))

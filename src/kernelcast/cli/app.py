@@ -15,8 +15,6 @@ from kernelcast.cli.options import wants_traceback
 from kernelcast.cli.terminal import ExitStatus, complain, status_of
 from kernelcast.records.errors import KernelcastError, explain_missing
 
-_TEXT_WIDTH = 100
-
 
 class _LazyGroup(click.Group):
     """Imports the command that is asked for, and no other."""
@@ -114,7 +112,7 @@ def _follows_interrupt(error: BaseException) -> bool:
         tune tune:tune
         validate validate:validate
     """,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _TEXT_WIDTH},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="kernelcast", prog_name="kernelcast")
 def app() -> None:

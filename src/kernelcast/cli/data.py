@@ -42,9 +42,6 @@ from kernelcast.training_data.summary import (
     summary_to_json,
 )
 
-_KEY_LETTERS = 12
-_MOST_SHOWN = 20
-_MOST_LISTED = 1000
 _AS_JSON: Any = option.given("--json", "Print JSON instead of a table.")
 _REPLACE: Any = option.given("--replace", "Replace observations that have the same key.")
 
@@ -147,7 +144,7 @@ def _write(name: str, value: Any) -> str:  # noqa: ANN401 - plain values
     if isinstance(value, list | tuple):
         return (", " if name == "flags" else " x ").join(map(str, value)) or NOTHING
     if name == "key":
-        return str(value)[:_KEY_LETTERS]
+        return str(value)[:12]
     if name == "newest" and value:
         return str(value)[:16].replace("T", " ")
     return NOTHING if value in {None, ""} else str(value)
@@ -428,7 +425,7 @@ def remove_rows(options: RemoveOptions) -> None:
     with open_data_store(options.place, must_exist=True) as store:
         if options.keys:
             wanted = replace(wanted, keys=tuple(store.get(key).key for key in options.keys))
-        found = find_observations(store, wanted, most=_MOST_LISTED if as_json else _MOST_SHOWN)
+        found = find_observations(store, wanted, most=1000 if as_json else 20)
         if not as_json:
             if found.rows:
                 show(_tabulate(found.rows, _ROW_COLUMNS))

@@ -16,9 +16,7 @@ from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Table, Value
 
-_MOST_LIMITERS: Final = 5
 _DIGEST_LETTERS: Final = 12
-_WIDEST_LINEAR_RATIO: Final = 20.0
 
 
 @option.command(short="Predict how long kernels take on each device.")
@@ -195,7 +193,7 @@ def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
     )  # fmt: skip
     seconds = [one.seconds for one in expected]
     y = Axis(title="time of the whole launch", unit="s",
-             is_log=max(seconds) > _WIDEST_LINEAR_RATIO * min(seconds))  # fmt: skip
+             is_log=max(seconds) > 20.0 * min(seconds))  # fmt: skip
     series = (predicted, measured) if measured.points else (predicted,)
     x = Axis(title="", names=tuple(name for name, _ in rows))
     return Figure(charts=(Chart(x=x, y=y, series=series, title=" " * (len(series) < 2)),))
@@ -285,7 +283,7 @@ def _explain_parts(facts: Explanation) -> Iterator[str]:
         yield f"features that matter most: {', '.join(influences)}"
     if facts.limiters:
         order = sorted(facts.limiters.items(), key=lambda item: -item[1])
-        yield f"limiters: {_list_times(dict(order[:_MOST_LIMITERS]))}"
+        yield f"limiters: {_list_times(dict(order[:5]))}"
 
 
 def _write_moment(moment: datetime) -> str:

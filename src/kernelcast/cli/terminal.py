@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # takes longer to import than all else that a command needs b
     from kernelcast.reports.charts import Figure
     from kernelcast.reports.presenter import Part
 
-_LEAST_WIDTH = 80
 _UNLIMITED_WIDTH = 10_000
 _BAR_WIDTH = 16
 _PACE_S = 3600.0
@@ -46,7 +45,7 @@ def show(*parts: "Part | RenderableType") -> None:
             continue
         if not console.is_terminal:
             wanted_width = console.measure(content, options=unlimited).maximum
-            console.width = max(_LEAST_WIDTH, wanted_width)
+            console.width = max(80, wanted_width)
         console.print(content)
 
 

@@ -32,8 +32,6 @@ from kernelcast.sampling.trace_analysis import average_active
 
 _MOST_BARS: Final = 4000
 """More would lie on each other: whole waves are then left out of a picture."""
-_BINS: Final = 300
-_SLOWED: Final = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +162,7 @@ def _list_remarks(answers: Sequence[TraceAnswer]) -> Iterator[str]:
             f"{name}: traced by {outcome.clock}, seen to tick every "
             f"{format_seconds(outcome.resolution_s)}; {trace.reason}"
         )
-        if outcome.slowdown > _SLOWED:
+        if outcome.slowdown > 1.2:
             yield (
                 f"{name}: tracing made the launch {outcome.slowdown:.1f} times as long: the "
                 "work-groups are short, or the machine is busy"
@@ -238,7 +236,7 @@ def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
         ),
     )
     edges_s, active = average_active(
-        np.asarray(outcome.starts_s), np.asarray(outcome.finishes_s), bins=_BINS
+        np.asarray(outcome.starts_s), np.asarray(outcome.finishes_s), bins=300
     )
     middles_s = (edges_s[:-1] + edges_s[1:]) / 2
     series = [make_series("active", middles_s.tolist(), active.tolist(), "stack")]

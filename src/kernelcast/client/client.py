@@ -36,7 +36,6 @@ from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.frames import Frame, make_frame
 
 DEFAULT_URL: Final = "http://127.0.0.1:8372"
-_MOST_AT_ONCE: Final = 1000
 _KEYS: Final = {"week": "week", "device": "device_id", "kernel": "kernel", "tier": "tier"}
 TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
 """Environment variable that holds the token where none is given."""
@@ -268,7 +267,7 @@ class AsyncClient(_Asking):
         found: list[StoredAnswer] = []
         asked: dict[str, Any] = dict(wanted)
         while len(found) < most:
-            asked["limit"] = min(most - len(found), _MOST_AT_ONCE)
+            asked["limit"] = min(most - len(found), 1000)
             part = await self._ask("GET", "/v1/answers", **asked)
             found += map(StoredAnswer.read, part["answers"])
             if part["next"] is None:

@@ -25,8 +25,6 @@ _log = logging.getLogger("kernelcast.client")
 
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 _HEALTH: Final = "/health"
-_FIRST_PAUSE_S: Final = 0.2
-_LONGEST_PAUSE_S: Final = 30.0
 
 
 class ConnectionFailedError(KernelcastError):
@@ -240,11 +238,11 @@ class Transport:
 
     async def _wait(self, attempt: int, told: str | None) -> None:
         """Wait as long as the service says, else longer each time; never all clients at once."""
-        pause_s = _FIRST_PAUSE_S * 2.0**attempt
+        pause_s = 0.2 * 2.0**attempt
         if told is not None and told.isdigit():
             pause_s = float(told)
         jitter = random.uniform(0.8, 1.2)
-        seconds = min(pause_s, _LONGEST_PAUSE_S) * jitter
+        seconds = min(pause_s, 30.0) * jitter
         if self._patience.sleep is None and isinstance(self._http, httpx.AsyncClient):
             await asyncio.sleep(seconds)
         else:

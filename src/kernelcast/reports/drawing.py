@@ -62,13 +62,11 @@ STYLE: Final[Any] = {  # matplotlib lists every name in its type
 """Settings of matplotlib."""
 _DPI: Final = 150
 _SMALL_FONT: Final = 6.5
-_MANY_POINTS: Final = 300
 _MOST_LEGEND: Final = 16
 _FEW_DECADES: Final = 300.0
 """Ratio below which powers of ten alone would be too few ticks."""
 _LEAST_LABELLED: Final = 0.06
 """Part of the longest stack from which on a piece is labelled."""
-_MOST_LABELLED: Final = 8
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 # Names of parts that nothing refers to; several figures on a page would repeat them.
 _IDS = re.compile(
@@ -241,7 +239,7 @@ def _add_legend(axes: "Axes", chart: Chart) -> None:
 
 def _draw_points(axes: "Axes", one: Series, style: Mapping[str, Any]) -> None:
     x, y = ([point.x for point in one.points], [point.y for point in one.points])
-    is_many, colour = len(x) > _MANY_POINTS, style["color"]
+    is_many, colour = len(x) > 300, style["color"]
     spans = [each for each in one.points if each.low is not None and each.high is not None]
     lows, highs = [each.low or 0.0 for each in spans], [each.high or 0.0 for each in spans]
     at = [each.x for each in spans]
@@ -300,7 +298,7 @@ def _draw_stack(
                 if chart.is_upright
                 else axes.barh(places, lengths, 0.62, left=base, **style)
             )
-            least = _LEAST_LABELLED * longest if len(places) <= _MOST_LABELLED else np.inf
+            least = _LEAST_LABELLED * longest if len(places) <= 8 else np.inf
             axes.bar_label(bars, [
                 write_number(abs(value), chart.y) if abs(value) > least else "" for value in lengths
             ], label_type="center", fontsize=_SMALL_FONT)  # fmt: skip

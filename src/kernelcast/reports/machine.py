@@ -51,9 +51,7 @@ _CACHE_NUMBERS: Final = {
 }  # fmt: skip
 _WIDEST: Final = 0.2
 """Half of a 95 % interval over its number; undisturbed calibrations stay far below."""
-_LONGEST_DAYS: Final = 180
 _SLACK: Final = 1.1
-_LOG_FROM: Final = 12.0
 _AXIS_UNITS: Final[Mapping[str, AxisUnit]] = {
     "bytes per second": "B/s", "per second": "op/s", "seconds": "s", "bytes": "B",
 }  # fmt: skip
@@ -348,7 +346,7 @@ def _list_levels(machine: MachineDescription, walk: Curve) -> Iterator[Series]:
 def _make_axis(name: str, values: Sequence[float]) -> Axis:
     """Make an axis; it goes by factors where its numbers are far apart."""
     unit: AxisUnit = next((unit for words, unit in _AXIS_UNITS.items() if words in name), "")
-    is_log = min(values) > 0 and max(values) > _LOG_FROM * min(values)
+    is_log = min(values) > 0 and max(values) > 12.0 * min(values)
     return Axis(title=name, unit=unit, is_log=is_log)
 
 
@@ -416,7 +414,7 @@ def list_doubts(machine: MachineDescription, today: date | None = None) -> list[
         share = f"{median(widths) * 100:.0f} %"
         doubts.append(f"it was disturbed: half of its numbers are known to {share} only")
     age = find_age_days(machine, today)
-    if age is not None and age > _LONGEST_DAYS:
+    if age is not None and age > 180:
         doubts.append(f"it is {age} days old: drivers and clocks may have changed since")
     if machine.not_obtained:
         doubts.append(f"{len(machine.not_obtained)} numbers could not be obtained")

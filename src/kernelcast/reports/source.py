@@ -91,7 +91,6 @@ def _divide(offset: Expr, size: int) -> Expr | None:
     return Expr({factors: coefficient // size for factors, coefficient in offset.terms})
 
 
-_TAB = 4
 _K = OperationKind
 ARITHMETIC = (
     _K.ADD, _K.MULTIPLY, _K.FUSED, _K.DIVIDE, _K.LOGIC, _K.COMPARE, _K.SELECT,
@@ -146,7 +145,7 @@ class AnnotatedLine:
 
 def expand_source(features: KernelFeatures) -> str:
     """Format the source as it is shown."""
-    return features.problem.kernel.source.expandtabs(_TAB).rstrip()
+    return features.problem.kernel.source.expandtabs(4).rstrip()
 
 
 def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:

@@ -24,7 +24,6 @@ from kernelcast.training.sampling_points import SamplingPointScore
 FAVOURITE = "hybrid"
 _BASELINE = "linear"
 WORST_GROUPS = 12
-_DIGEST_LETTERS = 12
 _PANEL_BARS = 60
 _ERRORS: dict[str, Unit] = {
     "mean\nerror": "error", "median": "error", "90th\npercentile": "share", "worst": "share",
@@ -90,7 +89,7 @@ def present_validation(
     chosen = rows.models[-1].model if is_brief else choose_model(report)
     if not is_brief:
         versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-        digest = report.data_digest[:_DIGEST_LETTERS]
+        digest = report.data_digest[:12]
         yield f"features {report.schema_id}, data {digest}, {versions}"
         yield _tabulate_means(report, chosen)
     for device in report.devices:

@@ -21,7 +21,6 @@ from kernelcast.service_state import AnswerRecord, Comparison, ServiceState, Sto
 PERIOD_S: Final = 1.0
 _MOST_WAITING: Final = 20_000
 _MOST_KNOWN: Final = 10_000
-_MOST_RECENT: Final = 200
 _PRUNE_EVERY: Final = timedelta(hours=1)
 _REPEATS_COUNT_FOR: Final = timedelta(hours=1)
 # Runs of one launch differ by at least so much.
@@ -78,7 +77,7 @@ class Answers:
         self._pruned_at = datetime.min.replace(tzinfo=UTC)
         self._guard = threading.Lock()
         self._writing = threading.Lock()
-        self.recent: deque[Estimate] = deque(maxlen=_MOST_RECENT)
+        self.recent: deque[Estimate] = deque(maxlen=200)
         """The last answers of this process with all that they rest on, oldest first."""
         self.shifts: FIFOCache[str, Shift] = FIFOCache(_MOST_KNOWN)
         """By the launch's key; what this process has seen."""

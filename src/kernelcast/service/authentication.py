@@ -31,8 +31,6 @@ _LINE = re.compile(r"(?P<scopes>[a-z,]+)\s+(?P<token>\S+)")
 
 
 _WINDOW_S: Final = 60.0  # so long a wrong secret counts
-_MOST_GUESSED: Final = 10_000
-_SECRET_BYTES: Final = 32
 _TOKEN = re.compile(r"kc_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
 
 
@@ -49,7 +47,7 @@ def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
     if not is_text(name):
         msg = f"token name {name!a}: holds what cannot be stored as text; give another"
         raise InputError(msg)
-    token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(_SECRET_BYTES)
+    token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     record = TokenRecord(
         id=token_id,
         name=name,
@@ -105,7 +103,7 @@ class Authenticator:
         # Who asks without a token, where that may be: most requests of a service on loopback.
         self._local = None if settings.needs_tokens else self._limit(everything)
         # Times of wrong secrets by the token's id: later ones than allowed take no memory.
-        self._guesses: FIFOCache[str, deque[float]] = FIFOCache(_MOST_GUESSED)
+        self._guesses: FIFOCache[str, deque[float]] = FIFOCache(10_000)
         self._reading = asyncio.Lock()
         self._looking = asyncio.Lock()
         file = settings.token_file

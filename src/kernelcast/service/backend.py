@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
 
 from kernelcast.launches.devices import list_descriptions, pick_devices
 from kernelcast.launches.machines import machine_path
@@ -33,8 +32,6 @@ from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.service.redaction import redact, redact_estimate, redact_paths
-
-_STANDS_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +197,6 @@ class DeviceDirectory:
             if time.monotonic() >= self._ends_s:
                 found = await asyncio.to_thread(self._backend.list_devices)
                 self._devices = {one.id: one for one in found}
-                self._ends_s = time.monotonic() + _STANDS_S
+                self._ends_s = time.monotonic() + 600.0
                 self._on_change()
         return self._devices

@@ -23,7 +23,6 @@ EVERYTHING: Final = OBSERVATIONS_CHANGED
 PERIOD_S: Final = 1.0
 _TOKENS: Final = "tokens"
 _BUCKET: Final = "observed:"
-_LETTERS: Final = 3
 
 
 @dataclass(slots=True)
@@ -59,7 +58,7 @@ def bucket_of_problem(problem: Problem, device: DeviceDescription, *, seed: int)
 @lru_cache(maxsize=4096)
 def _name(kernel: str, device_id: str, driver: str, ndrange: NDRange | None, arguments: str) -> str:
     digest = digest_text(kernel, device_id, driver, repr(ndrange), arguments)
-    return _BUCKET + digest[:_LETTERS]
+    return _BUCKET + digest[:3]
 
 
 class ChangeWatcher:

@@ -30,7 +30,6 @@ _FILES: Final = StaticFiles()  # compares tags; no file is read
 _NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "The ETag in If-None-Match still holds."}
 }
-_SHOWN_NAME: Final = 100
 _SHOWN_NAMES: Final = 10
 
 
@@ -75,7 +74,7 @@ def needs(scope: Scope, get: Callable[..., Awaitable[Caller]]) -> object:
 async def _refuse_unknown_parameters(request: Request) -> None:
     """Refuse parameters that the route does not declare: with `dryrun` ignored, all is deleted."""
     known = sorted(_list_parameters(request.scope["route"].dependant))
-    unknown = [name[:_SHOWN_NAME] for name in request.query_params if name not in known]
+    unknown = [name[:100] for name in request.query_params if name not in known]
     if not unknown:
         return
     nearest = {name: get_close_matches(name, known, 1) for name in unknown}

@@ -36,15 +36,9 @@ from kernelcast.service.timeouts import TimeoutMemory, refuse_repeat
 from kernelcast.service_state import AnswerRecord, StoreError
 
 T = TypeVar("T")
-_MOST_KEPT: Final = 10_000
 _LEAST_S: Final = 1e-3
 # Programs may write into the store without the service: after so long it is asked again.
 _STANDS_S: Final = 600.0
-_MOST_MODELS: Final = 32
-_RECALLS_AT_ONCE: Final = 4
-_MOST_REFINABLE: Final = 256
-_MOST_REPEATS: Final = 4096
-_LONGEST_BYTES: Final = 16 * 1024
 _APART_S: Final = 1.0
 """Between two refinements, and after a launch was asked for, at least: moments that lie close
 together share what disturbs them."""
@@ -143,10 +137,10 @@ class Estimating:
         self._metrics = metrics
         self._answers = answers
         self._versions = versions
-        self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(_MOST_KEPT)
+        self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(10_000)
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
-        self._recalls = ThreadPoolExecutor(_RECALLS_AT_ONCE, thread_name_prefix="recall")
-        self._models = BoundedPool(_MOST_MODELS, "launches")
+        self._recalls = ThreadPoolExecutor(4, thread_name_prefix="recall")
+        self._models = BoundedPool(32, "launches")
         self._timeouts = TimeoutMemory()
         self.refinable: OrderedDict[tuple[object, ...], Wanted] = OrderedDict()
         """Kept answers that another sampling makes better; the oldest goes first."""
@@ -246,7 +240,7 @@ class Estimating:
         self._kept[wanted.key] = kept
         if kept.refine is not None:
             self.refinable[wanted.key] = wanted
-            if len(self.refinable) > _MOST_REFINABLE:
+            if len(self.refinable) > 256:
                 self.refinable.popitem(last=False)
 
     async def refine(self, wanted: Wanted) -> bool:
@@ -377,11 +371,11 @@ class Repeats:
 
     def __init__(self, estimating: Estimating) -> None:
         self._estimating = estimating
-        self._known: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(_MOST_REPEATS)
+        self._known: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(4096)
 
     def remember(self, body: bytes, wanted: Sequence[Wanted], *, may_run: bool) -> None:
         """Remember what a request asks."""
-        if len(body) <= _LONGEST_BYTES:
+        if len(body) <= 16 * 1024:
             self._known[body, may_run] = wanted
 
     def forget(self) -> None:

@@ -32,7 +32,6 @@ _NUL: Final = "\0"
 # \ud800 to \udfff, and Python reads the bytes of one, which UTF-8 does not have, as one too. A body
 # in UTF-16 is full of NULs.
 _SUSPICIOUS: Final = re.compile(rb"\x00|\\u0000|\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
-_LONGEST_OPTION: Final = 1000
 _MOST_OPTIONS: Final = 200
 
 
@@ -97,7 +96,7 @@ def _list_definitions(options: Sequence[str]) -> Iterator[str]:
         if option == "-D":
             text += next(rest, "")
         definition = text[2:].removeprefix(" ") if text.startswith("-D") else ""
-        if len(text) <= _LONGEST_OPTION and _DEFINITION.fullmatch(definition):
+        if len(text) <= 1000 and _DEFINITION.fullmatch(definition):
             yield definition
         elif text not in _FLAGS and not _LANGUAGE.fullmatch(text):
             msg = (

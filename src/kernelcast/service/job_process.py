@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Final
+from typing import Any
 
 from kernelcast.predictor.jobs import JobPlace, run_job
 from kernelcast.records.errors import KernelcastError
@@ -19,8 +19,6 @@ from kernelcast.records.service_state import JobKind
 from kernelcast.service.device_lock import hold_device
 from kernelcast.service.errors import kind_of
 from kernelcast.workers.lifeline import die_with_parent
-
-_EVERY_S: Final = 0.5
 
 
 class _Teller:
@@ -41,7 +39,7 @@ class _Teller:
         now_s = time.monotonic()
         done = progress.get("done", -1)
         if now_s >= self._next_s or done != self._done:
-            self._next_s, self._done = now_s + _EVERY_S, done
+            self._next_s, self._done = now_s + 0.5, done
             self.tell("progress", progress)
 
 

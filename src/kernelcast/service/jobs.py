@@ -25,15 +25,10 @@ from kernelcast.service_state import ServiceState, StoreError
 POLL_S: Final = 0.5
 _HEARTBEAT_S: Final = 1.0
 _SILENT: Final = timedelta(seconds=60)
-_MOST_CRASHES: Final = 20
-_LONGEST_LINE: Final = 256 << 20
-_STDERR_BYTES: Final = 4000
-_END_S: Final = 5.0
 # What a job says that could not reach the database: by the time that is noted, it is back.
 _AWAY: Final = kind_of(StoreError("")).code
 # The log travels with every sign of progress: 6 KB at most.
 _LINES: Final = 60
-_LETTERS: Final = 80
 
 
 class JobRunner:
@@ -47,7 +42,7 @@ class JobRunner:
         database: str,
         registry: str | None,
         command: tuple[str, ...] = ("-m", "kernelcast.service.job_process"),
-        most_crashes: int = _MOST_CRASHES,
+        most_crashes: int = 20,
     ) -> None:
         self._state = state
         self._devices = devices
@@ -150,7 +145,7 @@ class _Work:
 
     async def _listen(self, descriptor: int) -> None:
         """Take what the process tells."""
-        reader = asyncio.StreamReader(limit=_LONGEST_LINE)
+        reader = asyncio.StreamReader(limit=256 << 20)
         loop = asyncio.get_running_loop()
         pipe = os.fdopen(descriptor, "rb")
         transport, _ = await loop.connect_read_pipe(
@@ -262,7 +257,7 @@ class _Work:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_END_S):
+                async with asyncio.timeout(5.0):
                     await process.wait()
                     return
 
@@ -273,7 +268,7 @@ async def _read_end(process: Process) -> str:
     if process.stderr is None:
         return ""
     while part := await process.stderr.read(4096):
-        last = (last + part)[-_STDERR_BYTES:]
+        last = (last + part)[-4000:]
     return last.decode(errors="replace").strip()
 
 
@@ -296,7 +291,7 @@ class StageLog:
 
     def note(self, text: str) -> Mapping[str, Any]:
         """Add a line; give the last progress with the log."""
-        self._lines.append([datetime.now(UTC).isoformat(timespec="seconds"), text[:_LETTERS]])
+        self._lines.append([datetime.now(UTC).isoformat(timespec="seconds"), text[:80]])
         return self._write()
 
     def _write(self) -> Mapping[str, Any]:

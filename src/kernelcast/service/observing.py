@@ -41,7 +41,6 @@ from kernelcast.service.schemas.observations import ObservationIn
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 
-_MOST_IDENTITIES: Final = 4096
 _COUNTING_S: Final = 2.0
 """So long the sources of a batch may be read: what is left tells nothing of other sizes where these
 decide how much a work-item does."""
@@ -105,9 +104,7 @@ class Observing:
         self._metrics = metrics
         self._answers = answers
         self._lock = threading.Lock()
-        self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(
-            _MOST_IDENTITIES
-        )
+        self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(4096)
 
     async def take(self, reported: Sequence[Reported]) -> Taken:
         """Store observations, all or none of them."""

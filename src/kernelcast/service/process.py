@@ -36,12 +36,7 @@ from kernelcast.service.telemetry import (
 _SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
 _SQLITE_VARIABLE: Final = "SQLITE_TMPDIR"
 _NOTIFY_VARIABLE: Final = "NOTIFY_SOCKET"
-_POLL_S: Final = 0.1
 _MATPLOTLIB_VARIABLE: Final = "MPLCONFIGDIR"
-_GRACE_S: Final = 30
-_ASK_S: Final = 2.0
-_MOST_BYTES: Final = 4096
-_BACKLOG: Final = 2048
 _SLOWEST_IMPORT_S: Final = 120
 """A worker answers uvicorn's pings once it has imported all: 0.9 s on an idle machine. By default
 it is killed after 5 s, and on a machine that needs longer so is each that takes its place."""
@@ -78,8 +73,8 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
                 forwarded_allow_ips=list(settings.trusted_proxies),
                 limit_concurrency=settings.limits.connections,
                 headers=[(INSTANCE_HEADER, instance.id)],
-                backlog=_BACKLOG,
-                timeout_graceful_shutdown=_GRACE_S,
+                backlog=2048,
+                timeout_graceful_shutdown=30,
                 timeout_worker_healthcheck=_SLOWEST_IMPORT_S,
             )
     except SystemExit as end:
@@ -97,7 +92,7 @@ def _notify_when_ready(host: str, port: int) -> None:
 
     def wait() -> None:
         while not _name_service(host, port):
-            time.sleep(_POLL_S)
+            time.sleep(0.1)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
             one.sendto(b"READY=1", address.replace("@", "\0", 1))
 
@@ -133,8 +128,8 @@ def _name_service(host: str, port: int) -> str:
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}/health"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=_ASK_S) as answer:
-            told = json.loads(answer.read(_MOST_BYTES))
+        with opener.open(url, timeout=2.0) as answer:
+            told = json.loads(answer.read(4096))
         names = ("version", "instance", "started_at", "pid")
         version, instance, started_at, pid = (str(told[name])[:100] for name in names)
     except Exception:  # noqa: BLE001 - whatever listens there may answer anything

@@ -19,11 +19,9 @@ from kernelcast.service.settings import Limits
 from kernelcast.service.telemetry import Metrics
 
 T = TypeVar("T")
-_USUAL_S: Final = 2.0
 _WEIGHT: Final = 0.3
 # Work that runs nothing on a device is done in processes: more at once would only wait.
 _MODELS_AT_ONCE: Final = 2
-_MODELS_RETRY_S: Final = 2
 SHARE_OF_THE_WAIT: Final = 0.7
 """What may pass of the longest wait before the turn comes."""
 
@@ -49,7 +47,7 @@ class SamplingQueue:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"sampling {device_id}")
         self._lock = DeviceLock(device_id)
         self._count = 0
-        self._usual_s = _USUAL_S
+        self._usual_s = 2.0
 
     @property
     def length(self) -> int:
@@ -170,7 +168,7 @@ class BoundedPool:
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "models_busy",
                 f"{self._count} {self._name} wait for models already",
-                retry_after_s=_MODELS_RETRY_S,
+                retry_after_s=2,
             )
         self._count += 1
         try:

@@ -26,7 +26,6 @@ from kernelcast.service_state import ServiceState, open_state
 from kernelcast.workers import Task, run_isolated
 
 R = TypeVar("R")
-_MOST_QUESTIONS: Final = 16
 _TIME_LIMIT_S: Final = 60.0  # of one question: what somebody has typed may take for ever
 
 
@@ -95,7 +94,7 @@ class Service:
             watcher=ChangeWatcher(state, asked, versions, metrics, authenticator.forget),
             runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
             protection=protection,
-            static_work=BoundedPool(_MOST_QUESTIONS, "questions"),
+            static_work=BoundedPool(16, "questions"),
             stopping=asyncio.Event(),
             _tasks=[],
         )

@@ -10,7 +10,6 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service_state.database import Database, insert_once
 from kernelcast.service_state.tables import JOBS, KEYS, select_record, write_row
 
-_CANDIDATES = 100
 _COLUMNS = JOBS.c
 _FOUND = select_record(JOBS, JobRecord)
 _IS_RUNNING = _COLUMNS.state == JobState.RUNNING
@@ -82,7 +81,7 @@ class JobTable:
         query = (
             _FOUND.where(_COLUMNS.state == JobState.QUEUED, _COLUMNS.is_cancel_wanted.is_(False))
             .order_by(_COLUMNS.created_at, _COLUMNS.id)
-            .limit(_CANDIDATES)
+            .limit(100)
             .with_for_update(skip_locked=True)
         )
         with self._database.write() as connection:

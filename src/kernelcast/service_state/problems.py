@@ -14,7 +14,6 @@ from kernelcast.service_state.tables import CHANGES, PROBLEMS
 OBSERVATIONS_CHANGED = "observations"
 """Name of the count of changes after which any launch may have other observations."""
 _MOST = 20_000
-_PRUNED_AT_ONCE = 1000
 
 
 class ProblemTable:
@@ -45,7 +44,7 @@ class ProblemTable:
         oldest = (
             sa.select(PROBLEMS.c.digest)
             .order_by(PROBLEMS.c.created_at)
-            .limit(min(_PRUNED_AT_ONCE, count - self._most + self._most // 20))
+            .limit(min(1000, count - self._most + self._most // 20))
         )
         digests = list(connection.scalars(oldest))
         connection.execute(sa.delete(PROBLEMS).where(PROBLEMS.c.digest.in_(digests)))

@@ -12,8 +12,6 @@ WROTE = "; it wrote: "
 """Begins what messages quote of a child's standard error."""
 _PLEA = "PLEASE submit a bug report"
 """Begins what LLVM writes wherever a process dies that has loaded it, at whoever's fault."""
-_STDERR_LINES = 5
-_MOST_STDERR_BYTES = 64 * 1024
 # By shells' and bubblewrap's custom, whoever waits for a process that a signal ended exits so.
 _SIGNALLED = 128
 
@@ -21,10 +19,10 @@ _SIGNALLED = 128
 def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "") -> str:
     """Say how a process has ended, and what it wrote before."""
     size = errors.seek(0, os.SEEK_END)
-    errors.seek(max(0, size - _MOST_STDERR_BYTES))
+    errors.seek(max(0, size - 64 * 1024))
     lines = errors.read().decode(errors="replace").strip().splitlines()
     written = [line for line in lines if not line.startswith(_PLEA)]
-    said = WROTE + " | ".join(written[-_STDERR_LINES:]) if written else ""
+    said = WROTE + " | ".join(written[-5:]) if written else ""
     cause = "A kernel that reads or writes outside its buffers does that"
     if stage == BUILDING:
         cause = "The device's compiler fails at this source; nothing of it has run"

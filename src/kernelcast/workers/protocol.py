@@ -20,8 +20,6 @@ from kernelcast.workers.decoding import NotDecodableError, decode, structure
 MOST_BYTES = 16 << 20
 """Of a message: the trace of 10,000 work-groups takes 2 MB."""
 _LENGTH = struct.Struct(">Q")
-_PART_BYTES = 1 << 16
-_LONGEST_STAGE = 500
 _LONGEST_TEXT = 1 << 18
 
 ERRORS: dict[str, type[KernelcastError]] = {
@@ -100,7 +98,7 @@ class Channel:
                 left_s = 1e-6  # what has arrived already is taken; 0 would mean "do not block"
             self.socket.settimeout(left_s)
             try:
-                part = self.socket.recv(_PART_BYTES)
+                part = self.socket.recv(1 << 16)
             except ConnectionResetError:
                 raise ClosedError from None
             if not part:
@@ -134,6 +132,6 @@ def read_message(frame: bytes, *, returns: Any, gives: Any) -> Message:  # noqa:
                 raise NotDecodableError(msg)
             return Message(MessageKind.ERROR, ERRORS[name](text[:_LONGEST_TEXT]))
         case MessageKind.PROGRESS:
-            return Message(MessageKind.PROGRESS, structure(content, str)[:_LONGEST_STAGE])
+            return Message(MessageKind.PROGRESS, structure(content, str)[:500])
         case MessageKind.BUG:
             return Message(MessageKind.BUG, structure(content, str)[:_LONGEST_TEXT])

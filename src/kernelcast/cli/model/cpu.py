@@ -50,8 +50,6 @@ from kernelcast.sampling.loop_benchmark import (
     measure_loop,
 )
 
-_MOST_CORES_SHOWN: Final = 16
-_MOST_LIMITERS: Final = 7
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -353,7 +351,7 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
                 rows=[
                     (one.cores, format_value(loop.work.tell(one.cycles, unit), unit),
                      "saturated" if one.is_saturated else "")
-                    for one in scaling[:_MOST_CORES_SHOWN]
+                    for one in scaling[:16]
                 ],
             ))  # fmt: skip
         parts += [*solved, *(f"advice: {one}" for one in advice)]
@@ -627,8 +625,7 @@ def _chart_estimates(title: str, name: str, rows: Sequence[tuple[int, AnalyticEs
     if name:
         sizes = [value for value, _ in rows]
         times = {"estimate": [one.seconds for _, one in rows]} | {
-            limiter: [one.limiters.get(limiter, 0.0) for _, one in rows]
-            for limiter in largest[:_MOST_LIMITERS]
+            limiter: [one.limiters.get(limiter, 0.0) for _, one in rows] for limiter in largest[:7]
         }
         series = tuple(make_series(name, sizes, own, "line") for name, own in times.items())
         return Figure(charts=(Chart(x=Axis(title=name), y=time, series=series),), title=title)

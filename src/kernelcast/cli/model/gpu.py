@@ -63,7 +63,6 @@ _COLUMNS: Final[Mapping[str, Unit]] = {
     "time": "s", "updates/s": "count", "limited by": "text", "B/update\nL2 to L1": "number",
     "B/update\nDRAM to L2": "number", "B/update\nL2 to DRAM": "number",
 }  # fmt: skip
-_LEAST_SHARE: Final = 0.005
 _LEAST_GAIN: Final = 0.005
 
 
@@ -509,7 +508,7 @@ def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configu
         name
         for name in dict.fromkeys(key for answer in answers for key in answer.estimate.limiters)
         if any(
-            answer.estimate.limiters.get(name, 0) > _LEAST_SHARE * answer.estimate.seconds
+            answer.estimate.limiters.get(name, 0) > 0.005 * answer.estimate.seconds
             for answer in answers
         )
     ]

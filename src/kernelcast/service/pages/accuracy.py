@@ -35,7 +35,6 @@ router = APIRouter(route_class=PageRoute)
 REACHES: Final = {4: "four weeks", 13: "three months", 52: "a year"}
 """How far back answers are looked at, in weeks."""
 _USUAL_WEEKS: Final = 13
-_MOST_POINTS: Final = 2000
 _MOST_BARS: Final = 40
 _MOST_RATIO: Final = 1e6
 
@@ -234,8 +233,7 @@ async def _look(service: Service, chosen: Choice) -> AccuracyView:
             by_week=table.sum_up(("week", "device_id"), wanted),
             kernels=sorted(kernels, key=lambda one: -(one["error"] or 0.0)),
             observed=[
-                one.as_it_was
-                for one in table.find(replace(wanted, is_observed=True), most=_MOST_POINTS)
+                one.as_it_was for one in table.find(replace(wanted, is_observed=True), most=2000)
             ],
         )
 

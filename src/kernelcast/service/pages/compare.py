@@ -43,7 +43,6 @@ if TYPE_CHECKING:  # what reads models takes long to import
     )
 
 router = APIRouter(route_class=PageRoute)
-_MOST_STORED = 50
 _USUAL_FIRST: Final = ("analytic", "linear")
 _USUAL_SECOND: Final = ("hybrid", "hybrid_pooled")
 KINDS: Final = (JobKind.COMPARE, JobKind.VALIDATE)
@@ -139,7 +138,6 @@ def _name(job: JobRecord) -> str:
     return f"validation by {job.options.get('split', 'kernel')}, {moment}"
 
 
-_LINE_INCHES: Final = 0.42
 Span = tuple[str, float | None, float | None, float | None]
 
 
@@ -194,7 +192,7 @@ def _picture_differences(name: str, title: str, caption: str, rows: Sequence[Spa
     )
     return Figure(
         name=name, title=title, caption=caption, charts=(chart,),
-        heights=(1.1 + _LINE_INCHES * len(rows),),
+        heights=(1.1 + 0.42 * len(rows),),
     )  # fmt: skip
 
 
@@ -370,7 +368,7 @@ async def show_picture(
 
 
 async def _list_jobs(service: Service) -> Sequence[JobRecord]:
-    look = partial(service.state.jobs.list, kinds=KINDS, most=_MOST_STORED, with_results=False)
+    look = partial(service.state.jobs.list, kinds=KINDS, most=50, with_results=False)
     return await asyncio.to_thread(look)
 
 

@@ -16,7 +16,6 @@ from kernelcast.service.errors import ApiError
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
-_MOST_FIELDS: Final = 500
 _FORM: Final = "application/x-www-form-urlencoded"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _COOKIE: Final = "kernelcast_token"
@@ -62,7 +61,7 @@ async def read_form(request: Request) -> Form:
     body = await request.body()
     try:
         pairs = parse_qsl(
-            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
+            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=500
         )
     except ValueError as error:
         raise ApiError(

@@ -24,7 +24,6 @@ from kernelcast.service_state import AnswerFilter
 
 router = APIRouter(route_class=PageRoute)
 _MOST_ANSWERS: Final = 8
-_MOST_ENTRIES: Final = 200
 _RECENT: Final = timedelta(days=28)
 _MOVED: Final = {
     "/observations": "/kernels", "/estimates": "/kernels?show=estimates",
@@ -73,7 +72,7 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
 @router.get("/audit")
 async def show_audit(request: Request, service: OurService, _: PageAdmin) -> Response:
     """Show what administrators did."""
-    entries = await asyncio.to_thread(service.state.audit.list, most=_MOST_ENTRIES)
+    entries = await asyncio.to_thread(service.state.audit.list, most=200)
     return render(request, "home/audit.html", {"entries": entries})
 
 

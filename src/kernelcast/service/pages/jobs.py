@@ -173,7 +173,6 @@ def _list_models() -> dict[str, Any]:
 
 
 _REQUEST: Final[TypeAdapter[Any]] = TypeAdapter(JobRequest)
-_MINUTE_S: Final = 60.0
 Read = Callable[[Form, str], Any]
 
 
@@ -219,7 +218,7 @@ def _read_flag(form: Form, name: str) -> bool | None:
 def _scale(minutes: str) -> float | str:
     """Give seconds of minutes; what is no number is told by whoever checks."""
     try:
-        return float(minutes) * _MINUTE_S
+        return float(minutes) * 60.0
     except ValueError:
         return minutes
 

@@ -49,9 +49,7 @@ if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.held_launches import HeldLaunch, LaunchDetails
 
 router = APIRouter(route_class=PageRoute)
-_ON_A_PAGE: Final = 50
 _LOOKED_AT: Final = 2000
-_MOST_PLACED: Final = 40
 _MOST_HISTORIES: Final = 12
 SHOWN: Final = {
     "": "estimates and observations",
@@ -160,9 +158,7 @@ class Entries:
     """Where the table goes on; empty where nothing follows."""
 
 
-async def read_entries(
-    service: Service, chosen: Filters, at: str, most: int = _ON_A_PAGE
-) -> Entries:
+async def read_entries(service: Service, chosen: Filters, at: str, most: int = 50) -> Entries:
     """Read a part of the table: newest first, of two lists that each have their own place."""
     places = dict(zip(("answer", "observation"), [*at.split("_"), "", ""], strict=False))
     answers, observations = chosen.select_answers(), chosen.select_observations()
@@ -240,7 +236,7 @@ def place_problems(answers: Sequence[AnswerRecord]) -> list[Placed]:
         for own in found.values()
         if len(own) > 1
     )
-    return list(islice(placed, _MOST_PLACED))
+    return list(islice(placed, 40))
 
 
 @router.get("/kernels")

@@ -12,8 +12,7 @@ from typing import Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_AT_ONCE: Final = 2
-_THREADS: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pages")
+_THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="pages")
 
 
 async def run_in_thread(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:

@@ -32,8 +32,6 @@ from kernelcast.service.service import Service
 
 router = APIRouter(tags=["jobs"])
 _LOOK_S: Final = 0.5
-_COMFORT_S: Final = 15.0
-_STREAM_WAIT_S: Final = 10
 _ON_DEVICES = frozenset({JobKind.COLLECT, JobKind.CALIBRATE})
 _ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
     202: {
@@ -231,7 +229,7 @@ async def stream_job(job_id: str, service: Service) -> Response:
             HTTPStatus.SERVICE_UNAVAILABLE,
             "too_many_streams",
             f"{service.streams} jobs are followed already; ask for the job's state now and then",
-            retry_after_s=_STREAM_WAIT_S,
+            retry_after_s=10,
         )
     return StreamingResponse(
         _count_stream(_tell_changes(job_id, service), service),
@@ -266,7 +264,7 @@ async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
             yield _write_event(event, JobOut.model_validate(job).model_dump_json(), revision)
             if job.state.is_final:
                 return
-        elif silent_s >= _COMFORT_S:
+        elif silent_s >= 15.0:
             silent_s = 0.0
             yield ": still at work\n\n"
         try:

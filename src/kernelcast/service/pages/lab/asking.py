@@ -38,7 +38,6 @@ _MOST_SAMPLED: Final = 16
 _LARGEST_SAMPLED: Final = 1024
 _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
 _FACTORS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
-_MOST_STEPS: Final = 256
 _COMPUTING = ("fp32", "fp64", "fp16", "int32")
 _MEMORIES = ("DRAM", "MEM", "L2")  # the outermost that the launch meets
 _REACH = 64.0
@@ -255,7 +254,7 @@ def _choose_values(fields: LabFields) -> tuple[str, list[int]]:
     name = fields.varied if fields.varied in numbers else next(iter(numbers))
     value = numbers[name]
     # A power of two that divides the number divides all of its values: local sizes still fit.
-    step = min(value & -value, _MOST_STEPS)
+    step = min(value & -value, 256)
     found = {max(round(value * factor / step), 1) * step for factor in _FACTORS}
     return name, sorted(found)
 

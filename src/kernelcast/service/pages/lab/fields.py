@@ -24,8 +24,6 @@ from kernelcast.service.pages.dependencies import Form
 from kernelcast.service.service import Service
 
 _MOST_ARGUMENTS: Final = 256
-_LONGEST_LINE: Final = 1000
-_LONGEST_ID: Final = 200
 _USUAL_WORK_ITEMS: Final = 1 << 20
 _KERNEL = re.compile(r"\b(?:__)?kernel\b[^;{}()]*?(?:__attribute__\s*\(\(.*?\)\)\s*)*void\s+(\w+)")
 _PARAMETER = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>\S.*?)\s*")
@@ -43,7 +41,6 @@ _QUALIFIERS = re.compile(
     r"\b(?:const|volatile|restrict|__restrict|__?(?:global|local|constant|private|generic)|global"
     r"|local|constant|private|generic)\b|\*"
 )
-_USUAL_LOCAL_BYTES: Final = 4096
 
 
 class FieldError(Exception):
@@ -80,7 +77,7 @@ class LabFields:
         return cls(
             **{name: form.get(name) for name in _TYPED - _LONG},
             **{name: form.raw(name) for name in _LONG},
-            devices=tuple(one for one in form.list("device") if 0 < len(one) <= _LONGEST_ID),
+            devices=tuple(one for one in form.list("device") if 0 < len(one) <= 200),
             machine=form.get("machine"),
             method=form.get("method", "analytic"),
             may_sample=form.get("sampling", "never") == "auto",
@@ -221,7 +218,7 @@ def _read_argument(number: int, line: str) -> dict[str, Any]:
     bare = line.removeprefix("-").strip()
     whole = bare if bare.startswith("{") else f"{{{bare}}}"
     held = None
-    if len(whole) <= _LONGEST_LINE:
+    if len(whole) <= 1000:
         try:
             held = yaml.safe_load(whole)
         except (yaml.YAMLError, ValueError, RecursionError):  # no date; too many brackets
@@ -252,7 +249,7 @@ def propose_arguments(kernel: SourceKernel, items: int) -> str:
         # Of a structure, for instance, a person knows better.
         element = str(ElementType.from_opencl(bare) or "float32")
         if one.is_pointer and one.space is MemorySpace.LOCAL:
-            lines.append(f"local: {_USUAL_LOCAL_BYTES}")
+            lines.append("local: 4096")
         elif one.is_pointer:
             init = "uniform" if one.is_read else "zeros"
             lines.append(f"buffer: {element}, count: {items}, init: {init}")
