@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from kernelcast.reports.charts import (
     Figure,
     Point,
     Series,
+    chart_mean_errors,
     chart_predictions,
     make_series,
-    shorten_names,
 )
 from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_points
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
@@ -24,7 +24,6 @@ from kernelcast.training.sampling_points import SamplingPointScore
 FAVOURITE = "hybrid"
 _BASELINE = "linear"
 WORST_GROUPS = 12
-_PANEL_BARS = 60
 _ERRORS: dict[str, Unit] = {
     "mean\nerror": "error", "median": "error", "90th\npercentile": "share", "worst": "share",
 }  # fmt: skip
@@ -253,34 +252,13 @@ def _draw_device(report: ValidationReport, score: DeviceScore) -> list[Figure]:
     bars.sort(key=lambda one: (-(one.linear_error or 0.0), one.group))
     figures = []
     if bars:
-        short = shorten_names([one.group for one in bars])
+        errors: dict[str, list[float | None]] = {
+            score.model: [one.error for one in bars],
+            _BASELINE: [one.linear_error for one in bars],
+        }
         noise = _find_noise(report, score.device)
-        panels = [bars[at : at + _PANEL_BARS] for at in range(0, len(bars), _PANEL_BARS)]
-        charts = tuple(
-            Chart(
-                x=Axis(title="", names=tuple(short[one.group] for one in panel)),
-                y=Axis(title="mean error", unit="share"),
-                series=(
-                    make_series(
-                        score.model, range(len(panel)), [one.error for one in panel], "bars"
-                    ),
-                    make_series(
-                        _BASELINE, range(len(panel)), [one.linear_error or 0.0 for one in panel],
-                        "bars",
-                    ),
-                    *(
-                        [make_series("noise", (-0.5, len(panel) - 0.5), (noise, noise), "guide")]
-                        if noise is not None else []
-                    ),
-                ),
-                cuts_bars=True,
-                title=f"{report.split}s {number * _PANEL_BARS + 1} and on"
-                if len(panels) > 1 else "",
-            )
-            for number, panel in enumerate(panels)
-        )  # fmt: skip
-        figures.append(Figure(
-            charts=charts, columns=1,
+        figures.append(replace(
+            chart_mean_errors([one.group for one in bars], errors, noise),
             caption=f"Error by {report.split}, linear and {score.model} (as the paper's Fig. 11, "
             "12 and 14), each held out. Cut bars have their value beside them.",
         ))  # fmt: skip

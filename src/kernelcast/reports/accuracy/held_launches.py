@@ -5,7 +5,7 @@ that observations of the same launch gave just before its newest one, as the tie
 answers. A launch that was observed 100,000 times counts as one that was observed twice does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -54,13 +54,10 @@ class Remembered:
 class HeldLaunch:
     """A launch and what its newest observations say."""
 
-    key: str
     kernel: str
     """``suite/application/kernel``, as far as they are known."""
     device_id: str
-    """Where it ran."""
-    changed: int
-    """Grows from launch to launch as they change."""
+    global_size: tuple[int, ...] | None
     observations: int
     """How many were summed up."""
     seconds: float
@@ -69,37 +66,14 @@ class HeldLaunch:
     """Half the 10-90 % spread of their times over the median; of a single one, its own."""
     when: datetime | None
     """When the newest was measured."""
-    sampled_key: str | None
-    """Key of the newest observation with samples."""
     linear_s: float | None
-    """The linear model's time from these, in seconds."""
+    """The linear model's time from the newest samples, in seconds."""
+    times: Sequence[tuple[datetime, float]]
+    """When its newest observations took how many seconds, oldest of them first."""
     remembered: Remembered | None
     """What history is worth here; None of a launch that was observed once."""
     shifted_at: datetime | None
     """When it became certain that the launch takes another time than before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchDetails:
-    """Sizes of launches, and when they took how many seconds, by the launches' keys."""
-
-    sizes: Mapping[str, tuple[int, ...]]
-    times: Mapping[str, tuple[tuple[datetime, float], ...]]
-
-
-def read_launch_details(store: Store, launches: Sequence[HeldLaunch]) -> LaunchDetails:
-    """Read the sizes of launches and their newest times, oldest of them first."""
-    keys = [one.key for one in launches]
-    rows = read_newest_times(store, keys, _JUDGED, most=MOST_TIMES) if keys else []
-    times: dict[str, list[tuple[datetime, float]]] = {}
-    for row in rows:
-        when = load_time(row.measured_at_us)
-        if when is not None:
-            times.setdefault(row.launch_key, []).append((when, row.seconds))
-    return LaunchDetails(
-        sizes=find_sizes(store, keys) if keys else {},
-        times={key: tuple(own) for key, own in times.items()},
-    )
 
 
 def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
@@ -115,48 +89,44 @@ def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:
     if not keys:
         return []
     sums = {one.launch_key: one for one in sum_up_launches(store, keys, _JUDGED)}
-    samples = {one.launch_key: one for one in find_newest_samples(store, keys, _JUDGED)}
-    times = read_newest_times(store, keys, _JUDGED, most=_REPLAYED)
-    replays = {key: _replay(list(own)) for key, own in groupby(times, lambda one: one.launch_key)}
-    return [
-        _describe(one, sums[one.launch_key], samples.get(one.launch_key), replays[one.launch_key])
-        for one in rows
-        if one.launch_key in sums and one.launch_key in replays
-    ]
-
-
-@dataclass(slots=True)
-class _Replay:
-    remembered: Remembered | None = None
-    shifted_at: datetime | None = None
-
-
-def _replay(rows: Sequence[Any]) -> _Replay:
-    """Answer the newest observation of a launch from those before it."""
-    history, found = LaunchHistory(), _Replay()
-    for place, one in enumerate(rows, 1):
-        when = load_time(one.measured_at_us)
-        if place == len(rows) and (answer := history.answer(DEFAULT_COVERAGE)) is not None:
-            found.remembered = Remembered(answer=answer, measured_s=one.seconds)
-        noise = one.noise if one.run_count > 1 else None
-        if history.add(Seen(seconds=one.seconds, noise=noise, when=when)).has_shifted:
-            found.shifted_at = when
+    samples = {one.launch_key: one.linear_s for one in find_newest_samples(store, keys, _JUDGED)}
+    newest = read_newest_times(store, keys, _JUDGED, most=MOST_TIMES)
+    times = {key: list(own) for key, own in groupby(newest, lambda one: one.launch_key)}
+    sizes = find_sizes(store, keys)
+    found = []
+    for launch in rows:
+        key = launch.launch_key
+        if key not in sums or key not in times:
+            continue
+        held, linear_s = sums[key], samples.get(key) or 0.0
+        remembered, shifted_at = _replay(times[key][-_REPLAYED:])
+        found.append(HeldLaunch(
+            kernel="/".join(filter(None, (launch.suite, launch.application, launch.kernel))),
+            device_id=launch.device_id,
+            global_size=sizes.get(key),
+            observations=held.observations,
+            seconds=held.seconds,
+            noise=(held.high_s - held.low_s) / 2 / held.seconds
+            if held.observations > 1 else held.noise,
+            when=load_time(held.measured_at_us),
+            linear_s=linear_s if linear_s > 0 else None,
+            times=[
+                (when, one.seconds) for one in times[key] if (when := load_time(one.measured_at_us))
+            ],
+            remembered=remembered,
+            shifted_at=shifted_at,
+        ))  # fmt: skip
     return found
 
 
-def _describe(launch: Any, sums: Any, sampled: Any, replay: _Replay) -> HeldLaunch:  # noqa: ANN401 - rows
-    spread = (sums.high_s - sums.low_s) / 2 / sums.seconds
-    return HeldLaunch(
-        key=launch.launch_key,
-        kernel="/".join(filter(None, (launch.suite, launch.application, launch.kernel))),
-        device_id=launch.device_id,
-        changed=launch.changed,
-        observations=sums.observations,
-        seconds=sums.seconds,
-        noise=spread if sums.observations > 1 else sums.noise,
-        when=load_time(sums.measured_at_us),
-        sampled_key=None if sampled is None else sampled.key,
-        linear_s=None if sampled is None or not sampled.linear_s > 0 else sampled.linear_s,
-        remembered=replay.remembered,
-        shifted_at=replay.shifted_at,
-    )
+def _replay(rows: Sequence[Any]) -> tuple[Remembered | None, datetime | None]:
+    """Answer the newest observation of a launch from those before it; tell when times shifted."""
+    history, remembered, shifted_at = LaunchHistory(), None, None
+    for place, one in enumerate(rows, 1):
+        when = load_time(one.measured_at_us)
+        if place == len(rows) and (answer := history.answer(DEFAULT_COVERAGE)) is not None:
+            remembered = Remembered(answer=answer, measured_s=one.seconds)
+        noise = one.noise if one.run_count > 1 else None
+        if history.add(Seen(seconds=one.seconds, noise=noise, when=when)).has_shifted:
+            shifted_at = when
+    return remembered, shifted_at

@@ -1,10 +1,11 @@
-"""Validations and comparisons that jobs have made: read again, paired, taken apart by group."""
+"""Models in use; validations and comparisons of jobs: read, paired, taken apart by group."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kernelcast.models.persistence import ModelRegistry
 from kernelcast.models.time_models import ABLATION, HYBRID, RIVALS, list_models
 from kernelcast.models.validation.comparison import (
     ComparedKernel,
@@ -15,6 +16,9 @@ from kernelcast.models.validation.comparison import (
     comparison_from_json,
 )
 from kernelcast.models.validation.report import ModelRows, ValidationReport, report_from_json
+from kernelcast.predictor.answering.trained_models import find_shipped
+from kernelcast.training.registry import choose_registry
+from kernelcast.training.registry import list_models as list_versions
 
 __all__ = [
     "ABLATION",
@@ -25,10 +29,12 @@ __all__ = [
     "DeviceComparison",
     "ExplainedError",
     "ModelRows",
+    "UsedModel",
     "ValidationReport",
     "compare_validated",
     "find_ablation",
     "list_models",
+    "list_used_models",
     "read_comparison",
     "read_report",
 ]
@@ -95,3 +101,25 @@ def _describe(one: DeviceComparison, group: str) -> AblatedGroup | None:
         low=one.low,
         high=one.high,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedModel:
+    """A model that estimates may use."""
+
+    name: str
+    """``model/device``, or the model alone where it serves all devices."""
+    version: str
+    """The one in use."""
+    is_shipped: bool
+    """Whether it came with the package."""
+
+
+def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
+    """Give the models in use: those of the registry, then those shipped that it does not have."""
+    found: dict[str, UsedModel] = {}
+    for place, is_shipped in ((choose_registry(registry), False), (find_shipped(), True)):
+        for one in list_versions(ModelRegistry(url=place)):
+            if one.used is not None and one.name not in found:
+                found[one.name] = UsedModel(name=one.name, version=one.used, is_shipped=is_shipped)
+    return tuple(found.values())

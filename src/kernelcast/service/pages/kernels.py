@@ -46,7 +46,7 @@ from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.reports.accuracy.held_launches import HeldLaunch, LaunchDetails
+    from kernelcast.reports.accuracy.held_launches import HeldLaunch
 
 router = APIRouter(route_class=PageRoute)
 _LOOKED_AT: Final = 2000
@@ -332,7 +332,6 @@ class KernelView:
 
     kernel: str
     launches: "tuple[HeldLaunch, ...]"
-    details: "LaunchDetails"
     answers: Sequence[AnswerRecord]
     """That were observed."""
 
@@ -349,7 +348,7 @@ class KernelView:
                 "before the newest one said of it.",
                 charts=(chart_predictions(series, has_bounds=False),),
             )
-        if self.details.times:
+        if any(one.times for one in self.launches):
             found["history"] = self._picture_history()
         return found
 
@@ -362,7 +361,7 @@ class KernelView:
             )  # fmt: skip
             series.setdefault(f"answers by {one.tier} on {one.device_id}", []).append(point)
         for held in self.launches:
-            label = write_size(self.details.sizes.get(held.key))
+            label = write_size(held.global_size)
             if held.linear_s is not None:
                 point = Point(x=held.seconds, y=held.linear_s, label=label)
                 series.setdefault(f"samples on {held.device_id}", []).append(point)
@@ -376,13 +375,13 @@ class KernelView:
         return [Series(name=name, points=points) for name, points in series.items()]
 
     def _picture_history(self) -> Figure:
-        shown = [one for one in self.launches if one.key in self.details.times]
+        shown = [one for one in self.launches if one.times]
         series = [
             Series(
-                name=f"{write_size(self.details.sizes.get(one.key))}, {one.device_id}", kind="line",
+                name=f"{write_size(one.global_size)}, {one.device_id}", kind="line",
                 points=[
                     Point(x=when.timestamp(), y=clip_seconds(seconds))
-                    for when, seconds in self.details.times[one.key]
+                    for when, seconds in one.times
                 ],
             )
             for one in shown[:_MOST_HISTORIES]
@@ -435,14 +434,11 @@ async def show_picture(
 
 
 def _look(service: Service, kernel: str) -> KernelView:
-    from kernelcast.reports.accuracy.held_launches import read_kernel_launches, read_launch_details
+    from kernelcast.reports.accuracy.held_launches import read_kernel_launches
 
-    store = service.observing.store
-    launches = read_kernel_launches(store, kernel)
     observed = AnswerFilter(kernels=(kernel.rpartition("/")[2],), is_observed=True)
     return KernelView(
         kernel=kernel,
-        launches=launches,
-        details=read_launch_details(store, launches),
+        launches=read_kernel_launches(service.observing.store, kernel),
         answers=[one.as_it_was for one in service.state.answers.find(observed, most=_LOOKED_AT)],
     )

@@ -14,7 +14,7 @@ from kernelcast.service.pages.rendering import PageRoute, render
 from kernelcast.service.pages.threads import run_in_thread
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.reports.accuracy.model_answers import UsedModel
+    from kernelcast.reports.accuracy.judging import UsedModel
     from kernelcast.training.registry import ModelVersions
 
 router = APIRouter(route_class=PageRoute)
@@ -52,7 +52,7 @@ def find_served(model: str, devices: Sequence[str]) -> list[str]:
 
 def list_used(registry: str | None) -> "tuple[tuple[UsedModel, ...], list[str]]":
     """List the models in use, and what cannot be read."""
-    from kernelcast.reports.accuracy.model_answers import list_used_models
+    from kernelcast.reports.accuracy.judging import list_used_models
 
     try:
         return list_used_models(registry), []

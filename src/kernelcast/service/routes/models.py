@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._
 @router.get("/models")
 async def list_models(service: OurService, _: Reader) -> ModelsOut:
     """List the models of the registry, and those in use."""
-    from kernelcast.reports.accuracy.model_answers import list_used_models
+    from kernelcast.reports.accuracy.judging import list_used_models
     from kernelcast.training.model_admin import list_known_models
 
     registry = service.settings.registry
